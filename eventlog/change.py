@@ -1,0 +1,116 @@
+"""The one model that every format shares: a change of one row or object.
+
+Values are what JSON can tell apart, no more: null, booleans, integers, finite floats, text and
+bytes. Decimals, dates, times and intervals travel as their canonical text (ISO 8601 for times),
+because no Python type holds all that the five systems can write; the column's type, in `tables`,
+says how to read them.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+
+class Op(enum.StrEnum):
+    INSERT = "insert"  # a row came into being
+    UPDATE = "update"  # a row took other values, perhaps another key
+    DELETE = "delete"  # a row is gone
+    SNAPSHOT = "snapshot"  # a row of a first full load
+    TRUNCATE = "truncate"  # every row of the table is gone
+
+
+class Absent(enum.Enum):
+    """The side of a field that was not captured; null, by contrast, is None."""
+
+    ABSENT = "absent"
+
+    def __repr__(self) -> str:
+        return "ABSENT"
+
+
+ABSENT: Final = Absent.ABSENT
+
+
+@dataclass(frozen=True, slots=True)
+class Undecoded:
+    """Text whose bytes do not decode in the source's code set."""
+
+    data: bytes
+
+
+Scalar = bool | int | float | str | bytes | Undecoded
+Value = Scalar | None | tuple[Scalar, ...]  # a tuple: the values of one multi-valued attribute
+Side = Value | Absent
+Key = tuple[tuple[str, Value], ...]
+Fact = bool | int | float | str | None | tuple["Fact", ...]
+Facts = tuple[tuple[str, Fact], ...]
+
+
+class Field(NamedTuple):
+    """What one column held before and after the change."""
+
+    column: str
+    before: Side = ABSENT
+    after: Side = ABSENT
+
+
+class Raw(NamedTuple):
+    """Row images that no layout explains, as they came."""
+
+    before: bytes | None = None
+    after: bytes | None = None
+
+
+class Change(NamedTuple):
+    """One thing that happened to one row or object."""
+
+    op: Op
+    schema: str | None
+    table: str
+    key: Key = ()  # after the change; empty when the source does not tell it
+    fields: tuple[Field, ...] = ()  # in source order; order and repetition have meaning
+    position: str | None = None
+    transaction: str | None = None
+    time: str | None = None  # ISO 8601
+    user: str | None = None
+    current: bool = False  # the values were read back from the row as it was later
+    extra: Facts = ()  # what only the source's own format needs for a round trip
+    raw: Raw | None = None
+
+    @property
+    def before(self) -> dict[str, Value]:
+        """The row before the change, as far as it was captured."""
+        return {f.column: f.before for f in self.fields if f.before is not ABSENT}
+
+    @property
+    def after(self) -> dict[str, Value]:
+        """The row after the change, as far as it was captured."""
+        return {f.column: f.after for f in self.fields if f.after is not ABSENT}
+
+    @property
+    def key_before(self) -> Key:
+        """The key before the change: an old value stands in the fields."""
+        if self.op is not Op.UPDATE:
+            return self.key
+        before = self.before
+        return tuple((column, before.get(column, value)) for column, value in self.key)
+
+    def fact(self, name: str) -> Fact:
+        """One fact of `extra`, None where it is not there."""
+        return next((fact for known, fact in self.extra if known == name), None)
+
+
+def row_events(change: Change) -> Iterator[Change]:
+    """The change as events of single objects: a moved key is a delete and an insert."""
+    old = change.key_before
+    if change.op is Op.SNAPSHOT:
+        yield change._replace(op=Op.INSERT)
+    elif old == change.key:
+        yield change
+    else:
+        yield change._replace(op=Op.DELETE, key=old, fields=())
+        moved = tuple(Field(f.column, ABSENT, f.after) for f in change.fields)
+        yield change._replace(op=Op.INSERT, fields=moved)

@@ -1,0 +1,96 @@
+"""What a format is: how it reads records into changes and writes changes as records.
+
+A format never opens a file. It is handed sources, whose container (CSV, Parquet, a Kafka topic)
+somebody else has taken off, and hands back records for whoever puts a container on. What it
+cannot understand or cannot write comes out as Refused among the rest, in its place: a bad record
+costs itself and nothing else.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from eventlog.change import Change
+from eventlog.errors import Refused
+from eventlog.tables import Tables
+
+Cell = Any  # what a container can hold in one cell: CSV text, JSON values, Arrow's Python values
+T = TypeVar("T")
+
+
+class Shape(enum.Enum):
+    """What kind of records a format consists of, which decides the containers it may stand in."""
+
+    ROWS = "rows"  # CSV, JSON Lines, Parquet, a database table
+    OBJECTS = "objects"  # JSON Lines, one value a line; messages of a topic
+    BYTES = "bytes"  # one stream
+
+
+class Row(NamedTuple):
+    """A row of a source with columns: its line or number there, its cells, and the record as it came."""
+
+    where: int
+    cells: tuple[Cell, ...]
+    raw: bytes | None = None
+
+
+class Object(NamedTuple):
+    """One JSON value, or the bytes of one message, of a source."""
+
+    where: int
+    value: Any
+    raw: bytes | None = None
+
+
+class Source(NamedTuple, Generic[T]):
+    """One opened input."""
+
+    name: str  # as the user named it, for messages
+    stem: str  # the file's name without folder and extensions
+    columns: tuple[str, ...]  # empty unless the records are rows
+    records: Iterable[T | Refused]  # Row, Object or bytes, as the format's shape says
+
+    def at(self, where: object) -> str:
+        """The position that a message names."""
+        return f"{self.name}:{where}"
+
+
+class SheetColumn(NamedTuple):
+    name: str
+    type: str  # int, float, bool, text, bytes, timestamp; for containers that want to know
+
+
+class Sheet(NamedTuple):
+    """A table of written rows; a writer may fill several, and each becomes a file of its own."""
+
+    name: str
+    columns: tuple[SheetColumn, ...]
+
+
+class SheetRow(NamedTuple):
+    sheet: Sheet
+    cells: tuple[Cell, ...]
+
+
+Read = Callable[[Iterable[Source[Any]], Tables, Any], Iterator[Change | Refused]]
+Write = Callable[[Iterable[Change], Tables, Any], Iterator[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format: its name on the command line, its shape, both directions, and their settings.
+
+    `settings` is a frozen dataclass of `settings.setting` fields; an instance of it is the last
+    argument of `read` and `write`. Writers yield SheetRow, JSON-ready dicts (or bytes messages) or
+    bytes, as the shape says, and Refused.
+    """
+
+    name: str
+    help: str
+    shape: Shape
+    settings: type
+    read: Read
+    write: Write | None

@@ -1,0 +1,80 @@
+"""Every error that a caller may want to catch: one base class, the docstring is the message.
+
+Arguments are positional and fill the docstring's fields, so each error pickles as it is and
+reaches the driver from a Spark worker unchanged.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class EventlogError(Exception):
+    """{0}"""
+
+    def __str__(self) -> str:
+        return (type(self).__doc__ or "").format(*self.args)
+
+
+class Misuse(EventlogError):
+    """{0}"""
+
+
+class MalformedKey(EventlogError):
+    """malformed key: at character {0}, expected {1}"""
+
+
+class MalformedAssociation(EventlogError):
+    """malformed association: at character {0}, expected {1}"""
+
+
+class IllegalCharacter(EventlogError):
+    """character U+{0:04X} at position {1} cannot stand in XML 1.0"""
+
+
+class InvalidBase64(EventlogError):
+    """not Base64: {0}"""
+
+
+class InvalidValue(EventlogError):
+    """{0!r} is not {1}"""
+
+
+class ValueTooLarge(EventlogError):
+    """a value of {0} bytes is over the limit of {1}"""
+
+
+class UnknownTable(EventlogError):
+    """unknown table {0!r}"""
+
+
+class AmbiguousName(EventlogError):
+    """{0!r} may be any of {1}: name one exactly"""
+
+
+class UnknownColumn(EventlogError):
+    """table {0} has no column {1!r}"""
+
+
+class InvalidTables(EventlogError):
+    """tables file: {0}"""
+
+
+class WrongRow(EventlogError):
+    """{0}"""
+
+
+class NotExpressible(EventlogError):
+    """{0}"""
+
+
+class InvalidDocument(EventlogError):
+    """{0}"""
+
+
+class Refused(NamedTuple):
+    """A record that was left out: where it stood, why, and the record as it came."""
+
+    where: str
+    reason: str
+    raw: bytes | None = None

@@ -1,0 +1,232 @@
+"""What is known of the tables: columns, types, keys, references; from a TOML file or a catalogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from eventlog import tablekey, values
+from eventlog.change import Value
+from eventlog.errors import AmbiguousName, EventlogError, InvalidTables, UnknownTable
+from eventlog.values import Kind
+
+_TYPE = re.compile(r"\s*([^(]*?)\s*(?:\(\s*([^)]*?)\s*\)\s*(.*?))?\s*", re.DOTALL)
+
+# What a type's name means where no dialect says otherwise. Any other name is text.
+_NAMES = {
+    Kind.PADDED: "char, character, nchar, bpchar",
+    Kind.OCTET: "binary, varbinary, binary varying, bytea, blob, tinyblob, mediumblob, longblob, raw,"
+    " long raw, longraw, image, byte, bytes, varbyte",
+    Kind.INT: "smallint, integer, bigint, int, tinyint, mediumint, serial, bigserial, smallserial, year,"
+    " int1, int2, int4, int8, serial8, uint1, uint2, uint4, uint8",
+    Kind.STATE: "boolean, bool",
+    Kind.DATE: "date",
+    Kind.TIME: "time, timetz, time without time zone, time with time zone",
+    Kind.TIMESTAMP: "timestamp, timestamptz, timestamp without time zone, timestamp with time zone,"
+    " timestamp with local time zone, datetime, datetime2, smalldatetime",
+}
+KINDS: dict[str, Kind] = {name.strip(): kind for kind, names in _NAMES.items() for name in names.split(",")}
+
+DIALECT_KINDS: dict[str, dict[str, Kind]] = {
+    "oracle": {"date": Kind.TIMESTAMP},
+    "mysql": {"decimal": Kind.INT, "numeric": Kind.INT, "bit": Kind.OCTET},
+    "mariadb": {"decimal": Kind.INT, "numeric": Kind.INT, "bit": Kind.OCTET},
+    "mssql": {"timestamp": Kind.OCTET, "bit": Kind.STATE},
+    # a DATETIME or INTERVAL of Informix has a qualifier behind its name, so it is text here
+    "informix": {"byte": Kind.OCTET, "datetime": Kind.STRING},
+    "gbase": {"byte": Kind.OCTET, "datetime": Kind.STRING},
+}
+
+_NUMERIC = frozenset(("numeric", "decimal", "number", "dec"))
+_FLOATING_DECIMALS = frozenset(("informix", "gbase"))  # DECIMAL(p) has no fixed scale there
+
+
+def kind_of(type_name: str, dialect: str | None = None) -> Kind:
+    """What the text of a value of this SQL type means."""
+    match = _TYPE.fullmatch(type_name.lower())
+    assert match is not None
+    base, arguments, rest = match[1], match[2], match[3]
+    name = f"{base} {rest}" if rest and base != "numeric" else base
+    if base in _NUMERIC and arguments is not None:
+        scale = arguments.partition(",")[2].strip()
+        floating = not scale and dialect in _FLOATING_DECIMALS
+        return Kind.INT if scale in ("", "0") and not floating else Kind.STRING
+    if base in ("tinyint", "bit") and arguments == "1" and dialect in ("mysql", "mariadb"):
+        return Kind.STATE
+    special = DIALECT_KINDS.get(dialect or "", {})
+    for known in (name.removesuffix(" unsigned"), base):
+        kind = special.get(known) or KINDS.get(known)
+        if kind is not None:
+            return kind
+    return Kind.STRING
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, its SQL type as the catalogue writes it, and what its text means."""
+
+    name: str
+    type: str
+    kind: Kind
+    published: str  # the attribute's name in documents
+    multivalued: bool = False
+    reference: str | None = None  # the table that a foreign key points to, if that is published
+    leaves: bool = True  # whether its values may leave at all
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, view or file of rows with one key."""
+
+    schema: str | None
+    name: str
+    columns: Mapping[str, Column]
+    key: tuple[str, ...] = ()
+    number: int | None = None
+    max_value: int | None = None
+    view: bool = False
+    linter: Mapping[str, object] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
+    def __hash__(self) -> int:
+        return hash((self.schema, self.name))
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name: exactly, else the only one but for case."""
+        return self.columns.get(name) or _only(self.columns, self._folded, name)
+
+    @cached_property
+    def _folded(self) -> dict[str, list[str]]:
+        return _fold(self.columns)
+
+    @cached_property
+    def data(self) -> tuple[Column, ...]:
+        """The columns beside the key that may leave, in their order."""
+        return tuple(c for c in self.columns.values() if c.leaves and c.name not in self.key)
+
+    @cached_property
+    def key_columns(self) -> tuple[Column, ...]:
+        return tuple(self.columns[name] for name in self.key)
+
+    def load_key(self, text: str) -> tuple[tuple[str, Value], ...]:
+        """The key of a table_key: each value typed where that would write the same text again."""
+        return tuple(self._load_key_value(name, value) for name, value in tablekey.read(text))
+
+    def _load_key_value(self, name: str, text: str) -> tuple[str, Value]:
+        column = self.column(name)
+        if column is None:
+            return name, text
+        try:
+            value = values.load(column.kind, text)
+            same = values.dump(column.kind, value) == text
+        except EventlogError:
+            same = False
+        return name, value if same else text
+
+    def dump_key(self, key: Iterable[tuple[str, Value]]) -> str:
+        """The table_key of a key."""
+        return tablekey.write((name, self.dump(name, value)) for name, value in key)
+
+    def dump(self, name: str, value: Value) -> str:
+        """The text of one value of a column, as a log holds it."""
+        if value is None or isinstance(value, tuple):
+            raise InvalidTables(f"{self}: the value of key column {name} is {value!r}")
+        column = self.column(name)
+        return values.plain_text(value) if column is None else values.dump(column.kind, value)
+
+
+class Tables:
+    """The tables that are known, found by name: exactly, else uniquely without case."""
+
+    def __init__(self, tables: Iterable[Table] = (), dialect: str | None = None) -> None:
+        self.dialect = dialect
+        self._named: dict[str, list[Table]] = {}
+        self._all = tuple(tables)
+        for table in self._all:
+            self._named.setdefault(table.name, []).append(table)
+            if table.schema is not None:
+                self._named.setdefault(str(table), []).append(table)
+        self._folded = _fold(self._named)
+        self._numbers = {t.number: t for t in self._all if t.number is not None}
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self, name: str) -> Table | None:
+        """The table that a row or a file calls by this name, None if there is none."""
+        named = self._named.get(name)
+        if named is None:
+            spellings = self._folded.get(name.lower(), [])
+            named = [t for spelling in spellings for t in self._named[spelling]]
+        if len(named) > 1:
+            raise AmbiguousName(name, " or ".join(str(t) for t in named))
+        return named[0] if named else None
+
+    def get(self, name: str) -> Table:
+        """The table of that name."""
+        table = self.find(name)
+        if table is None:
+            raise UnknownTable(name)
+        return table
+
+    def of(self, schema: str | None, name: str) -> Table | None:
+        """The table of a change, which tells schema and name apart."""
+        for table in self._named.get(name, ()):
+            if table.schema == schema and table.name == name:
+                return table
+        return self.find(name if schema is None else f"{schema}.{name}")
+
+    def numbered(self, number: int) -> Table | None:
+        """The table to which a capture gave this number."""
+        return self._numbers.get(number)
+
+
+# "fk_" [sv_|mv_] [<group>_] "_" <referenced column> "__" <name>
+_FULL_FOREIGN = re.compile(r"(fk_)(?:[sm]v_)?(?:[^_]+_)?_.+?__(.+)", re.IGNORECASE)
+_VALUED = re.compile(r"^[sm]v_", re.IGNORECASE)
+_MULTIVALUED = re.compile(r"(?:fk_)?mv_", re.IGNORECASE)
+
+
+def published_name(column: str) -> str:
+    """The attribute that a view's column is published as: without sv_ and mv_, a full fk_ form reduced."""
+    full = _FULL_FOREIGN.fullmatch(column)
+    return (
+        full[1] + full[2] if full else _VALUED.sub("", column, count=1) if _VALUED.match(column) else column
+    )
+
+
+def multivalued_name(column: str) -> bool:
+    """Whether the prefix of a view's column says that it holds many values."""
+    return _MULTIVALUED.match(column) is not None
+
+
+def key_name(column: str) -> bool:
+    """Whether the prefix of a view's column says that it is of the key."""
+    return column.lower().startswith("pk_")
+
+
+def reference_key(tables: Tables, column: Column) -> tuple[Table, str] | None:
+    """The table and key column that a referring column's values name, if they can be named."""
+    if column.reference is None:
+        return None
+    target = tables.get(column.reference)
+    return (target, target.key[0]) if len(target.key) == 1 else None
+
+
+def _fold(names: Iterable[str]) -> dict[str, list[str]]:
+    folded: dict[str, list[str]] = {}
+    for name in names:
+        folded.setdefault(name.lower(), []).append(name)
+    return folded
+
+
+def _only(columns: Mapping[str, Column], folded: dict[str, list[str]], name: str) -> Column | None:
+    spellings = folded.get(name.lower(), ())
+    return columns[spellings[0]] if len(spellings) == 1 else None

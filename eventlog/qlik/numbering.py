@@ -1,0 +1,92 @@
+"""What a writer adds to every change: its change_seq, and its place in its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from eventlog.change import Change, Op
+from eventlog.qlik import sequence
+from eventlog.values import Kind, read_moment
+
+_NO_TIME = "1970-01-01T00:00:00"
+
+
+class Numbered(NamedTuple):
+    change: Change
+    sequence: str  # empty for a row of a full load
+    counter: int | None  # from 1; None outside a transaction
+    last: bool | None
+
+
+def number(changes: Iterable[Change], last: str, now: str | None) -> Iterator[Numbered]:
+    """The changes with their numbers; one is held back, to know which ends its transaction.
+
+    A change that has a change_seq keeps it. All others of one transaction share a time part, so
+    that transaction id and time tell transactions apart.
+    """
+    held: Numbered | None = None
+    held_key: object = None
+    time = sequence.time_part(now or _NO_TIME)
+    counter = 0
+    for change in changes:
+        key = transaction_of(change)
+        same = held is not None and key is not None and key == held_key
+        counter = counter + 1 if same else 1
+        if not same:
+            time = _time_part(change, now)
+        if held is not None:
+            yield _closed(held, not same)
+        seq = _sequence(change, last, time)
+        last = max(last, seq)
+        held, held_key = Numbered(change, seq, None if key is None else counter, None), key
+    if held is not None:
+        yield _closed(held, True)
+
+
+def transaction_of(change: Change) -> tuple[str, str] | None:
+    """What tells a transaction apart, for its id is used again: its id and the time of its changes."""
+    if change.transaction is None or change.op is Op.SNAPSHOT:
+        return None
+    position = change.position
+    seq = sequence.legal(position)
+    return change.transaction, position[: sequence.TIME] if position is not None and seq else ""
+
+
+def _sequence(change: Change, last: str, time: str) -> str:
+    if change.op is Op.SNAPSHOT:
+        return ""
+    position = change.position
+    if position is not None and sequence.legal(position):
+        return position
+    return sequence.following(last, time)
+
+
+def _time_part(change: Change, now: str | None) -> str:
+    return sequence.time_part(change.time or now or _NO_TIME)
+
+
+def _closed(numbered: Numbered, last: bool) -> Numbered:
+    """What its own source said of the change's place in the transaction wins over what was counted."""
+    change, seq, counter, _ = numbered
+    if counter is None:
+        return numbered
+    told, ends = change.fact("event_counter"), change.fact("last_event")
+    if isinstance(told, int) and isinstance(ends, bool):
+        return Numbered(change, seq, told, ends)
+    return Numbered(change, seq, counter, last)
+
+
+def utc(time: str, digits: int = 0) -> str:
+    """A time of the model as Replicate writes it: UTC without a zone, at least so many digits."""
+    moment = read_moment(Kind.TIMESTAMP, time)
+    fraction = moment.fraction[1:].rstrip("0").ljust(digits, "0")
+    return moment.at.isoformat() + (f".{fraction}" if fraction else "")
+
+
+def stream_position(change: Change) -> str:
+    """The position in the source: what was read, else a position that is no change_seq."""
+    told = change.fact("stream_position")
+    if isinstance(told, str):
+        return told
+    return "" if change.position is None or sequence.legal(change.position) else change.position

@@ -1,0 +1,73 @@
+"""The byte order of a change table's masks: given, or found from what the table itself shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from eventlog.qlik.mask import InvalidMask, Order, evidence, join
+from eventlog.qlik.rows import ChangeRow
+
+HELD_BACK = 10_000
+DOCUMENTED = Order.LITTLE
+X = TypeVar("X")
+Paired = tuple[ChangeRow, ChangeRow | None]
+
+
+class Finder:
+    """Holds rows back until one proves the order; without evidence it is the documented one.
+
+    A later row that proves the other order is an error of its own: one of the two is wrong, and
+    the reader cannot know which.
+    """
+
+    def __init__(self, given: Order | None) -> None:
+        self.order = given
+        self._given = given is not None
+        self._proof: int | None = None
+
+    def run(self, pairs: Iterable[Paired | X]) -> Iterator[Paired | X]:
+        """The rows, from where the order is known on."""
+        held: list[Paired | X] = []
+        for pair in pairs:
+            held.append(pair)
+            if self.order is None and isinstance(pair, tuple) and isinstance(pair[0], ChangeRow):
+                self._look(*pair)
+            if self.order is not None or len(held) >= HELD_BACK:
+                self.order = self.order or DOCUMENTED
+                yield from held
+                held.clear()
+        self.order = self.order or DOCUMENTED
+        yield from held
+
+    def check(self, row: ChangeRow, image: ChangeRow | None) -> Order:
+        """The order to read a row in, if the row does not prove the other."""
+        assert self.order is not None
+        proof = self._evidence(row, image)
+        if proof is None or proof is self.order:
+            return self.order
+        chosen = "the setting" if self._given else f"row {self._proof}" if self._proof else "the manual"
+        assert row.mask is not None
+        raise InvalidMask(
+            f"mask {row.mask.hex().upper()} is in {proof} byte order, but {chosen} says {self.order}:"
+            f" check the rows before it, and name the order with mask-order"
+        )
+
+    def _look(self, row: ChangeRow, image: ChangeRow | None) -> None:
+        self.order = self._evidence(row, image)
+        if self.order is not None:
+            self._proof = row.where
+
+    def _evidence(self, row: ChangeRow, image: ChangeRow | None) -> Order | None:
+        data = row.mask
+        if data is None or len(data) < 2 or row.letter in "BT":
+            return None
+        layout = row.table.layout
+        if image is None:
+            return evidence(data, layout)
+        differing = join(
+            place
+            for place, new, old in zip(row.table.heading.places, row.cells, image.cells, strict=False)
+            if new != old
+        )
+        return evidence(data, layout, differing)

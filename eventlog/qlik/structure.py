@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from eventlog.change import ABSENT, Change, Key, Side, Value
+from eventlog.change import ABSENT, Change, Field, Key, Side, Value
 from eventlog.qlik import mask
 from eventlog.qlik.sqltypes import holds, spec_of, spec_of_value
 from eventlog.qlik.types import DATA_TYPES, Spec
@@ -98,14 +98,14 @@ def observe(known: Structure | None, change: Change) -> Structure:
     """The structure that holds a change too; the known one itself where that is enough."""
     structure = known or Structure(change.schema, change.table, ())
     columns = {c.name: c for c in structure.columns}
-    for position, (name, value) in enumerate(change.key, 1):
-        if name not in columns:
-            columns[name] = Column(name, spec_of_value(value), position, nullable=False)
-    for name, before, after in change.fields:
+    places = {name: position for position, (name, _) in enumerate(change.key, 1)}
+    named = {field.column for field in change.fields}
+    told = [Field(name, ABSENT, value) for name, value in change.key if name not in named]
+    for name, before, after in (*told, *change.fields):
         for side in (before, after):
             column = columns.get(name)
             if side is not ABSENT and (column is None or not _fits(column, side)):
-                columns[name] = _guess(column, name, side)
+                columns[name] = _guess(column, name, side, places.get(name, 0))
     found = tuple(columns.values())
     return structure if found == structure.columns else Structure(structure.schema, structure.table, found)
 
@@ -114,6 +114,6 @@ def _fits(column: Column, value: Value) -> bool:
     return column.declared or column.spec is None or holds(column.spec, value)
 
 
-def _guess(column: Column | None, name: str, value: Value) -> Column:
-    position = column.key_position if column else 0
+def _guess(column: Column | None, name: str, value: Value, position: int) -> Column:
+    position = column.key_position if column else position
     return Column(name, spec_of_value(value), position, nullable=not position)

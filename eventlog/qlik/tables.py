@@ -45,6 +45,7 @@ class TableSettings:
     task: str = setting("", "the name of the task in the partition table")
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of changes that have none", metavar="TIME")
+    described: tuple[Structure, ...] = ()  # by .dfm files
 
 
 def table_name(stem: str, tables: Tables) -> tuple[str | None, str]:
@@ -87,8 +88,9 @@ def read_structure(
     schema: str | None, table: str, data: Sequence[str], tables: Tables, known: Structure | None = None
 ) -> Structure:
     """The structure of a change table's data columns, as far as anybody described them."""
-    described = tables.of(schema, table)
-    known = known or (structure_of(described) if described else None)
+    if known is None:
+        table_known = tables.of(schema, table)
+        known = structure_of(table_known) if table_known else None
     if known is None:
         return Structure(schema, table, tuple(Column(name) for name in data))
     found = [_described(known, name) for name in data]
@@ -142,9 +144,15 @@ def _parse(
         except Misuse as fault:
             yield Refused(source.at(1), str(fault))
             continue
-        structure = read_structure(schema, table, heading.data, tables)
+        structure = read_structure(schema, table, heading.data, tables, _of_dfm(schema, table, settings))
         reader = RowReader(source, heading, structure, plans.loading(structure.columns))
         yield from _rows(reader, settings.until)
+
+
+def _of_dfm(schema: str | None, table: str, settings: TableSettings) -> Structure | None:
+    """The one structure of a table that a .dfm gives."""
+    found = [d for d in settings.described if d.table == table and schema in (None, d.schema)]
+    return found[0] if len(found) == 1 else None
 
 
 def _rows(reader: RowReader, until: str) -> Iterator[ChangeRow | Refused]:

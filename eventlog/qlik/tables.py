@@ -88,7 +88,9 @@ def read_structure(
     schema: str | None, table: str, data: Sequence[str], tables: Tables, known: Structure | None = None
 ) -> Structure:
     """The structure of a change table's data columns, as far as anybody described them."""
-    if known is None:
+    if known is not None:
+        schema = known.schema if schema is None else schema
+    else:
         table_known = tables.of(schema, table)
         known = structure_of(table_known) if table_known else None
     if known is None:

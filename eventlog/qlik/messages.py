@@ -51,6 +51,7 @@ class MessageSettings:
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of metadata messages, and of changes that have none", metavar="TIME")
     published: tuple[Metadata, ...] = ()  # what was written or read before, in its order
+    table_of_topic: bool = False  # a source is named as its table is, if its messages name none
     schema_of: Callable[[int], str] | None = None  # of a registry, by id
     register: Callable[[str, str], int] | None = None  # at a registry: table and schema, for an id
 
@@ -76,6 +77,7 @@ class Reader:
         self._settings = settings
         self._order = None if settings.mask_order == "auto" else Order(settings.mask_order)
         self._only = next(iter(tables)) if len(tables) == 1 else None
+        self._topic = settings.table
         self._readers: dict[object, RecordReader] = {}
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
         self._registered: dict[int, Metadata] = {}
@@ -84,6 +86,8 @@ class Reader:
         """The changes, and what was refused, in the order of the messages."""
         until = self._settings.until
         for source in sources:
+            if self._settings.table_of_topic:
+                self._topic = source.stem
             for record in source.records:
                 if isinstance(record, Refused):
                     yield record
@@ -105,7 +109,7 @@ class Reader:
         if data is None:
             raise InvalidMessage("neither data nor beforeData holds the row")
         headers = body.headers
-        key = (body.schema_id, body.schema, body.table, headers.get("table"), *data)
+        key = (body.schema_id, body.schema, body.table, headers.get("table"), self._topic, *data)
         reader = self._readers.get(key)
         if reader is None:
             reader = self._reader(body, tuple(data))
@@ -194,8 +198,8 @@ class Reader:
                 return (None if not schema else str(schema)), str(table)
         if known is not None and known.structure.table:
             return known.structure.schema, known.structure.table
-        if self._settings.table:
-            return table_name(self._settings.table, self._tables)
+        if self._topic:
+            return table_name(self._topic, self._tables)
         return (self._only.schema, self._only.name) if self._only else (None, "")
 
 

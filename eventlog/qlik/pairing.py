@@ -23,40 +23,45 @@ X = TypeVar("X")
 def pair(rows: Iterable[R | X], kind: type[R]) -> Iterator[tuple[R, R | None] | X]:
     """The rows, each U row with its B row; a B row that comes out alone has no U row.
 
-    A B row may stand anywhere before its U row, or directly behind it.
+    A B row may stand anywhere before its U row, or directly behind it. What was delivered twice
+    is paired twice.
     """
-    waiting: dict[str | None, R] = {}
+    waiting: dict[str | None, list[R]] = {}
+    count = 0
     held: R | None = None
     for row in rows:
         if not isinstance(row, kind):
             yield row  # type: ignore[misc]
             continue
         if held is not None:
-            image = row if row.letter == "B" and row.seq == held.seq and held.seq is not None else None
-            yield held, image
+            behind = row.letter == "B" and row.seq == held.seq is not None
+            yield held, row if behind else None
             held = None
-            if image is not None:
+            if behind:
                 continue
         if row.letter == "B":
-            yield from _lost(waiting, row.seq)
-            waiting[row.seq] = row
-        elif row.letter == "U":
-            image = waiting.pop(row.seq, None)
-            if image is None:
-                held = row
-            else:
-                yield row, image
-        else:
+            waiting.setdefault(row.seq, []).append(row)
+            count += 1
+            if count > MAX_WAITING:
+                yield _take(waiting, next(iter(waiting))), None
+                count -= 1
+        elif row.letter != "U":
             yield row, None
+        elif row.seq in waiting:
+            yield row, _take(waiting, row.seq)
+            count -= 1
+        else:
+            held = row
     if held is not None:
         yield held, None
-    for image in waiting.values():
-        yield image, None
+    for images in waiting.values():
+        for image in images:
+            yield image, None
 
 
-def _lost(waiting: dict[str | None, R], seq: str | None) -> Iterator[tuple[R, None]]:
-    """The B rows that can wait no longer: the same number comes again, or too many wait."""
-    if seq in waiting:
-        yield waiting.pop(seq), None
-    elif len(waiting) >= MAX_WAITING:
-        yield waiting.pop(next(iter(waiting))), None
+def _take(waiting: dict[str | None, list[R]], seq: str | None) -> R:
+    images = waiting[seq]
+    image = images.pop(0)
+    if not images:
+        del waiting[seq]
+    return image

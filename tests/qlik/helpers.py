@@ -12,7 +12,15 @@ from eventlog.qlik import messages, tables
 from eventlog.tables import Tables
 
 NONE = Tables()
-HEADERS = ("change_seq", "change_oper", "change_mask", "stream_position", "operation", "transaction_id", "timestamp")
+HEADERS = (
+    "change_seq",
+    "change_oper",
+    "change_mask",
+    "stream_position",
+    "operation",
+    "transaction_id",
+    "timestamp",
+)
 SEQ = "2024010112000000"
 
 
@@ -21,9 +29,7 @@ def seq(number: int) -> str:
 
 
 def source(columns: Sequence[str], *rows: Sequence[Any], stem: str = "usr__ct") -> Source[Row]:
-    return Source(
-        f"{stem}.csv", stem, tuple(columns), [Row(i, tuple(r)) for i, r in enumerate(rows, 2)]
-    )
+    return Source(f"{stem}.csv", stem, tuple(columns), [Row(i, tuple(r)) for i, r in enumerate(rows, 2)])
 
 
 def ct(*data: str, prefix: str = "header__", headers: Sequence[str] = HEADERS) -> tuple[str, ...]:
@@ -46,9 +52,7 @@ def row(number: int, letter: str, mask: str | bytes | None, *data: Any, **told: 
     )
 
 
-def read_rows(
-    *sources: Source[Row], known: Tables = NONE, **settings: Any
-) -> list[Change | Refused]:
+def read_rows(*sources: Source[Row], known: Tables = NONE, **settings: Any) -> list[Change | Refused]:
     return list(tables.read(sources, known, tables.TableSettings(**settings)))
 
 
@@ -76,9 +80,7 @@ def _csv(cell: Any) -> str | None:
     return cell if cell is None or isinstance(cell, str) else repr(cell)
 
 
-def read_messages(
-    values: Iterable[Any], known: Tables = NONE, **settings: Any
-) -> list[Change | Refused]:
+def read_messages(values: Iterable[Any], known: Tables = NONE, **settings: Any) -> list[Change | Refused]:
     objects = [Object(i, v) for i, v in enumerate(values, 1)]
     return list(
         messages.read([Source("t.jsonl", "t", (), objects)], known, messages.MessageSettings(**settings))

@@ -113,9 +113,14 @@ def _change(draw: st.DrawFn, op: Op, fields: list[Field], seq: int) -> Change:
         tuple(fields),
         f"{at:%Y%m%d%H%M%S}{at.microsecond // 10000:02}{seq:019}",
         draw(transactions),
-        draw(st.none() | stamps.map(lambda t: t.isoformat().rstrip("0").rstrip(".") + "Z" if t.microsecond else t.isoformat() + "Z")),
+        draw(st.none() | stamps.map(_zulu)),
         extra=draw(st.sampled_from([(), (("stream_position", "0003;4"),)])),
-    )  # fmt: skip
+    )
+
+
+def _zulu(at: dt.datetime) -> str:
+    text = at.isoformat()
+    return (text.rstrip("0") if at.microsecond else text) + "Z"
 
 
 def _value(draw: st.DrawFn, name: str) -> Value:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -36,9 +37,13 @@ def test_change_table(case: Case, order: str, csv: bool) -> None:
 
 
 @settings(max_examples=80)
-@given(cases(tabular=False), st.sampled_from(["auto", "little", "big"]), st.sampled_from(["message", "headers"]))
+@given(
+    cases(tabular=False), st.sampled_from(["auto", "little", "big"]), st.sampled_from(["message", "headers"])
+)
 def test_json_messages(case: Case, order: str, names: str) -> None:
-    written = json.loads(json.dumps(write_messages(case.changes, case.tables, mask_order=order, table_names=names)))
+    written = json.loads(
+        json.dumps(write_messages(case.changes, case.tables, mask_order=order, table_names=names))
+    )
     again = read_messages(written, mask_order=order)
     assert list(map(told, again)) == list(map(told, case.changes))
 
@@ -73,7 +78,9 @@ def test_wide_tables(count: int, data: st.DataObject, order: str) -> None:
     known = tablesfile.read(f'[tables.t]\nkey = ["c0"]\ncolumns = {{ {columns} }}\n')
     moved = data.draw(st.sets(st.integers(0, count - 1), max_size=20))
     fields = tuple(Field(n, i, -1 - i if i in moved else i) for i, n in enumerate(names))
-    lacking = tuple(Field(n, ABSENT, None if i % 3 else i) for i, n in enumerate(names) if i not in moved or i == 0)
+    lacking = tuple(
+        Field(n, ABSENT, None if i % 3 else i) for i, n in enumerate(names) if i not in moved or i == 0
+    )
     changes = [
         Change(Op.UPDATE, None, "t", (("c0", fields[0].after),), fields, seq(1)),  # type: ignore[arg-type]
         Change(Op.INSERT, None, "t", (("c0", 0),), lacking, seq(2)),
@@ -88,7 +95,7 @@ def test_wide_tables(count: int, data: st.DataObject, order: str) -> None:
 @given(cases(tabular=True))
 def test_the_mask_of_a_u_row_is_what_differs_from_its_b_row(case: Case) -> None:
     rows = [r.cells for r in write_rows(case.changes, case.tables) if isinstance(r, SheetRow)]
-    for image, row in zip(rows, rows[1:], strict=False):
+    for image, row in itertools.pairwise(rows):
         if image[1] == "B":
             pairs = zip(image[HEADER_COUNT:], row[HEADER_COUNT:], strict=True)
             differing = {i + HEADER_COUNT for i, (b, u) in enumerate(pairs) if repr(b) != repr(u)}
@@ -109,7 +116,9 @@ def test_the_change_mask_of_an_update_is_what_differs_but_for_lobs(case: Case) -
             assert changed == {
                 n
                 for i, n in enumerate(data)
-                if captured >> i & 1 and n not in LOBS and (n not in before or repr(data[n]) != repr(before[n]))
+                if captured >> i & 1
+                and n not in LOBS
+                and (n not in before or repr(data[n]) != repr(before[n]))
             }
 
 

@@ -23,11 +23,7 @@ class Body(NamedTuple):
     schema_id: str | None = None
 
 
-class Envelope(NamedTuple):
-    type: str
-    schema_id: str | None
-    schema: str | None  # of the message, Avro as JSON text
-    message: Any
+Envelope = tuple[str, str | None, str | None, Any]  # type, messageSchemaId, messageSchema, message
 
 
 def read(value: Any) -> Envelope:
@@ -35,12 +31,11 @@ def read(value: Any) -> Envelope:
     if type(value) is not dict:
         raise InvalidMessage(f"a message is an object, not {type(value).__name__}")
     if "magic" not in value:
-        return Envelope("DT", None, None, value)
+        return "DT", None, None, value
     if value["magic"] != "atMSG":
         raise InvalidMessage(f"wrong magic {str(value['magic'])[:40]!r}, not atMSG")
-    return Envelope(
-        str(value.get("type")), value.get("messageSchemaId"), value.get("messageSchema"), value.get("message")
-    )
+    get = value.get
+    return str(get("type")), get("messageSchemaId"), get("messageSchema"), get("message")
 
 
 def body(message: Any, schema_id: str | None) -> Body:

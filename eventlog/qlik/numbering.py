@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from eventlog.change import Change, Op
@@ -27,18 +28,19 @@ def number(changes: Iterable[Change], last: str, now: str | None) -> Iterator[Nu
     """
     held: Numbered | None = None
     held_key: object = None
-    time = sequence.time_part(now or _NO_TIME)
+    time: str | None = None  # of the transaction's first change
     counter = 0
     for change in changes:
         key = transaction_of(change)
         same = held is not None and key is not None and key == held_key
         counter = counter + 1 if same else 1
         if not same:
-            time = _time_part(change, now)
+            time = change.time or now
         if held is not None:
             yield _closed(held, not same)
-        seq = _sequence(change, last, time)
-        last = max(last, seq)
+        seq = _sequence(change, last, time or _NO_TIME)
+        if seq > last:
+            last = seq
         held, held_key = Numbered(change, seq, None if key is None else counter, None), key
     if held is not None:
         yield _closed(held, True)
@@ -59,11 +61,7 @@ def _sequence(change: Change, last: str, time: str) -> str:
     position = change.position
     if position is not None and sequence.legal(position):
         return position
-    return sequence.following(last, time)
-
-
-def _time_part(change: Change, now: str | None) -> str:
-    return sequence.time_part(change.time or now or _NO_TIME)
+    return sequence.following(last, sequence.time_part(time))
 
 
 def _closed(numbered: Numbered, last: bool) -> Numbered:
@@ -71,12 +69,15 @@ def _closed(numbered: Numbered, last: bool) -> Numbered:
     change, seq, counter, _ = numbered
     if counter is None:
         return numbered
+    if not change.extra:
+        return Numbered(change, seq, counter, last)
     told, ends = change.fact("event_counter"), change.fact("last_event")
     if isinstance(told, int) and isinstance(ends, bool):
         return Numbered(change, seq, told, ends)
     return Numbered(change, seq, counter, last)
 
 
+@lru_cache(maxsize=1000)
 def utc(time: str, digits: int = 0) -> str:
     """A time of the model as Replicate writes it: UTC without a zone, at least so many digits."""
     moment = read_moment(Kind.TIMESTAMP, time)

@@ -28,17 +28,19 @@ class Finder:
 
     def run(self, pairs: Iterable[Paired | X]) -> Iterator[Paired | X]:
         """The rows, from where the order is known on."""
+        pairs = iter(pairs)
         held: list[Paired | X] = []
-        for pair in pairs:
+        while self.order is None and len(held) < HELD_BACK:
+            try:
+                pair = next(pairs)
+            except StopIteration:
+                break
             held.append(pair)
-            if self.order is None and isinstance(pair, tuple) and isinstance(pair[0], ChangeRow):
+            if isinstance(pair, tuple) and isinstance(pair[0], ChangeRow):
                 self._look(*pair)
-            if self.order is not None or len(held) >= HELD_BACK:
-                self.order = self.order or DOCUMENTED
-                yield from held
-                held.clear()
         self.order = self.order or DOCUMENTED
         yield from held
+        yield from pairs
 
     def check(self, row: ChangeRow, image: ChangeRow | None) -> Order:
         """The order to read a row in, if the row does not prove the other."""
@@ -62,12 +64,8 @@ class Finder:
         data = row.mask
         if data is None or len(data) < 2 or row.letter in "BT":
             return None
-        layout = row.table.layout
-        if image is None:
-            return evidence(data, layout)
-        differing = join(
-            place
-            for place, new, old in zip(row.table.heading.places, row.cells, image.cells, strict=False)
-            if new != old
-        )
-        return evidence(data, layout, differing)
+        proof = row.table.proof(data)
+        if proof is not None or image is None:
+            return proof
+        places = zip(row.table.heading.places, row.data, image.data, strict=False)
+        return evidence(data, row.table.layout, join(place for place, new, old in places if new != old))

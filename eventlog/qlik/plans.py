@@ -40,12 +40,47 @@ class Plan:
         if not plan:
             return row
         converted = list(row)
-        for place, step, spec in plan:
-            try:
+        place = 0
+        try:
+            for place, step, spec in plan:
                 converted[place] = step(converted[place], spec)
-            except EventlogError as fault:
-                raise NotExpressible(f"column {self._columns[place].name}: {fault}") from fault
+        except EventlogError as fault:
+            raise self._named(place, fault) from fault
         return converted
+
+    def beside(self, row: Sequence[Any], other: Sequence[Any], done: Sequence[Any]) -> Sequence[Any]:
+        """As the call, where another row and its conversion are at hand: most values are the same."""
+        types = tuple(map(type, row))
+        plan = self._plans.get(types)
+        if plan is None:
+            plan = self._make(types)
+        if not plan:
+            return row
+        converted = list(row)
+        place = 0
+        try:
+            for place, step, spec in plan:
+                value = converted[place]
+                twin = other[place]
+                same = value == twin and type(value) is type(twin)
+                converted[place] = done[place] if same else step(value, spec)
+        except EventlogError as fault:
+            raise self._named(place, fault) from fault
+        return converted
+
+    def one(self, place: int, value: Any) -> Any:
+        """The conversion of a single value."""
+        kind = type(value)
+        step = _ABSENCE[kind] if kind in _ABSENCE else self._steps[place].get(kind, _unfit)
+        if step is None:
+            return value
+        try:
+            return step(value, self._columns[place].spec or _NO_SPEC)
+        except EventlogError as fault:
+            raise self._named(place, fault) from fault
+
+    def _named(self, place: int, fault: EventlogError) -> NotExpressible:
+        return NotExpressible(f"column {self._columns[place].name}: {fault}")
 
     def _make(self, types: tuple[type, ...]) -> tuple[tuple[int, Step, Spec], ...]:
         if len(self._plans) >= _MAX_PLANS:

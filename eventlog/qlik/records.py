@@ -7,7 +7,7 @@ stand in changeMask, so that a clear bit says nothing of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -15,11 +15,11 @@ from eventlog.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.errors import NotExpressible
 from eventlog.qlik import avro, plans, sequence
 from eventlog.qlik.envelope import Body, InvalidMessage
-from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, load, whole
+from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, join, load, whole
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, stream_position, utc
-from eventlog.qlik.rows import iso_utc, same, sides
+from eventlog.qlik.rows import differing, iso_utc, make_change, make_fields, sides
 from eventlog.qlik.structure import Structure, observe
 
 _OPS = {
@@ -30,6 +30,17 @@ _OPS = {
     "READ": Op.SNAPSHOT,
 }
 _NAMES = {op: name for name, op in _OPS.items() if name != "READ"}
+_HEADERS = (
+    "operation",
+    "changeSequence",
+    "timestamp",
+    "streamPosition",
+    "transactionId",
+    "changeMask",
+    "columnMask",
+    "transactionEventCounter",
+    "transactionLastEvent",
+)
 _MAX_FLAGS = 10_000
 _new = tuple.__new__
 
@@ -39,6 +50,7 @@ class Flags(NamedTuple):
 
     changed: tuple[bool, ...] | None
     captured: tuple[bool, ...] | None  # None: all of them
+    places: tuple[int, ...] = ()  # of the changed columns
 
 
 class RecordReader:
@@ -52,7 +64,6 @@ class RecordReader:
         self._load = plans.loading(own.columns)
         self._order = order
         self._flags: dict[tuple[object, object], Flags] = {}
-        self._times: dict[str, str] = {}
 
     def change(self, body: Body) -> Change:
         """The change that a message states."""
@@ -66,11 +77,12 @@ class RecordReader:
             return self._delete(headers, self._values(data or body.before), flags)
         if data is None:
             raise InvalidMessage(f"{headers['operation']} without data")
-        values = self._values(data)
+        cells = tuple(data.values())
+        values = self._load(cells)
         if op is not Op.UPDATE:
             key, fields = self._insert(values, flags)
         else:
-            key, fields = self._update(values, flags, body.before)
+            key, fields = self._update(cells, values, flags, body.before)
         return self._make(op, key, fields, headers)
 
     def _values(self, row: Mapping[str, Any] | None) -> Sequence[Value]:
@@ -83,7 +95,7 @@ class RecordReader:
             made = map(_new, repeat(Field), zip(self.names, repeat(ABSENT), values, strict=False))
             return self._own.key_of(values), tuple(made)
         after = [v if seen else ABSENT for v, seen in zip(values, flags.captured, strict=True)]
-        return self._own.key_of(after), _fields(self.names, repeat(ABSENT), after)
+        return self._own.key_of(after), make_fields(self.names, repeat(ABSENT), after)
 
     def _delete(self, headers: Mapping[str, Any], values: Sequence[Value], flags: Flags) -> Change:
         before: Sequence[Side] = values
@@ -92,26 +104,27 @@ class RecordReader:
         key = self._own.key_of(before)
         if not self._own.key and flags.changed is not None:  # the mask of a DELETE names the key
             key = tuple((n, v) for n, v, bit in zip(self.names, values, flags.changed, strict=True) if bit)
-        return self._make(Op.DELETE, key, _fields(self.names, before, repeat(ABSENT)), headers)
+        return self._make(Op.DELETE, key, make_fields(self.names, before, repeat(ABSENT)), headers)
 
     def _update(
-        self, values: Sequence[Value], flags: Flags, image: Mapping[str, Any] | None
+        self, cells: Sequence[Any], values: Sequence[Value], flags: Flags, image: Mapping[str, Any] | None
     ) -> tuple[Key, tuple[Field, ...]]:
-        changed, captured = flags
+        given: Sequence[bool] = ()
+        befores: list[Side]
         if image is None:
-            befores = self._unchanged(values, changed)
-            given: Sequence[bool] = ()
+            befores = self._unchanged(values, flags.changed)
         elif tuple(image) == self.names:
-            befores = list(self._load(tuple(image.values())))
-            given = ()
+            befores = list(self._load.beside(tuple(image.values()), cells, values))
         else:
             given = [name in image for name in self.names]
             befores = list(self._load([image.get(name) for name in self.names]))
-        if captured is None and not given and None not in befores:
-            key = self._own.key_of(values)
-            made = map(_new, repeat(Field), zip(self.names, befores, values, strict=False))
-            return key, tuple(made)
-        return self._partial(values, befores, flags, given, image is not None)
+        if flags.captured is not None or given:
+            return self._partial(values, befores, flags, given, image is not None)
+        for i in flags.places:
+            if befores[i] is None and values[i] is None:
+                befores[i] = ABSENT  # changed, yet null both times: what it was before is not known
+        made = map(_new, repeat(Field), zip(self.names, befores, values, strict=False))
+        return self._own.key_of(values), tuple(made)
 
     def _unchanged(self, values: Sequence[Value], changed: tuple[bool, ...] | None) -> list[Side]:
         """The row before, as far as the mask alone tells it."""
@@ -135,9 +148,9 @@ class RecordReader:
             elif given and not given[i]:
                 befores[i] = unchanged[i]
             elif befores[i] is None and values[i] is None and changed[i] and flags.changed is not None:
-                befores[i] = ABSENT  # changed, yet null both times: what it was before is not known
+                befores[i] = ABSENT
         key = self._own.key_of([b if a is ABSENT else a for b, a in zip(befores, after, strict=True)])
-        return key, _fields(self.names, befores, after)
+        return key, make_fields(self.names, befores, after)
 
     def _masks(self, change_mask: Any, column_mask: Any) -> Flags:
         flags = self._flags.get((change_mask, column_mask))
@@ -156,7 +169,8 @@ class RecordReader:
         order = self._order or (evidence(column_data, layout) if column_data else None) or Order.BIG
         changed = self._bits("changeMask", change_data, order, layout)
         captured = self._bits("columnMask", column_data, order, layout)
-        return Flags(changed, None if captured is None or all(captured) else captured)
+        places = tuple(i for i, bit in enumerate(changed or ()) if bit)
+        return Flags(changed, None if captured is None or all(captured) else captured, places)
 
     def _bits(self, name: str, data: bytes | None, order: Order, layout: Layout) -> tuple[bool, ...] | None:
         if data is None:
@@ -170,10 +184,10 @@ class RecordReader:
         get = headers.get
         position = get("changeSequence") or None
         if position is not None:
-            sequence.check(str(position))
+            sequence.check(position)
         time = get("timestamp")
         structure = self.structure
-        return Change(
+        return make_change(
             op,
             structure.schema,
             structure.table,
@@ -181,20 +195,9 @@ class RecordReader:
             fields,
             position,
             get("transactionId") or None,
-            self._time(time) if time else None,
-            None,
-            False,
+            iso_utc(time) if time else None,
             _facts(headers),
         )
-
-    def _time(self, text: str) -> str:
-        time = self._times.get(text)
-        if time is None:
-            time = iso_utc(str(text))
-            if len(self._times) >= _MAX_FLAGS:
-                self._times.clear()
-            self._times[text] = time
-        return time
 
 
 def _facts(headers: Mapping[str, Any]) -> Facts:
@@ -206,11 +209,6 @@ def _facts(headers: Mapping[str, Any]) -> Facts:
         raise InvalidMessage(f"transactionEventCounter {counter!r}, transactionLastEvent {last!r}")
     told: Facts = (("event_counter", counter), ("last_event", last))
     return (("stream_position", stream), *told) if stream else told
-
-
-def _fields(names: Sequence[str], befores: Any, afters: Any) -> tuple[Field, ...]:
-    made = map(_new, repeat(Field), zip(names, befores, afters, strict=False))
-    return tuple([f for f in made if f[1] is not ABSENT or f[2] is not ABSENT])
 
 
 class Style(NamedTuple):
@@ -235,9 +233,10 @@ class RecordWriter:
         self._columns = frozenset(structure.names)
         self._declared = all(c.declared for c in columns)
         self._dump = plans.dumping_avro(columns, style.logical) if style.avro else plans.dumping(columns)
-        self._fields = _header_fields(metadata, style)
+        self._names_first, self._fields = _message_fields(metadata, style)
+        self._plain = self._fields == _HEADERS
         self._own = {"schema": structure.schema or "", "table": structure.table}
-        self._mask: Callable[[int], Any] = self._mask_bytes if style.avro else self._mask_text
+        self._masks: dict[int, Any] = {}
 
     def holds(self, change: Change) -> bool:
         """Whether the structure has a place for all of a change."""
@@ -257,56 +256,43 @@ class RecordWriter:
             after = before
         row = self._dump(after)
         image = None
-        changed = 0
-        captured = _bits(after)
+        captured = self.structure.all_bits if ABSENT not in after else _bits(after)
         if change.op is Op.UPDATE:
-            old = self._dump(before)
-            changed = self._changed(before, after, old, row)
+            old = self._dump.beside(before, after, row)
+            changed = join(differing(before, after, old, row)) & ~self.structure.lob_bits
             image = self._image(before, after, old, changed)
         elif change.op is Op.DELETE:
             changed = self.structure.key_bits
         else:
             changed = captured & ~self.structure.lob_bits
-        names = self.structure.names
-        return {
-            **(self._own if "table" in self._fields["message"] else {}),
-            "data": dict(zip(names, row, strict=True)),
-            "beforeData": image,
-            "headers": self._headers(numbered, changed, captured),
-        }
-
-    def _changed(self, before: list[Side], after: list[Side], old: Sequence[Any], row: Sequence[Any]) -> int:
-        bits = 0
-        lobs = self.structure.lobs
-        for i, (b, a) in enumerate(zip(before, after, strict=True)):
-            if a is not ABSENT and (b is ABSENT or not same(old[i], row[i])) and not lobs[i]:
-                bits |= 1 << i
-        return bits
+        made = {"data": dict(zip(self.structure.names, row, strict=True)), "beforeData": image}
+        made["headers"] = self._headers(numbered, changed, captured)
+        return {**self._own, **made} if self._names_first else made
 
     def _image(
-        self, before: list[Side], after: list[Side], old: Sequence[Any], changed: int
+        self, before: Sequence[Side], after: Sequence[Side], old: Sequence[Any], changed: int
     ) -> dict[str, Any] | None:
         """beforeData: in JSON what was captured and no more; Avro has no place for a lack but null."""
         if not self._style.images:
             return None
         names = self.structure.names
-        if self._style.avro:
-            lobs = self.structure.lobs
-            says_more = any(
-                b is not ABSENT and (changed >> i & 1 or lobs[i] or after[i] is ABSENT)
-                for i, b in enumerate(before)
-            )
-            return dict(zip(names, old, strict=True)) if says_more else None
-        given = zip(names, before, old, strict=True)
-        return {name: value for name, b, value in given if b is not ABSENT} or None
+        if not self._style.avro:
+            if ABSENT not in before:
+                return dict(zip(names, old, strict=True))
+            given = zip(names, before, old, strict=True)
+            return {name: value for name, b, value in given if b is not ABSENT} or None
+        lobs = self.structure.lobs
+        says_more = ABSENT not in before or any(
+            b is not ABSENT and (changed >> i & 1 or lobs[i] or after[i] is ABSENT)
+            for i, b in enumerate(before)
+        )
+        return dict(zip(names, old, strict=True)) if says_more else None
 
     def _headers(self, numbered: Numbered, changed: int, captured: int) -> dict[str, Any]:
         change, seq, counter, last = numbered
         refresh = change.op is Op.SNAPSHOT
         partial = captured != self.structure.all_bits
-        schema_id = self.metadata.schema_id if self.metadata and not refresh else None
-        values = {
-            **self._own,
+        headers = {
             "operation": _NAMES[change.op],
             "changeSequence": seq,
             "timestamp": "" if refresh or change.time is None else utc(change.time, 3),
@@ -314,17 +300,25 @@ class RecordWriter:
             "transactionId": "" if refresh else change.transaction or "",
             "changeMask": None if refresh else self._mask(changed),
             "columnMask": self._mask(captured) if partial or not refresh else None,
-            "externalSchemaId": schema_id,
             "transactionEventCounter": counter,
             "transactionLastEvent": last,
         }
-        return {name: values[name] for name in self._fields["headers"]}
+        if self._plain:
+            return headers
+        headers |= self._own
+        headers["externalSchemaId"] = self.metadata.schema_id if self.metadata and not refresh else None
+        return {name: headers[name] for name in self._fields}
 
-    def _mask_bytes(self, bits: int) -> bytes:
-        return whole(bits, len(self.structure.columns), self._style.order)
-
-    def _mask_text(self, bits: int) -> str:
-        return self._mask_bytes(bits).hex().upper()
+    def _mask(self, bits: int) -> Any:
+        """A mask as this encoding has it; of the many messages few differ in theirs."""
+        mask = self._masks.get(bits)
+        if mask is None:
+            data = whole(bits, len(self.structure.columns), self._style.order)
+            mask = data if self._style.avro else data.hex().upper()
+            if len(self._masks) >= _MAX_FLAGS:
+                self._masks.clear()
+            self._masks[bits] = mask
+        return mask
 
 
 def _bits(row: Sequence[Side]) -> int:
@@ -335,8 +329,8 @@ def _bits(row: Sequence[Side]) -> int:
     return bits
 
 
-def _header_fields(metadata: Metadata | None, style: Style) -> dict[str, frozenset[str] | tuple[str, ...]]:
-    """The fields beside data that a message has: those of its schema, which may be an older one."""
+def _message_fields(metadata: Metadata | None, style: Style) -> tuple[bool, tuple[str, ...]]:
+    """Whether schema and table come first, and the headers: as the schema says, which may be an older one."""
     schema = (
         avro.data_schema((), style.logical, style.names, style.external)
         if metadata is None
@@ -346,4 +340,4 @@ def _header_fields(metadata: Metadata | None, style: Style) -> dict[str, frozens
     names = [f["name"] for f in headers["fields"]]
     if style.external and "externalSchemaId" not in names:  # no schema of 2018 has it, yet messages do
         names.insert(names.index("columnMask") + 1, "externalSchemaId")
-    return {"message": frozenset(f["name"] for f in schema["fields"]), "headers": tuple(names)}
+    return any(f["name"] == "table" for f in schema["fields"]), tuple(names)

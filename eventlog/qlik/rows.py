@@ -9,24 +9,31 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from itertools import repeat
+from functools import lru_cache
+from itertools import compress, repeat
 from typing import Any, NamedTuple
 
-from eventlog.change import ABSENT, Change, Field, Key, Op, Side, Value
+from eventlog.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.codec import Row, Source
 from eventlog.errors import WrongRow
 from eventlog.qlik import sequence
-from eventlog.qlik.headers import OPERATIONS, Heading, letter_of
-from eventlog.qlik.mask import InvalidMask, Layout, Order, load, read, trimmed
+from eventlog.qlik.headers import NAMES, OPERATIONS, Heading, letter_of
+from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, join, load, read, trimmed
 from eventlog.qlik.numbering import Numbered, stream_position, utc
 from eventlog.qlik.plans import Plan
 from eventlog.qlik.structure import Structure
 from eventlog.values import Kind, read_moment
 
-Flags = tuple[bool, ...]
 Cells = tuple[Any, ...]
-_MAX_FLAGS = 10_000
+_MAX_KEPT = 10_000
 _new = tuple.__new__
+
+
+class Flags(NamedTuple):
+    """What a mask says of the data columns."""
+
+    set: tuple[bool, ...]
+    places: tuple[int, ...]  # of the set ones
 
 
 class ChangeRow(NamedTuple):
@@ -36,8 +43,8 @@ class ChangeRow(NamedTuple):
     letter: str
     seq: str | None
     mask: bytes | None  # None: the table has no such column
+    data: Sequence[Any]
     cells: Sequence[Any]
-    all: Sequence[Any]
     raw: bytes | None
     table: RowReader
 
@@ -48,22 +55,25 @@ class RowReader:
     def __init__(self, source: Source[Row], heading: Heading, structure: Structure, plan: Plan) -> None:
         self.source = source
         self.structure = structure
-        self.layout: Layout = heading.layout
         self.heading = heading
+        self.layout: Layout = heading.layout
         self._plan = plan
-        self._row = heading.row()
+        self._data = heading.row()
         self._oper = heading.header("change_oper")
         self._operation = heading.header("operation")
         self._seq = heading.header("change_seq")
         self._mask = heading.header("change_mask")
         self._transaction = heading.header("transaction_id")
         self._timestamp = heading.header("timestamp")
-        self._facts = tuple(
-            (name, heading.headers[name])
-            for name in ("stream_position", "partition_name")
-            if name in heading.headers
-        )
+        self._masked = "change_mask" in heading.headers
+        self._sequenced = "change_seq" in heading.headers
+        facts = ("stream_position", "partition_name")
+        self._facts = tuple((f, heading.headers[f]) for f in facts if f in heading.headers)
+        self._last_seq = ""
+        # what few rows differ in, worked out once
         self._letters: dict[tuple[object, object], str] = {}
+        self._masks: dict[object, bytes] = {}
+        self._proofs: dict[bytes, Order | None] = {}
         self._flags: dict[tuple[bytes, Order], Flags] = {}
 
     def parse(self, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
@@ -71,75 +81,114 @@ class RowReader:
         if len(cells) != self.heading.columns:
             raise WrongRow(f"{len(cells)} cells, but the header line names {self.heading.columns} columns")
         letter = self._letter(self._oper(cells), self._operation(cells))
-        mask = load(self._mask(cells)) if "change_mask" in self.heading.headers else None
-        return ChangeRow(
-            where, letter, self._sequence(cells, letter), mask, self._row(cells), cells, raw, self
-        )
+        mask = self._load_mask(self._mask(cells)) if self._masked else None
+        seq = self._sequence(self._seq(cells), letter) if self._sequenced else None
+        return _new(ChangeRow, (where, letter, seq, mask, self._data(cells), cells, raw, self))
+
+    def proof(self, mask: bytes) -> Order | None:
+        """The byte order that a mask proves by itself."""
+        if mask not in self._proofs:
+            self._proofs[mask] = evidence(mask, self.layout)
+            _bound(self._proofs)
+        return self._proofs[mask]
 
     def change(self, row: ChangeRow, image: ChangeRow | None, order: Order) -> Change:
         """What a row states, with its B row where there is one."""
-        structure = self.structure
         if row.letter == "T":
             return self._make(Op.TRUNCATE, row, (), ())
-        values = self._plan(row.cells)
-        flags = None if row.mask is None else self._bits(row.mask, order, row.letter)
+        values = self._plan(row.data)
+        flags = None if row.mask is None else self._flags_of(row.mask, order)
         if row.letter == "I":
-            op = Op.INSERT if row.seq or "change_seq" not in self.heading.headers else Op.SNAPSHOT
-            return self._make(
-                op, row, structure.key_of(_supplied(values, flags)), self._insert(values, flags)
-            )
+            return self._insert(row, values, flags)
         if row.letter == "D":
-            before = _captured(values, flags)
-            key = structure.key_of(before) if structure.key else self._key(values, flags)
-            return self._make(Op.DELETE, row, key, _fields(structure.names, before, repeat(ABSENT)))
-        befores, afters = _sides(values, flags, None if image is None else self._plan(image.cells))
-        key = structure.key_of([b if a is ABSENT else a for b, a in zip(befores, afters, strict=True)])
-        return self._make(Op.UPDATE, row, key, _fields(structure.names, befores, afters))
+            return self._delete(row, values, flags)
+        if image is not None and flags is not None:
+            return self._paired(row, image, values, flags)
+        return self._update(row, values, flags, None if image is None else self._plan(image.data))
 
     def _letter(self, oper: object, operation: object) -> str:
         letter = self._letters.get((oper, operation))
         if letter is None:
-            letter = letter_of(oper, operation)
-            if len(self._letters) < _MAX_FLAGS:
-                self._letters[oper, operation] = letter
+            letter = self._letters[oper, operation] = letter_of(oper, operation)
+            _bound(self._letters)
         return letter
 
-    def _sequence(self, cells: Sequence[Any], letter: str) -> str | None:
-        seq = self._seq(cells)
-        if seq is None and "change_seq" not in self.heading.headers:
-            return None
+    def _load_mask(self, cell: Any) -> bytes:
+        mask = self._masks.get(cell)
+        if mask is None:
+            mask = self._masks[cell] = load(cell)
+            _bound(self._masks)
+        return mask
+
+    def _sequence(self, seq: Any, letter: str) -> str:
+        if seq and seq == self._last_seq:  # a B row shares that of its U row
+            return self._last_seq
         if not seq and letter == "I":
             return ""  # rows of a full load have none
-        return sequence.check("" if seq is None else str(seq))
+        self._last_seq = sequence.check("" if seq is None else str(seq))
+        return self._last_seq
 
-    def _bits(self, mask: bytes, order: Order, letter: str) -> Flags:
-        """For each data column whether its bit is set."""
+    def _flags_of(self, mask: bytes, order: Order) -> Flags:
         flags = self._flags.get((mask, order))
         if flags is None:
             bits = read(mask, order)
             if fault := self.layout.fault(bits):
-                raise InvalidMask(f"mask {mask.hex().upper()}: {fault}")
-            flags = tuple(bits >> place & 1 == 1 for place in self.heading.places)
-            if len(self._flags) >= _MAX_FLAGS:
-                self._flags.clear()
+                raise InvalidMask(f"mask {mask.hex().upper()} in {order} byte order: {fault}")
+            bools = tuple(bits >> place & 1 == 1 for place in self.heading.places)
+            flags = Flags(bools, tuple(i for i, bit in enumerate(bools) if bit))
             self._flags[mask, order] = flags
+            _bound(self._flags)
         return flags
 
-    def _insert(self, values: Sequence[Value], flags: Flags | None) -> tuple[Field, ...]:
-        names = self.structure.names
-        if flags is None or all(flags):
-            return tuple(map(_new, repeat(Field), zip(names, repeat(ABSENT), values, strict=False)))
-        return _fields(names, repeat(ABSENT), _supplied(values, flags))
+    def _insert(self, row: ChangeRow, values: Sequence[Value], flags: Flags | None) -> Change:
+        op = Op.SNAPSHOT if row.seq == "" else Op.INSERT
+        after = _supplied(values, flags)
+        return self._make(op, row, self.structure.key_of(after), self._fields(repeat(ABSENT), after))
 
-    def _key(self, values: Sequence[Value], flags: Flags | None) -> Key:
-        """The key that the mask of a D row names."""
-        columns = zip(self.structure.names, values, flags or (), strict=False)
-        return tuple((name, value) for name, value, flag in columns if flag)
+    def _delete(self, row: ChangeRow, values: Sequence[Value], flags: Flags | None) -> Change:
+        before = _captured(values, flags)
+        key = self.structure.key_of(before)
+        if not self.structure.key and flags is not None:  # the mask of a D row names the key
+            key = tuple((self.structure.names[i], values[i]) for i in flags.places)
+        return self._make(Op.DELETE, row, key, self._fields(before, repeat(ABSENT)))
+
+    def _update(
+        self, row: ChangeRow, values: Sequence[Value], flags: Flags | None, image: Sequence[Value] | None
+    ) -> Change:
+        """An update without a mask, or without a B row."""
+        before: Sequence[Side]
+        if flags is not None:
+            before = [ABSENT if flag or v is None else v for v, flag in zip(values, flags.set, strict=True)]
+        else:
+            before = [ABSENT] * len(values) if image is None else image
+        return self._made_update(row, before, _supplied(values, flags))
+
+    def _paired(self, row: ChangeRow, image: ChangeRow, values: Sequence[Value], flags: Flags) -> Change:
+        """An update with both rows, of which the B row is asked only where it can differ."""
+        before: list[Side] = list(values)
+        after: Sequence[Side] = values
+        data = image.data
+        for i in flags.places:
+            old = self._plan.one(i, data[i])
+            before[i] = ABSENT if old is None and values[i] is None else old
+        if None in values:
+            after = list(values)
+            for i, value in enumerate(values):
+                if value is None and not flags.set[i] and data[i] is not None:
+                    before[i], after[i] = self._plan.one(i, data[i]), ABSENT
+        return self._made_update(row, before, after)
+
+    def _made_update(self, row: ChangeRow, before: Sequence[Side], after: Sequence[Side]) -> Change:
+        lacks = ABSENT in after
+        told = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)] if lacks else after
+        return self._make(Op.UPDATE, row, self.structure.key_of(told), self._fields(before, after))
+
+    def _fields(self, before: Any, after: Any) -> tuple[Field, ...]:
+        return make_fields(self.structure.names, before, after)
 
     def _make(self, op: Op, row: ChangeRow, key: Key, fields: tuple[Field, ...]) -> Change:
-        cells = row.all
-        facts = tuple([(name, str(cells[i])) for name, i in self._facts if cells[i] not in (None, "")])
-        return Change(
+        cells = row.cells
+        return make_change(
             op,
             self.structure.schema,
             self.structure.table,
@@ -148,51 +197,54 @@ class RowReader:
             row.seq or None,
             _text(self._transaction(cells)),
             _time(self._timestamp(cells)),
-            None,
-            False,
-            facts,
+            tuple([(name, str(cells[i])) for name, i in self._facts if cells[i]]),
         )
 
 
-def _fields(names: Sequence[str], befores: Any, afters: Any) -> tuple[Field, ...]:
-    made = map(_new, repeat(Field), zip(names, befores, afters, strict=False))
-    return tuple([f for f in made if f[1] is not ABSENT or f[2] is not ABSENT])
+def _bound(kept: dict[Any, Any]) -> None:
+    """Keeps what was worked out within limits, whatever the rows hold."""
+    if len(kept) > _MAX_KEPT:
+        kept.pop(next(iter(kept)))
+
+
+def make_fields(names: Sequence[str], before: Any, after: Any) -> tuple[Field, ...]:
+    """The fields of columns; one that was captured on neither side is none."""
+    made = tuple(map(_new, repeat(Field), zip(names, before, after, strict=False)))
+    if any([f[1] is ABSENT and f[2] is ABSENT for f in made]):
+        return tuple([f for f in made if f[1] is not ABSENT or f[2] is not ABSENT])
+    return made
+
+
+def make_change(
+    op: Op,
+    schema: str | None,
+    table: str,
+    key: Key,
+    fields: tuple[Field, ...],
+    position: str | None,
+    transaction: str | None,
+    time: str | None,
+    extra: Facts,
+) -> Change:
+    """A change that Replicate tells: it names no user, reads nothing back, decodes everything."""
+    made = (op, schema, table, key, fields, position, transaction, time, None, False, extra, None)
+    return _new(Change, made)
 
 
 def _supplied(values: Sequence[Value], flags: Flags | None) -> Sequence[Side]:
-    if flags is None:
+    """The row after a change: a null that no bit marks was not supplied."""
+    if flags is None or len(flags.places) == len(values) or None not in values:
         return values
-    return [v if flag or v is not None else ABSENT for v, flag in zip(values, flags, strict=True)]
+    return [v if flag or v is not None else ABSENT for v, flag in zip(values, flags.set, strict=True)]
 
 
 def _captured(values: Sequence[Value], flags: Flags | None) -> Sequence[Side]:
     """The row before a delete: where only the masked columns hold values, the others were not logged."""
-    if flags is None or not any(flags):
+    if flags is None or not flags.places:
         return values
-    if any(v is not None for v, flag in zip(values, flags, strict=True) if not flag):
+    if any(v is not None for v, flag in zip(values, flags.set, strict=True) if not flag):
         return values
-    return [v if flag else ABSENT for v, flag in zip(values, flags, strict=True)]
-
-
-def _sides(
-    values: Sequence[Value], flags: Flags | None, image: Sequence[Value] | None
-) -> tuple[Sequence[Side], Sequence[Side]]:
-    """The columns before and after an update."""
-    if flags is None:
-        return ([ABSENT] * len(values) if image is None else image), values
-    if image is None:
-        befores = [ABSENT if flag or v is None else v for v, flag in zip(values, flags, strict=True)]
-        return befores, [
-            v if flag or v is not None else ABSENT for v, flag in zip(values, flags, strict=True)
-        ]
-    triples = list(zip(values, flags, image, strict=True))
-    return (
-        [
-            (ABSENT if b is None and v is None else b) if flag else b if v is None else v
-            for v, flag, b in triples
-        ],
-        [ABSENT if v is None and not flag and b is not None else v for v, flag, b in triples],
-    )
+    return [v if flag else ABSENT for v, flag in zip(values, flags.set, strict=True)]
 
 
 def _text(cell: object) -> str | None:
@@ -208,6 +260,7 @@ def _time(cell: object) -> str | None:
     return None if str(cell).startswith("1970-01-01") else iso_utc(str(cell))
 
 
+@lru_cache(maxsize=1000)
 def iso_utc(text: str) -> str:
     """A time that is UTC without saying so, as the model holds it."""
     moment = read_moment(Kind.TIMESTAMP, text)
@@ -218,13 +271,15 @@ class RowWriter:
     """Writes the changes of one table as rows of its change table."""
 
     def __init__(
-        self, structure: Structure, plan: Plan, headers: Sequence[str], order: Order, images: bool
+        self, structure: Structure, plan: Plan, names: Sequence[str], order: Order, images: bool
     ) -> None:
         self.structure = structure
         self._plan = plan
-        self._headers = headers
+        self._wanted = tuple(name in names for name in NAMES)
+        self._first = len(names)
         self._order = order
         self._images = images
+        self._masks: dict[int, bytes] = {}
 
     def rows(self, numbered: Numbered, partition: str | None) -> list[Cells]:
         """The rows that state a change: one, or a B row and its U row."""
@@ -234,21 +289,18 @@ class RowWriter:
         before, after = sides(self.structure, change)
         if change.op is Op.DELETE:
             return [self._row("D", self.structure.key_bits, numbered, partition, self._plan(before))]
-        if change.op is not Op.UPDATE:
-            return [
-                self._row("I", _bits(v is not ABSENT for v in after), numbered, partition, self._plan(after))
-            ]
-        return self._update(numbered, partition, before, after)
+        if change.op is Op.UPDATE:
+            return self._update(numbered, partition, before, after)
+        bits = join(i for i, value in enumerate(after) if value is not ABSENT)
+        return [self._row("I", bits, numbered, partition, self._plan(after))]
 
     def _update(
-        self, numbered: Numbered, partition: str | None, before: list[Side], after: list[Side]
+        self, numbered: Numbered, partition: str | None, before: Sequence[Side], after: Sequence[Side]
     ) -> list[Cells]:
-        image, row = self._plan(before), self._plan(after)
-        changed = [
-            a is not ABSENT and (b is ABSENT or not same(old, new))
-            for b, a, old, new in zip(before, after, image, row, strict=True)
-        ]
-        rows = [self._row("U", _bits(changed), numbered, partition, row)]
+        row = self._plan(after)
+        image = self._plan.beside(before, after, row)
+        changed = differing(before, after, image, row)
+        rows = [self._row("U", join(changed), numbered, partition, row)]
         if self._images and _says_more(before, after, changed):
             rows.insert(0, self._row("B", 0, numbered, partition, image))
         return rows
@@ -257,21 +309,32 @@ class RowWriter:
         self, letter: str, bits: int, numbered: Numbered, partition: str | None, data: Sequence[Any]
     ) -> Cells:
         change = numbered.change
-        headers = {
-            "change_seq": numbered.sequence,
-            "change_oper": letter,
-            "change_mask": trimmed(bits << len(self._headers), self._order),
-            "stream_position": stream_position(change),
-            "operation": OPERATIONS[letter],
-            "transaction_id": change.transaction or "",
-            "timestamp": None if change.time is None else utc(change.time).replace("T", " "),
-            "partition_name": change.fact("partition_name") or partition,
-        }
-        return (*(headers[name] for name in self._headers), *data)
+        told = (  # in the order of headers.HEADERS
+            numbered.sequence,
+            letter,
+            self._mask(bits),
+            stream_position(change),
+            OPERATIONS[letter],
+            change.transaction or "",
+            None if change.time is None else utc(change.time).replace("T", " "),
+            (change.extra and change.fact("partition_name")) or partition,
+        )
+        return (*compress(told, self._wanted), *data)
+
+    def _mask(self, bits: int) -> bytes:
+        mask = self._masks.get(bits)
+        if mask is None:
+            mask = self._masks[bits] = trimmed(bits << self._first, self._order)
+            _bound(self._masks)
+        return mask
 
 
-def sides(structure: Structure, change: Change) -> tuple[list[Side], list[Side]]:
+def sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
     """The columns of a structure before and after a change; what only the key tells is filled in."""
+    if len(change.fields) == len(structure.columns):
+        names, befores, afters = zip(*change.fields, strict=True)
+        if names == structure.names and (change.op is not Op.UPDATE or ABSENT not in befores):
+            return befores, afters
     before: list[Side] = [ABSENT] * len(structure.columns)
     after: list[Side] = before.copy()
     index = structure.index
@@ -286,11 +349,6 @@ def sides(structure: Structure, change: Change) -> tuple[list[Side], list[Side]]
     return before, after
 
 
-def same(old: object, new: object) -> bool:
-    """Whether two written values are one: 1, 1.0 and true are not."""
-    return old == new and type(old) is type(new)
-
-
 def _place(index: dict[str, int], name: str, structure: Structure) -> int:
     place = index.get(name)
     if place is None:
@@ -298,17 +356,25 @@ def _place(index: dict[str, int], name: str, structure: Structure) -> int:
     return place
 
 
-def _bits(flags: Any) -> int:
-    bits = 0
-    for place, flag in enumerate(flags):
-        if flag:
-            bits |= 1 << place
-    return bits
+def differing(
+    before: Sequence[Side], after: Sequence[Side], image: Sequence[Any], row: Sequence[Any]
+) -> list[int]:
+    """The places of the captured columns whose written values differ; 1, 1.0 and true do."""
+    places = [
+        i
+        for i, (old, new) in enumerate(zip(image, row, strict=True))
+        if old != new or type(old) is not type(new)
+    ]
+    if ABSENT not in before and ABSENT not in after:
+        return places
+    found = set(places)
+    both = enumerate(zip(before, after, strict=True))
+    return [i for i, (b, a) in both if a is not ABSENT and (b is ABSENT or i in found)]
 
 
-def _says_more(before: list[Side], after: list[Side], changed: list[bool]) -> bool:
+def _says_more(before: Sequence[Side], after: Sequence[Side], changed: list[int]) -> bool:
     """Whether a B row tells what its U row alone does not."""
-    return any(
-        b is not ABSENT and (flag or b is None or a is ABSENT)
-        for b, a, flag in zip(before, after, changed, strict=True)
-    )
+    if ABSENT not in before:
+        return True
+    both = enumerate(zip(before, after, strict=True))
+    return any(b is not ABSENT and (i in changed or b is None or a is ABSENT) for i, (b, a) in both)

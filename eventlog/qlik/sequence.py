@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from eventlog.errors import EventlogError
 from eventlog.values import Kind, read_moment
@@ -45,6 +46,7 @@ def check(text: str) -> str:
     raise InvalidSequence(f"change_seq {text}: {name} {text[digits]} is not {low:02} to {high}")
 
 
+@lru_cache(maxsize=1000)
 def time_part(time: str) -> str:
     """The first 16 digits for a time in ISO 8601; its hundredths are cut, not rounded."""
     moment = read_moment(Kind.TIMESTAMP, time)

@@ -69,8 +69,12 @@ class Structure:
 
     def key_of(self, row: Sequence[Side]) -> Key:
         """The key that a row names; empty when it lacks a part of it."""
-        key = [(self.columns[i].name, row[i]) for i in self.key]
-        return () if any(value is ABSENT for _, value in key) else tuple(key)  # type: ignore[arg-type]
+        key = tuple([(name, row[i]) for i, name in self._key_names])
+        return () if ABSENT in [value for _, value in key] else key  # type: ignore[return-value]
+
+    @cached_property
+    def _key_names(self) -> tuple[tuple[int, str], ...]:
+        return tuple((i, self.columns[i].name) for i in self.key)
 
 
 _LOBS = frozenset(t.name for t in DATA_TYPES.values() if t.lob)

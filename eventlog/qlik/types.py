@@ -53,9 +53,7 @@ _INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d(:?\d\d)?)?", re.ASCII)
-_DATETIME = re.compile(
-    r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d(?::?\d\d)?)?)", re.ASCII
-)
+_DATETIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
 _STATES = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
 _NON_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))
 _EPOCH = dt.datetime(1970, 1, 1)
@@ -98,6 +96,10 @@ def _load_hex(text: str, spec: Spec) -> Value:
     return bytes.fromhex(text)
 
 
+def _finite(value: float, spec: Spec) -> Value:
+    return value if math.isfinite(value) else values.non_finite(value)
+
+
 def _load_float(value: Any, spec: Spec) -> Value:
     if isinstance(value, str) and value not in _NON_FINITE and not _NUMBER.fullmatch(value):
         raise _refuse(value, f"a number ({spec.name})")
@@ -125,10 +127,9 @@ def _canonical(text: str) -> bool:
 
 
 def _load_datetime(text: str, spec: Spec) -> Value:
-    match = _DATETIME.fullmatch(text)
-    if match is None:
+    if not _DATETIME.fullmatch(text):
         raise _refuse(text, "a timestamp (yyyy-mm-dd hh:mm:ss)")
-    return f"{match[1]}T{match[2]}"
+    return text.replace(" ", "T", 1)
 
 
 def _load_moment(value: dt.datetime, spec: Spec) -> Value:
@@ -152,7 +153,7 @@ _LOAD_INT: dict[type, Load | None] = {int: None, str: _load_int, float: _load_in
 _LOAD_BOOL: dict[type, Load | None] = {bool: None, int: _load_bool, str: _load_bool}
 _LOAD_BYTES: dict[type, Load | None] = {bytes: None, str: _load_hex}
 _LOAD_REAL4 = dict.fromkeys((float, int, str, decimal.Decimal), _load_single)
-_LOAD_REAL8 = dict.fromkeys((float, int, str, decimal.Decimal), _load_float)
+_LOAD_REAL8 = {**dict.fromkeys((int, str, decimal.Decimal), _load_float), float: _finite}
 _LOAD_NUMERIC = dict.fromkeys((str, int, float, decimal.Decimal), _load_numeric)
 _LOAD_DATE: dict[type, Load | None] = {
     str: _shape(_DATE, "a date (yyyy-mm-dd)"),
@@ -207,8 +208,8 @@ def _single(value: Any, spec: Spec) -> float:
 
 
 def _dump_numeric(value: Any, spec: Spec) -> str:
-    text = values.plain_text(value)
-    if text not in _NON_FINITE and not _NUMBER.fullmatch(text):
+    text = value if isinstance(value, str) else values.plain_text(value)
+    if not _NUMBER.fullmatch(text) and text not in _NON_FINITE:
         raise _refuse(value, f"a number ({spec.name})")
     return text
 
@@ -228,7 +229,9 @@ def _dump_decimal(value: Any, spec: Spec) -> decimal.Decimal | str:
 
 
 def _dump_datetime(text: str, spec: Spec) -> str:
-    return str(_load_datetime(text, spec)).replace("T", " ")
+    if not _DATETIME.fullmatch(text):
+        raise _refuse(text, "a timestamp (yyyy-mm-dd hh:mm:ss)")
+    return text.replace("T", " ", 1)
 
 
 def _moment(kind: Kind, text: str, digits: int) -> tuple[dt.datetime, int]:

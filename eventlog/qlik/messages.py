@@ -79,6 +79,7 @@ class Reader:
         self._only = next(iter(tables)) if len(tables) == 1 else None
         self._topic = settings.table
         self._readers: dict[object, RecordReader] = {}
+        self._nearest: dict[object, RecordReader] = {}
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
         self._registered: dict[int, Metadata] = {}
 
@@ -108,20 +109,30 @@ class Reader:
         data = body.data or body.before
         if data is None:
             raise InvalidMessage("neither data nor beforeData holds the row")
-        headers = body.headers
-        key = (body.schema_id, body.schema, body.table, headers.get("table"), self._topic, *data)
-        reader = self._readers.get(key)
-        if reader is None:
-            reader = self._reader(body, tuple(data))
-            if len(self._readers) >= _MAX_KNOWN:
-                self._readers.clear()
-            self._readers[key] = reader
+        reader = self._reader_of(body, tuple(data))
         try:
             return reader.change(body)
         except (TypeError, KeyError, AttributeError) as fault:
             raise InvalidMessage(
                 f"the headers have not their form: {type(fault).__name__} {fault}"
             ) from fault
+
+    def _reader_of(self, body: Body, names: tuple[str, ...]) -> RecordReader:
+        """What reads messages of this kind; mostly it is the one that read the last of their table."""
+        near = (body.schema_id, body.schema, body.table, body.headers.get("table"), self._topic)
+        reader = self._nearest.get(near)
+        if reader is None or reader.names != names:
+            reader = self._readers.get((near, names))
+            if reader is None:
+                if len(self._readers) >= _MAX_KNOWN:
+                    self._forget()
+                reader = self._readers[near, names] = self._reader(body, names)
+            self._nearest[near] = reader
+        return reader
+
+    def _forget(self) -> None:
+        self._readers.clear()
+        self._nearest.clear()
 
     def _body(self, value: Any) -> Body | None:
         kind, schema_id, schema, message = envelope.read(value)
@@ -172,7 +183,7 @@ class Reader:
     def _learn(self, message: Any, schema: str | None) -> None:
         known = metadata.read(message, schema)
         if known != self.known.get(known.schema_id):
-            self._readers.clear()
+            self._forget()
         if len(self.known) >= _MAX_KNOWN:
             self.known.pop(next(iter(self.known)))
         self.known[known.schema_id] = known

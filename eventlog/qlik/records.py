@@ -42,7 +42,6 @@ _HEADERS = (
     "transactionLastEvent",
 )
 _MAX_FLAGS = 10_000
-_new = tuple.__new__
 
 
 class Flags(NamedTuple):
@@ -92,10 +91,9 @@ class RecordReader:
 
     def _insert(self, values: Sequence[Value], flags: Flags) -> tuple[Key, tuple[Field, ...]]:
         if flags.captured is None:
-            made = map(_new, repeat(Field), zip(self.names, repeat(ABSENT), values, strict=False))
-            return self._own.key_of(values), tuple(made)
+            return self._own.key_of(values), make_fields(self.names, repeat(ABSENT), values, False)
         after = [v if seen else ABSENT for v, seen in zip(values, flags.captured, strict=True)]
-        return self._own.key_of(after), make_fields(self.names, repeat(ABSENT), after)
+        return self._own.key_of(after), make_fields(self.names, repeat(ABSENT), after, True)
 
     def _delete(self, headers: Mapping[str, Any], values: Sequence[Value], flags: Flags) -> Change:
         before: Sequence[Side] = values
@@ -104,7 +102,9 @@ class RecordReader:
         key = self._own.key_of(before)
         if not self._own.key and flags.changed is not None:  # the mask of a DELETE names the key
             key = tuple((n, v) for n, v, bit in zip(self.names, values, flags.changed, strict=True) if bit)
-        return self._make(Op.DELETE, key, make_fields(self.names, before, repeat(ABSENT)), headers)
+        return self._make(
+            Op.DELETE, key, make_fields(self.names, before, repeat(ABSENT), before is not values), headers
+        )
 
     def _update(
         self, cells: Sequence[Any], values: Sequence[Value], flags: Flags, image: Mapping[str, Any] | None
@@ -123,8 +123,7 @@ class RecordReader:
         for i in flags.places:
             if befores[i] is None and values[i] is None:
                 befores[i] = ABSENT  # changed, yet null both times: what it was before is not known
-        made = map(_new, repeat(Field), zip(self.names, befores, values, strict=False))
-        return self._own.key_of(values), tuple(made)
+        return self._own.key_of(values), make_fields(self.names, befores, values, False)
 
     def _unchanged(self, values: Sequence[Value], changed: tuple[bool, ...] | None) -> list[Side]:
         """The row before, as far as the mask alone tells it."""
@@ -150,7 +149,7 @@ class RecordReader:
             elif befores[i] is None and values[i] is None and changed[i] and flags.changed is not None:
                 befores[i] = ABSENT
         key = self._own.key_of([b if a is ABSENT else a for b, a in zip(befores, after, strict=True)])
-        return key, make_fields(self.names, befores, after)
+        return key, make_fields(self.names, befores, after, True)
 
     def _masks(self, change_mask: Any, column_mask: Any) -> Flags:
         flags = self._flags.get((change_mask, column_mask))

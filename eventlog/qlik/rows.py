@@ -143,14 +143,16 @@ class RowReader:
     def _insert(self, row: ChangeRow, values: Sequence[Value], flags: Flags | None) -> Change:
         op = Op.SNAPSHOT if row.seq == "" else Op.INSERT
         after = _supplied(values, flags)
-        return self._make(op, row, self.structure.key_of(after), self._fields(repeat(ABSENT), after))
+        return self._make(
+            op, row, self.structure.key_of(after), self._fields(repeat(ABSENT), after, ABSENT in after)
+        )
 
     def _delete(self, row: ChangeRow, values: Sequence[Value], flags: Flags | None) -> Change:
         before = _captured(values, flags)
         key = self.structure.key_of(before)
         if not self.structure.key and flags is not None:  # the mask of a D row names the key
             key = tuple((self.structure.names[i], values[i]) for i in flags.places)
-        return self._make(Op.DELETE, row, key, self._fields(before, repeat(ABSENT)))
+        return self._make(Op.DELETE, row, key, self._fields(before, repeat(ABSENT), ABSENT in before))
 
     def _update(
         self, row: ChangeRow, values: Sequence[Value], flags: Flags | None, image: Sequence[Value] | None
@@ -181,10 +183,10 @@ class RowReader:
     def _made_update(self, row: ChangeRow, before: Sequence[Side], after: Sequence[Side]) -> Change:
         lacks = ABSENT in after
         told = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)] if lacks else after
-        return self._make(Op.UPDATE, row, self.structure.key_of(told), self._fields(before, after))
+        return self._make(Op.UPDATE, row, self.structure.key_of(told), self._fields(before, after, lacks))
 
-    def _fields(self, before: Any, after: Any) -> tuple[Field, ...]:
-        return make_fields(self.structure.names, before, after)
+    def _fields(self, before: Any, after: Any, lacking: bool) -> tuple[Field, ...]:
+        return make_fields(self.structure.names, before, after, lacking)
 
     def _make(self, op: Op, row: ChangeRow, key: Key, fields: tuple[Field, ...]) -> Change:
         cells = row.cells
@@ -207,12 +209,12 @@ def _bound(kept: dict[Any, Any]) -> None:
         kept.pop(next(iter(kept)))
 
 
-def make_fields(names: Sequence[str], before: Any, after: Any) -> tuple[Field, ...]:
+def make_fields(names: Sequence[str], before: Any, after: Any, lacking: bool) -> tuple[Field, ...]:
     """The fields of columns; one that was captured on neither side is none."""
-    made = tuple(map(_new, repeat(Field), zip(names, before, after, strict=False)))
-    if any([f[1] is ABSENT and f[2] is ABSENT for f in made]):
+    made = map(_new, repeat(Field), zip(names, before, after, strict=False))
+    if lacking:
         return tuple([f for f in made if f[1] is not ABSENT or f[2] is not ABSENT])
-    return made
+    return tuple(made)
 
 
 def make_change(

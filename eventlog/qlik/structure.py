@@ -69,6 +69,10 @@ class Structure:
 
     def key_of(self, row: Sequence[Side]) -> Key:
         """The key that a row names; empty when it lacks a part of it."""
+        if len(self.key) == 1:
+            ((place, name),) = self._key_names
+            value = row[place]
+            return () if value is ABSENT else ((name, value),)
         key = tuple([(name, row[i]) for i, name in self._key_names])
         return () if ABSENT in [value for _, value in key] else key  # type: ignore[return-value]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -187,6 +188,8 @@ def _drain(items: Iterable[object]) -> None:
 def _best(run: Callable[[], object]) -> float:
     """Seconds of the processor in the fastest of some rounds: the others were disturbed."""
     taken = []
+    gc.collect()
+    gc.freeze()  # the bench's own data, which no converter holds
     for _ in range(ROUNDS):
         start = time.process_time()
         run()

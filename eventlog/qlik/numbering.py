@@ -26,24 +26,24 @@ def number(changes: Iterable[Change], last: str, now: str | None) -> Iterator[Nu
     A change that has a change_seq keeps it. All others of one transaction share a time part, so
     that transaction id and time tell transactions apart.
     """
-    held: Numbered | None = None
+    held: tuple[Change, str, int] | None = None
     held_key: object = None
     time: str | None = None  # of the transaction's first change
     counter = 0
     for change in changes:
         key = transaction_of(change)
-        same = held is not None and key is not None and key == held_key
+        same = key is not None and key == held_key
         counter = counter + 1 if same else 1
         if not same:
             time = change.time or now
         if held is not None:
-            yield _closed(held, not same)
+            yield _closed(*held, held_key, not same)
         seq = _sequence(change, last, time or _NO_TIME)
         if seq > last:
             last = seq
-        held, held_key = Numbered(change, seq, None if key is None else counter, None), key
+        held, held_key = (change, seq, counter), key
     if held is not None:
-        yield _closed(held, True)
+        yield _closed(*held, held_key, True)
 
 
 def transaction_of(change: Change) -> tuple[str, str] | None:
@@ -64,14 +64,11 @@ def _sequence(change: Change, last: str, time: str) -> str:
     return sequence.following(last, sequence.time_part(time))
 
 
-def _closed(numbered: Numbered, last: bool) -> Numbered:
+def _closed(change: Change, seq: str, counter: int, key: object, last: bool) -> Numbered:
     """What its own source said of the change's place in the transaction wins over what was counted."""
-    change, seq, counter, _ = numbered
-    if counter is None:
-        return numbered
-    if not change.extra:
-        return Numbered(change, seq, counter, last)
-    told, ends = change.fact("event_counter"), change.fact("last_event")
+    if key is None:
+        return Numbered(change, seq, None, None)
+    told, ends = (change.fact("event_counter"), change.fact("last_event")) if change.extra else (None, None)
     if isinstance(told, int) and isinstance(ends, bool):
         return Numbered(change, seq, told, ends)
     return Numbered(change, seq, counter, last)
@@ -87,7 +84,7 @@ def utc(time: str, digits: int = 0) -> str:
 
 def stream_position(change: Change) -> str:
     """The position in the source: what was read, else a position that is no change_seq."""
-    told = change.fact("stream_position")
+    told = change.fact("stream_position") if change.extra else None
     if isinstance(told, str):
         return told
     return "" if change.position is None or sequence.legal(change.position) else change.position

@@ -25,6 +25,7 @@ from eventlog.qlik.structure import Structure
 from eventlog.values import Kind, read_moment
 
 Cells = tuple[Any, ...]
+Told = tuple[str, str, str, str | None, object]  # change_seq, stream_position, id, timestamp, partition_name
 _MAX_KEPT = 10_000
 _new = tuple.__new__
 
@@ -80,8 +81,11 @@ class RowReader:
         """The row, as far as it can be understood without its byte order."""
         if len(cells) != self.heading.columns:
             raise WrongRow(f"{len(cells)} cells, but the header line names {self.heading.columns} columns")
-        letter = self._letter(self._oper(cells), self._operation(cells))
-        mask = self._load_mask(self._mask(cells)) if self._masked else None
+        try:
+            letter = self._letter(self._oper(cells), self._operation(cells))
+            mask = self._load_mask(self._mask(cells)) if self._masked else None
+        except TypeError as fault:
+            raise WrongRow(f"change_oper, operation or change_mask holds no text: {fault}") from fault
         seq = self._sequence(self._seq(cells), letter) if self._sequenced else None
         return _new(ChangeRow, (where, letter, seq, mask, self._data(cells), cells, raw, self))
 
@@ -255,11 +259,12 @@ def _text(cell: object) -> str | None:
 
 def _time(cell: object) -> str | None:
     """The time of a change, in UTC; 1970-01-01 stands for a time not known before the commit."""
-    if cell is None or cell == "":
-        return None
     if isinstance(cell, dt.datetime):
         cell = (cell if cell.tzinfo is None else cell.astimezone(dt.UTC)).replace(tzinfo=None).isoformat()
-    return None if str(cell).startswith("1970-01-01") else iso_utc(str(cell))
+    if cell is None or cell == "":
+        return None
+    text = str(cell)
+    return None if text.startswith("1970-01-01") else iso_utc(text)
 
 
 @lru_cache(maxsize=1000)
@@ -286,42 +291,37 @@ class RowWriter:
     def rows(self, numbered: Numbered, partition: str | None) -> list[Cells]:
         """The rows that state a change: one, or a B row and its U row."""
         change = numbered.change
-        if change.op is Op.TRUNCATE:
-            return [self._row("T", 0, numbered, partition, (None,) * len(self.structure.columns))]
-        before, after = sides(self.structure, change)
-        if change.op is Op.DELETE:
-            return [self._row("D", self.structure.key_bits, numbered, partition, self._plan(before))]
-        if change.op is Op.UPDATE:
-            return self._update(numbered, partition, before, after)
-        bits = join(i for i, value in enumerate(after) if value is not ABSENT)
-        return [self._row("I", bits, numbered, partition, self._plan(after))]
-
-    def _update(
-        self, numbered: Numbered, partition: str | None, before: Sequence[Side], after: Sequence[Side]
-    ) -> list[Cells]:
-        row = self._plan(after)
-        image = self._plan.beside(before, after, row)
-        changed = differing(before, after, image, row)
-        rows = [self._row("U", join(changed), numbered, partition, row)]
-        if self._images and _says_more(before, after, changed):
-            rows.insert(0, self._row("B", 0, numbered, partition, image))
-        return rows
-
-    def _row(
-        self, letter: str, bits: int, numbered: Numbered, partition: str | None, data: Sequence[Any]
-    ) -> Cells:
-        change = numbered.change
-        told = (  # in the order of headers.HEADERS
+        told = (
             numbered.sequence,
-            letter,
-            self._mask(bits),
             stream_position(change),
-            OPERATIONS[letter],
             change.transaction or "",
             None if change.time is None else utc(change.time).replace("T", " "),
             (change.extra and change.fact("partition_name")) or partition,
         )
-        return (*compress(told, self._wanted), *data)
+        if change.op is Op.TRUNCATE:
+            return [self._row("T", 0, told, (None,) * len(self.structure.columns))]
+        before, after = sides(self.structure, change)
+        if change.op is Op.DELETE:
+            return [self._row("D", self.structure.key_bits, told, self._plan(before))]
+        if change.op is Op.UPDATE:
+            return self._update(told, before, after)
+        bits = join(i for i, value in enumerate(after) if value is not ABSENT)
+        return [self._row("I", bits, told, self._plan(after))]
+
+    def _update(self, told: Told, before: Sequence[Side], after: Sequence[Side]) -> list[Cells]:
+        row = self._plan(after)
+        image = self._plan.beside(before, after, row)
+        changed = differing(before, after, image, row)
+        update = self._row("U", join(changed), told, row)
+        if self._images and _says_more(before, after, changed):
+            return [self._row("B", 0, told, image), update]
+        return [update]
+
+    def _row(self, letter: str, bits: int, told: Told, data: Sequence[Any]) -> Cells:
+        seq, stream, transaction, time, partition = told
+        mask = self._mask(bits)
+        cells = (seq, letter, mask, stream, OPERATIONS[letter], transaction, time, partition)
+        return (*compress(cells, self._wanted), *data)
 
     def _mask(self, bits: int) -> bytes:
         mask = self._masks.get(bits)

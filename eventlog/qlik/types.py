@@ -111,15 +111,16 @@ def _load_single(value: Any, spec: Spec) -> Value:
     return values.shortest_float32(number) if isinstance(number, float) else number
 
 
-def _load_numeric(value: Any, spec: Spec) -> Value:
-    if isinstance(value, str):
-        if not _NUMBER.fullmatch(value):
-            raise _refuse(value, f"a number ({spec.name})")
-        text = value
-    else:
-        text = format(value, "f") if isinstance(value, decimal.Decimal) else repr(value)
-    whole = spec.name == "UINT8" or (spec.precision > 0 and spec.scale == 0)
-    return int(text) if whole and _canonical(text) else text
+def _load_numeric(text: str, spec: Spec) -> Value:
+    if not _NUMBER.fullmatch(text):
+        raise _refuse(text, f"a number ({spec.name})")
+    if spec.scale == 0 and (spec.precision > 0 or spec.name == "UINT8") and _canonical(text):
+        return int(text)
+    return text
+
+
+def _load_decimal(value: Any, spec: Spec) -> Value:
+    return _load_numeric(format(value, "f") if isinstance(value, decimal.Decimal) else repr(value), spec)
 
 
 def _canonical(text: str) -> bool:
@@ -154,7 +155,7 @@ _LOAD_BOOL: dict[type, Load | None] = {bool: None, int: _load_bool, str: _load_b
 _LOAD_BYTES: dict[type, Load | None] = {bytes: None, str: _load_hex}
 _LOAD_REAL4 = dict.fromkeys((float, int, str, decimal.Decimal), _load_single)
 _LOAD_REAL8 = {**dict.fromkeys((int, str, decimal.Decimal), _load_float), float: _finite}
-_LOAD_NUMERIC = dict.fromkeys((str, int, float, decimal.Decimal), _load_numeric)
+_LOAD_NUMERIC = {**dict.fromkeys((int, float, decimal.Decimal), _load_decimal), str: _load_numeric}
 _LOAD_DATE: dict[type, Load | None] = {
     str: _shape(_DATE, "a date (yyyy-mm-dd)"),
     dt.date: lambda value, spec: value.isoformat(),

@@ -364,6 +364,11 @@ def test_without_evidence_the_documented_order_is_read(monkeypatch: pytest.Monke
         (row(1, "I", "", "1", "x", "7", operation="MERGE"), "operation 'MERGE' is none of"),
         (row(1, "I", ALL, "one", "x", "7"), "column id: 'one' is not an integer"),
         (row(1, "I", ALL, "1", "x", "7", timestamp="soon"), "'soon' is not a timestamp"),
+        (row(1, "I", [], "1", "x", "7"), "change_mask holds no text"),
+        (row(1, "I", ALL, "1", "x", "7", operation=[]), "change_mask holds no text"),
+        (row(1, "I", 5, "1", "x", "7"), "a mask is bytes or hexadecimal text, not int"),
+        (row(1, "I", ALL, [], "x", "7"), "column id: a value of type list"),
+        (row(1, "I", ALL, "1", "x", "7", timestamp=[1]), "'[1]' is not a timestamp"),
         (row(1, "I", ALL, "1", "x"), "9 cells, but the header line names 10 columns"),
     ],
 )

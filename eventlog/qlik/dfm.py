@@ -47,7 +47,7 @@ def read(text: str, prefix: str = "header__") -> Structure:
         )
     except KeyError as fault:
         raise InvalidDfm(f"{fault} is missing") from fault
-    except (TypeError, ValueError, RecursionError) as fault:
+    except (TypeError, ValueError, ArithmeticError, RecursionError) as fault:
         raise InvalidDfm(f"it has not the form of one: {fault}") from fault
 
 

@@ -22,6 +22,7 @@ from eventlog.tables import Tables
 
 Message = dict[str, Any] | bytes
 _MAX_KNOWN = 10_000
+_MAX_READERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +110,10 @@ class Reader:
         data = body.data or body.before
         if data is None:
             raise InvalidMessage("neither data nor beforeData holds the row")
-        reader = self._reader_of(body, tuple(data))
         try:
-            return reader.change(body)
+            return self._reader_of(body, tuple(data)).change(body)
         except (TypeError, KeyError, AttributeError) as fault:
-            raise InvalidMessage(
-                f"the headers have not their form: {type(fault).__name__} {fault}"
-            ) from fault
+            raise InvalidMessage(f"it has not the form of one: {type(fault).__name__} {fault}") from fault
 
     def _reader_of(self, body: Body, names: tuple[str, ...]) -> RecordReader:
         """What reads messages of this kind; mostly it is the one that read the last of their table."""
@@ -124,7 +122,7 @@ class Reader:
         if reader is None or reader.names != names:
             reader = self._readers.get((near, names))
             if reader is None:
-                if len(self._readers) >= _MAX_KNOWN:
+                if len(self._readers) >= _MAX_READERS:
                     self._forget()
                 reader = self._readers[near, names] = self._reader(body, names)
             self._nearest[near] = reader
@@ -257,8 +255,11 @@ class Writer:
         self._writers: dict[tuple[str | None, str], RecordWriter] = {}
         self._encoders: dict[str, Callable[[Mapping[str, Any]], bytes]] = {}
 
-    def write(self, numbered: Numbered) -> Iterator[Written | Refused]:
+    def write(self, numbered: Numbered | Refused) -> Iterator[Written | Refused]:
         """The messages of one change: one, or the metadata message first."""
+        if isinstance(numbered, Refused):
+            yield numbered
+            return
         change = numbered.change
         try:
             writer, new = self._writer(change)
@@ -312,6 +313,8 @@ class Writer:
         assert known is not None
         encode = self._encoders.get(known.schema_id)
         if encode is None:
+            if len(self._encoders) >= _MAX_KNOWN:
+                self._encoders.clear()
             encode = self._encoders[known.schema_id] = self._encoder(known)
         return encode(message)
 

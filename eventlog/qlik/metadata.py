@@ -64,7 +64,7 @@ def read(message: Mapping[str, Any], message_schema: str | None = None) -> Metad
         )
     except KeyError as fault:
         raise InvalidMetadata(f"{fault} is missing") from fault
-    except (TypeError, ValueError, AttributeError) as fault:
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as fault:
         raise InvalidMetadata(f"it has not the form of one: {fault}") from fault
 
 

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from eventlog.change import Change, Op
+from eventlog.errors import EventlogError, Refused
 from eventlog.qlik import sequence
 from eventlog.values import Kind, read_moment
 
@@ -20,7 +21,7 @@ class Numbered(NamedTuple):
     last: bool | None
 
 
-def number(changes: Iterable[Change], last: str, now: str | None) -> Iterator[Numbered]:
+def number(changes: Iterable[Change], last: str, now: str | None) -> Iterator[Numbered | Refused]:
     """The changes with their numbers; one is held back, to know which ends its transaction.
 
     A change that has a change_seq keeps it. All others of one transaction share a time part, so
@@ -32,13 +33,17 @@ def number(changes: Iterable[Change], last: str, now: str | None) -> Iterator[Nu
     counter = 0
     for change in changes:
         key = transaction_of(change)
+        try:
+            seq = _sequence(change, last, time if key is not None and key == held_key else change.time or now)
+        except EventlogError as fault:
+            yield Refused(f"{change.table}:{change.position}", str(fault))
+            continue
         same = key is not None and key == held_key
         counter = counter + 1 if same else 1
         if not same:
             time = change.time or now
         if held is not None:
             yield _closed(*held, held_key, not same)
-        seq = _sequence(change, last, time or _NO_TIME)
         if seq > last:
             last = seq
         held, held_key = (change, seq, counter), key
@@ -55,13 +60,13 @@ def transaction_of(change: Change) -> tuple[str, str] | None:
     return change.transaction, position[: sequence.TIME] if position is not None and seq else ""
 
 
-def _sequence(change: Change, last: str, time: str) -> str:
+def _sequence(change: Change, last: str, time: str | None) -> str:
     if change.op is Op.SNAPSHOT:
         return ""
     position = change.position
     if position is not None and sequence.legal(position):
         return position
-    return sequence.following(last, sequence.time_part(time))
+    return sequence.following(last, sequence.time_part(time or _NO_TIME))
 
 
 def _closed(change: Change, seq: str, counter: int, key: object, last: bool) -> Numbered:

@@ -20,6 +20,8 @@ from eventlog.qlik.types import DATA_TYPES, Schema, Spec
 _NO_SPEC = Spec("")
 _MAX_PLANS = 1_000
 
+_FAULTS = (EventlogError, ArithmeticError, ValueError)  # infinities that should be integers, and their like
+
 Step = Callable[[Any, Spec], Any]
 Steps = Mapping[type, Step | None]
 
@@ -44,7 +46,7 @@ class Plan:
         try:
             for place, step, spec in plan:
                 converted[place] = step(converted[place], spec)
-        except EventlogError as fault:
+        except _FAULTS as fault:
             raise self._named(place, fault) from fault
         return converted
 
@@ -64,7 +66,7 @@ class Plan:
                 twin = other[place]
                 same = value == twin and type(value) is type(twin)
                 converted[place] = done[place] if same else step(value, spec)
-        except EventlogError as fault:
+        except _FAULTS as fault:
             raise self._named(place, fault) from fault
         return converted
 
@@ -76,10 +78,10 @@ class Plan:
             return value
         try:
             return step(value, self._columns[place].spec or _NO_SPEC)
-        except EventlogError as fault:
+        except _FAULTS as fault:
             raise self._named(place, fault) from fault
 
-    def _named(self, place: int, fault: EventlogError) -> NotExpressible:
+    def _named(self, place: int, fault: Exception) -> NotExpressible:
         return NotExpressible(f"column {self._columns[place].name}: {fault}")
 
     def _make(self, types: tuple[type, ...]) -> tuple[tuple[int, Step, Spec], ...]:

@@ -260,7 +260,7 @@ def _text(cell: object) -> str | None:
 def _time(cell: object) -> str | None:
     """The time of a change, in UTC; 1970-01-01 stands for a time not known before the commit."""
     if isinstance(cell, dt.datetime):
-        cell = (cell if cell.tzinfo is None else cell.astimezone(dt.UTC)).replace(tzinfo=None).isoformat()
+        cell = cell.isoformat()
     if cell is None or cell == "":
         return None
     text = str(cell)

@@ -6,7 +6,7 @@ import re
 
 from eventlog.change import Value
 from eventlog.errors import NotExpressible
-from eventlog.qlik.types import Spec
+from eventlog.qlik.types import NON_FINITE, Spec
 from eventlog.tables import Column
 from eventlog.values import Kind
 
@@ -79,7 +79,7 @@ def spec_of_value(value: Value) -> Spec:
 
 def holds(spec: Spec, value: Value) -> bool:
     """Whether a guessed type, of `spec_of_value`, is right for one more value."""
-    if value is None:
+    if value is None or (spec.name == "REAL8" and value in NON_FINITE):
         return True
     guess = spec_of_value(value)
     return guess.name == spec.name and guess.precision <= spec.precision

@@ -206,6 +206,9 @@ def write_rows(
     known: dict[tuple[str | None, str], ChangeTable] = {}
     names = header_names(settings)
     for numbered in number(changes, settings.last_sequence, settings.now or None):
+        if isinstance(numbered, Refused):
+            yield numbered
+            continue
         change = numbered.change
         try:
             at = known.get((change.schema, change.table))

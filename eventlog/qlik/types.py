@@ -55,7 +55,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d(:?\d\d)?)?", re.ASCII)
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
 _STATES = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
-_NON_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))
+NON_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))
 _EPOCH = dt.datetime(1970, 1, 1)
 
 
@@ -101,7 +101,7 @@ def _finite(value: float, spec: Spec) -> Value:
 
 
 def _load_float(value: Any, spec: Spec) -> Value:
-    if isinstance(value, str) and value not in _NON_FINITE and not _NUMBER.fullmatch(value):
+    if isinstance(value, str) and value not in NON_FINITE and not _NUMBER.fullmatch(value):
         raise _refuse(value, f"a number ({spec.name})")
     return values.load_float(value)
 
@@ -192,7 +192,7 @@ def _dump_single(value: Any, spec: Spec) -> float | str:
 
 
 def _number(value: Any, spec: Spec) -> float:
-    if isinstance(value, str) and value not in _NON_FINITE and not _NUMBER.fullmatch(value):
+    if isinstance(value, str) and value not in NON_FINITE and not _NUMBER.fullmatch(value):
         raise _refuse(value, f"a number ({spec.name})")
     return float(value)
 
@@ -210,7 +210,7 @@ def _single(value: Any, spec: Spec) -> float:
 
 def _dump_numeric(value: Any, spec: Spec) -> str:
     text = value if isinstance(value, str) else values.plain_text(value)
-    if not _NUMBER.fullmatch(text) and text not in _NON_FINITE:
+    if not _NUMBER.fullmatch(text) and text not in NON_FINITE:
         raise _refuse(value, f"a number ({spec.name})")
     return text
 

@@ -37,7 +37,7 @@ def ct(*data: str, prefix: str = "header__", headers: Sequence[str] = HEADERS) -
     return (*(prefix + h for h in headers), *data)
 
 
-def row(number: int, letter: str, mask: str | bytes | None, *data: Any, **told: Any) -> tuple[Any, ...]:
+def row(number: int, letter: str, mask: Any, *data: Any, **told: Any) -> tuple[Any, ...]:
     """A row of a change table with the seven default headers."""
     names = {"I": "INSERT", "U": "UPDATE", "D": "DELETE", "B": "BEFOREIMAGE", "T": "TRUNCATE"}
     return (

@@ -585,13 +585,15 @@ def test_the_form_of_2016() -> None:
         (body(data={"a": [1], "b": 1, "c": 1}), "column a: a value of type list"),
         (altered(UPDATE, operation="MERGE"), "operation 'MERGE' is none of"),
         (altered(UPDATE, changeSequence="2023"), "is not 35 digits"),
-        (altered(UPDATE, changeSequence=5), "the headers have not their form"),
+        (altered(UPDATE, changeSequence=5), "it has not the form of one"),
         (altered(UPDATE, changeMask="2"), "is not an even number of hexadecimal digits"),
         (
             altered(UPDATE, changeMask="08"),
             "changeMask 08 in big byte order: bit 3 lies past the last column, 2",
         ),
-        (altered(UPDATE, columnMask=[]), "the headers have not their form"),
+        (altered(UPDATE, columnMask=[]), "it has not the form of one"),
+        ({**UPDATE, "messageSchemaId": []}, "it has not the form of one"),
+        (body(schema=[], table={}), "it has not the form of one"),
         (altered(UPDATE, timestamp="soon"), "'soon' is not a timestamp"),
         (altered(UPDATE, transactionEventCounter="1"), "transactionEventCounter '1'"),
         ({**METADATA, "message": {}}, "metadata message: 'lineage' is missing"),
@@ -704,3 +706,27 @@ def test_a_schema_of_a_registry_names_the_table() -> None:
     schema = {**DATA_SCHEMA, "namespace": "com.attunity.queue.msg.task.employees.salaries"}
     structure = metadata.registered(1, json.dumps(schema)).structure
     assert (structure.schema, structure.table, structure.names) == ("employees", "salaries", tuple(_TYPES))
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "value"),
+    [
+        ("integer", float("inf")),
+        ("integer", 1.5),
+        ("integer", "1e5"),
+        ("real", 1e300),
+        ("real", "abc"),
+        ("double precision", 10**400),
+        ("numeric(5,2)", "1,5"),
+        ("boolean", 2),
+        ("varbinary(9)", "0"),
+        ("date", "2024-2-1"),
+        ("timestamp", "2024-02-01"),
+        ("varchar(9)", 1),
+    ],
+)
+def test_a_value_that_is_not_of_its_type_is_refused(sql_type: str, value: object) -> None:
+    known = tablesfile.read(f'[tables.t]\ncolumns = {{ c = "{sql_type}" }}\n')
+    message = body(data={"c": value}, beforeData=None, table="t")
+    (fault,) = read_messages([altered(message, changeMask=None, columnMask=None)], known)
+    assert "column c: " in reason(fault)

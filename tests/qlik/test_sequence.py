@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.change import Change, Op
 from eventlog.qlik import sequence
-from eventlog.qlik.numbering import number
+from eventlog.qlik.numbering import Numbered, number
 
 LEGAL = "20230911032325000000000000000000005"
 
@@ -73,21 +73,33 @@ def _changes(*told: tuple[str, str | None, str | None]) -> list[Change]:
     ]
 
 
+def _numbers(made: list[Change], last: str) -> list[str]:
+    return [n.sequence for n in number(made, last, "2024-01-01T00:00:01") if isinstance(n, Numbered)]
+
+
+def test_a_change_that_gets_no_number_costs_itself_alone() -> None:
+    end = Change(Op.INSERT, None, "t", position="2024010112000000" + "9" * 19)
+    late, timeless = end._replace(position=None), end._replace(position=None, time="soon")
+    found = list(number([timeless, late, end, late], sequence.START, None))
+    assert [isinstance(n, Numbered) for n in found] == [False, True, False, True]
+
+
 def test_it_is_shared_by_the_tables_of_a_task_and_goes_on_after_a_restart() -> None:
     made = _changes(("a", "1", "2024-01-01T00:00:00Z"), ("b", "1", "2024-01-01T00:00:09Z"), ("a", "2", None))
-    numbered = [n.sequence for n in number(made, sequence.START, "2024-01-01T00:00:01")]
+    numbered = _numbers(made, sequence.START)
     assert numbered == [
         "2024010100000000" + f"{1:019}",
         "2024010100000000" + f"{2:019}",  # one transaction, one time
         "2024010100000100" + f"{3:019}",
     ]
-    again = [n.sequence for n in number(made, numbered[-1], "2024-01-01T00:00:01")]
+    again = _numbers(made, numbered[-1])
     assert all(a < b for a, b in itertools.pairwise([*numbered, *again]))
 
 
 def test_counters_and_the_last_event_of_transactions() -> None:
     made = _changes(("a", "1", None), ("b", "1", None), ("a", "2", None), ("a", None, None))
-    assert [(n.counter, n.last) for n in number(made, sequence.START, None)] == [
+    numbered = [n for n in number(made, sequence.START, None) if isinstance(n, Numbered)]
+    assert [(n.counter, n.last) for n in numbered] == [
         (1, False),
         (2, True),
         (1, True),

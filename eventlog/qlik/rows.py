@@ -365,7 +365,7 @@ def differing(
     places = [
         i
         for i, (old, new) in enumerate(zip(image, row, strict=True))
-        if old != new or type(old) is not type(new)
+        if old is not new and (old != new or type(old) is not type(new))
     ]
     if ABSENT not in before and ABSENT not in after:
         return places

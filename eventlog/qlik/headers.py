@@ -65,22 +65,22 @@ class Heading:
     def layout(self) -> mask.Layout:
         return mask.Layout(mask.join(self.headers.values()), self.columns)
 
-    def header(self, name: str) -> Callable[[Sequence[Any]], Any]:
-        """What takes a header from the cells of a row; nothing where the column is switched off."""
-        place = self.headers.get(name)
-        return _nothing if place is None else itemgetter(place)
+    def header(self, *names: str) -> Callable[[Sequence[Any]], Any]:
+        """What takes headers from the cells of a row; null where a column is switched off."""
+        if all(name in self.headers for name in names):
+            return itemgetter(*(self.headers[name] for name in names))
+        if len(names) == 1:
+            return lambda cells: None
+        single = [self.header(name) for name in names]
+        return lambda cells: tuple(take(cells) for take in single)
 
     def row(self) -> Callable[[Sequence[Any]], Sequence[Any]]:
         """What takes the data cells from the cells of a row."""
         first = len(self.headers)
         if self.places == tuple(range(first, self.columns)):
-            return lambda cells: cells[first:]
+            return itemgetter(slice(first, None))
         places = self.places
         return lambda cells: tuple(cells[i] for i in places)
-
-
-def _nothing(cells: Sequence[Any]) -> None:
-    return None
 
 
 def read_heading(columns: tuple[str, ...], prefix: str) -> Heading:

@@ -60,12 +60,10 @@ class RowReader:
         self.layout: Layout = heading.layout
         self._plan = plan
         self._data = heading.row()
-        self._oper = heading.header("change_oper")
-        self._operation = heading.header("operation")
+        self._kind = heading.header("change_oper", "operation")
         self._seq = heading.header("change_seq")
         self._mask = heading.header("change_mask")
-        self._transaction = heading.header("transaction_id")
-        self._timestamp = heading.header("timestamp")
+        self._circumstance = heading.header("transaction_id", "timestamp")
         self._masked = "change_mask" in heading.headers
         self._sequenced = "change_seq" in heading.headers
         facts = ("stream_position", "partition_name")
@@ -82,8 +80,14 @@ class RowReader:
         if len(cells) != self.heading.columns:
             raise WrongRow(f"{len(cells)} cells, but the header line names {self.heading.columns} columns")
         try:
-            letter = self._letter(self._oper(cells), self._operation(cells))
-            mask = self._load_mask(self._mask(cells)) if self._masked else None
+            kind = self._kind(cells)
+            letter = self._letters.get(kind) or self._letter(kind)
+            mask = None
+            if self._masked:
+                cell = self._mask(cells)
+                mask = self._masks.get(cell)
+                if mask is None:
+                    mask = self._load_mask(cell)
         except TypeError as fault:
             raise WrongRow(f"change_oper, operation or change_mask holds no text: {fault}") from fault
         seq = self._sequence(self._seq(cells), letter) if self._sequenced else None
@@ -110,18 +114,14 @@ class RowReader:
             return self._paired(row, image, values, flags)
         return self._update(row, values, flags, None if image is None else self._plan(image.data))
 
-    def _letter(self, oper: object, operation: object) -> str:
-        letter = self._letters.get((oper, operation))
-        if letter is None:
-            letter = self._letters[oper, operation] = letter_of(oper, operation)
-            _bound(self._letters)
+    def _letter(self, kind: tuple[object, object]) -> str:
+        letter = self._letters[kind] = letter_of(*kind)
+        _bound(self._letters)
         return letter
 
     def _load_mask(self, cell: Any) -> bytes:
-        mask = self._masks.get(cell)
-        if mask is None:
-            mask = self._masks[cell] = load(cell)
-            _bound(self._masks)
+        mask = self._masks[cell] = load(cell)
+        _bound(self._masks)
         return mask
 
     def _sequence(self, seq: Any, letter: str) -> str:
@@ -194,6 +194,7 @@ class RowReader:
 
     def _make(self, op: Op, row: ChangeRow, key: Key, fields: tuple[Field, ...]) -> Change:
         cells = row.cells
+        transaction, time = self._circumstance(cells)
         return make_change(
             op,
             self.structure.schema,
@@ -201,8 +202,8 @@ class RowReader:
             key,
             fields,
             row.seq or None,
-            _text(self._transaction(cells)),
-            _time(self._timestamp(cells)),
+            None if transaction is None or transaction == "" else str(transaction),
+            None if time is None else _time(time),
             tuple([(name, str(cells[i])) for name, i in self._facts if cells[i]]),
         )
 
@@ -253,18 +254,12 @@ def _captured(values: Sequence[Value], flags: Flags | None) -> Sequence[Side]:
     return [v if flag else ABSENT for v, flag in zip(values, flags.set, strict=True)]
 
 
-def _text(cell: object) -> str | None:
-    return None if cell is None or cell == "" else str(cell)
-
-
 def _time(cell: object) -> str | None:
     """The time of a change, in UTC; 1970-01-01 stands for a time not known before the commit."""
     if isinstance(cell, dt.datetime):
         cell = cell.isoformat()
-    if cell is None or cell == "":
-        return None
     text = str(cell)
-    return None if text.startswith("1970-01-01") else iso_utc(text)
+    return None if text == "" or text.startswith("1970-01-01") else iso_utc(text)
 
 
 @lru_cache(maxsize=1000)

@@ -211,7 +211,7 @@ class Sender:
         elif self._settings.metadata_topic:
             self._produce(self._settings.metadata_topic, value, written.metadata.schema_id.encode())
         else:
-            for partition in self._partitions(topic):  # before its data in every partition
+            for partition in self._partitions(topic) or [-1]:  # before its data in every partition
                 self._produce(topic, value, None, partition)
         return None
 

@@ -34,7 +34,7 @@ def pair(rows: Iterable[R | X], kind: type[R]) -> Iterator[tuple[R, R | None] | 
             yield row  # type: ignore[misc]
             continue
         if held is not None:
-            behind = row.letter == "B" and row.seq == held.seq is not None
+            behind = row.letter == "B" and held.seq is not None and row.seq == held.seq
             yield held, row if behind else None
             held = None
             if behind:

@@ -216,9 +216,9 @@ def _bound(kept: dict[Any, Any]) -> None:
 
 def make_fields(names: Sequence[str], before: Any, after: Any, lacking: bool) -> tuple[Field, ...]:
     """The fields of columns; one that was captured on neither side is none."""
-    made = map(_new, repeat(Field), zip(names, before, after, strict=False))
+    made = [_new(Field, told) for told in zip(names, before, after, strict=False)]
     if lacking:
-        return tuple([f for f in made if f[1] is not ABSENT or f[2] is not ABSENT])
+        made = [f for f in made if f[1] is not ABSENT or f[2] is not ABSENT]
     return tuple(made)
 
 

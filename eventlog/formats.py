@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from eventlog import log, neutral
 from eventlog.codec import Format
+from eventlog.qlik import messages, tables
 from eventlog.xds import format as xds
 
 FORMATS: dict[str, Format] = {
@@ -11,6 +12,8 @@ FORMATS: dict[str, Format] = {
     for entry in (
         log.FORMAT,
         xds.FORMAT,
+        tables.FORMAT,
+        messages.FORMAT,
         neutral.FORMAT,
     )
 }

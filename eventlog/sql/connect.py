@@ -80,6 +80,9 @@ def _prepare(address: URL, connection_init: Sequence[str]) -> Any:
 
 
 def _translate(context: Any) -> EventlogError | None:
+    running = context.execution_context
+    if running is not None and running.execution_options.get("skip_user_error_events"):
+        return None  # SQLAlchemy itself asks this way whether a table exists
     words = _words(context.original_exception)
     if context.is_disconnect or context.connection is None:
         return ConnectionLost(words)

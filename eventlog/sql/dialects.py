@@ -35,6 +35,8 @@ class Dialect:
     max_parameters: int  # of one statement
     plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
     dual: str = ""  # what a select without a table is followed by
+    collation: str = ""  # compares text exactly, by case and by blanks
+    current_schema: str = "current_schema()"
     empty_is_null: bool = False  # '' is stored as null
     transactional_ddl: bool = False  # a failed migration leaves nothing
     statement_triggers: bool = False  # with transition tables
@@ -50,6 +52,10 @@ class Dialect:
         if len(name.encode()) > self.max_name:
             raise IllegalName(name, self.title, f"it is longer than {self.max_name} bytes")
         return self.quote_mark + name.replace(self.quote_mark, self.quote_mark * 2) + self.quote_mark
+
+    def fold(self, name: str) -> str:
+        """The name as the catalogue keeps it: one without capitals is one that nobody quoted."""
+        return name.upper() if self.plain_names == "upper" and name == name.lower() else name
 
     def script(self, statements: Iterable[str]) -> str:
         """The statements as a file for the database's own client."""
@@ -93,6 +99,7 @@ ORACLE = Dialect(
     max_parameters=65_535,
     plain_names="upper",
     dual=" from dual",
+    current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
     empty_is_null=True,
     # a blank line would end a statement, an & ask for a value
     script_head=("set define off", "set sqlblanklines on", "whenever sqlerror exit failure", ""),
@@ -109,6 +116,8 @@ MYSQL = Dialect(
     max_name=64,
     max_parameters=65_535,
     plain_names="exact",
+    collation="utf8mb4_0900_bin",
+    current_schema="database()",
     block_mark="//",
 )
 
@@ -122,6 +131,8 @@ MARIADB = Dialect(
     max_name=64,
     max_parameters=65_535,
     plain_names="exact",
+    collation="utf8mb4_nopad_bin",
+    current_schema="database()",
     block_mark="//",
 )
 

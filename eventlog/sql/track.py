@@ -60,7 +60,7 @@ def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> P
     refuse(subject)
     expected = list(writer_of(log.dialect).write(subject))
     installed = list(installed_of(catalogue, subject.log, relation))
-    if _standing(installed) == {(t.schema, t.table, t.name): t.body for t in expected}:
+    if _standing(installed) == {(t.schema, t.table, t.name): t.body.strip() for t in expected}:
         return Plan(relation, (), ())
     kept = {(trigger.schema, trigger.table, trigger.name) for trigger in expected}
     stale = [t for t in installed if (t.schema, t.table, t.name) not in kept]
@@ -85,7 +85,7 @@ def plan_untrack(connection: Connection, log: Log, name: str) -> Plan:
 
 def script(log: Log, plan: Plan) -> str:
     """The plan as a file for the database's own client."""
-    head = templates.statements(log.dialect, "trigger_session", {}) if plan.statements else ()
+    head = templates.statements(log.dialect, "session", {}) if plan.statements else ()
     return log.dialect.script([*head, *plan.statements])
 
 
@@ -126,7 +126,7 @@ def _named(log: Log, relation: Relation, parent: str | None) -> Iterator[Install
 
 
 def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], str]:
-    return {(t.schema, t.table, t.name): t.body for t in installed if t.enabled}
+    return {(t.schema, t.table, t.name): t.body.strip() for t in installed if t.enabled}
 
 
 def _child(catalogue: Catalogue, parent: Relation, name: str, columns: list[str]) -> Child:

@@ -33,11 +33,15 @@ class ConnectionLost(EventlogError):
     """no connection to the database: {0}"""
 
 
-def connect(url: str | URL, connection_init: Sequence[str] = ()) -> Engine:
-    """An engine whose every new connection speaks UTC and ISO and has run the given statements."""
+def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
+    """An engine whose every new connection speaks UTC and ISO and has run the given statements.
+
+    It keeps that many connections open for the next use; whoever asks for some disposes of the engine.
+    """
     address = _address(url)
     try:
-        engine = sqlalchemy.create_engine(address, poolclass=NullPool)
+        pool: dict[str, Any] = {"pool_size": keep_open} if keep_open else {"poolclass": NullPool}
+        engine = sqlalchemy.create_engine(address, **pool)
     except ImportError as fault:
         dialect = dialect_named(address.get_backend_name())
         raise DriverMissing(dialect.title, dialect.extra) from fault

@@ -37,6 +37,11 @@ class Dialect:
     dual: str = ""  # what a select without a table is followed by
     collation: str = ""  # compares text exactly, by case and by blanks
     current_schema: str = "current_schema()"
+    utc_now: str = ""  # the clock, in UTC
+    local_now: str = ""  # the clock, in the server's own zone
+    local_as_utc: str = ""  # {column}, which stands in the server's own zone, in UTC
+    share_lock: str = ""  # keeps a row from changing until our transaction ends
+    lock_is_transactional: bool = False  # the leader's lock ends with its transaction, not its session
     empty_is_null: bool = False  # '' is stored as null
     transactional_ddl: bool = False  # a failed migration leaves nothing
     statement_triggers: bool = False  # with transition tables
@@ -82,6 +87,11 @@ POSTGRESQL = Dialect(
     max_name=63,
     max_parameters=65_535,
     plain_names="lower",
+    utc_now="(clock_timestamp() at time zone 'UTC')",
+    local_now="(clock_timestamp() at time zone (select reset_val from pg_settings where name = 'TimeZone'))",
+    local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
+    " at time zone 'UTC')",
+    share_lock="for share",
     transactional_ddl=True,
     statement_triggers=True,
     truncate_triggers=True,
@@ -100,6 +110,11 @@ ORACLE = Dialect(
     plain_names="upper",
     dual=" from dual",
     current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
+    utc_now="sys_extract_utc(systimestamp)",
+    local_now="cast(systimestamp as timestamp)",
+    local_as_utc="sys_extract_utc(from_tz(cast({column} as timestamp), to_char(systimestamp, 'TZR')))",
+    share_lock="for update",
+    lock_is_transactional=True,
     empty_is_null=True,
     # a blank line would end a statement, an & ask for a value
     script_head=("set define off", "set sqlblanklines on", "whenever sqlerror exit failure", ""),
@@ -118,6 +133,10 @@ MYSQL = Dialect(
     plain_names="exact",
     collation="utf8mb4_0900_bin",
     current_schema="database()",
+    utc_now="utc_timestamp(6)",
+    local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
+    local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
+    share_lock="lock in share mode",
     block_mark="//",
 )
 
@@ -133,6 +152,10 @@ MARIADB = Dialect(
     plain_names="exact",
     collation="utf8mb4_nopad_bin",
     current_schema="database()",
+    utc_now="utc_timestamp(6)",
+    local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
+    local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
+    share_lock="lock in share mode",
     block_mark="//",
 )
 

@@ -49,6 +49,15 @@ class Log:
         quote = self.dialect.quote
         table = self.dialect.fold(self.table)
         holes = {name: quote(self.column(name)) for name in COLUMNS}
+        holes["utc_now"] = self.dialect.utc_now
+        holes["log_now"] = self.dialect.local_now if self.local_time else self.dialect.utc_now
+        holes["event_time_utc"] = (
+            self.dialect.local_as_utc.replace("{column}", holes["event_time"])
+            if self.local_time
+            else holes["event_time"]
+        )
+        holes["share_lock"] = self.dialect.share_lock
+        holes["dual"] = self.dialect.dual
         holes["log"] = self._qualified(table)
         holes["log_text"] = literal(table)
         holes["schema_text"] = literal(self.place) if self.place else self.dialect.current_schema
@@ -70,6 +79,10 @@ class Log:
     def beside(self, name: str) -> str:
         """The catalogue's name of something that belongs to the log."""
         return self.dialect.fold(_beside(self.table, name))
+
+    def reflected(self, name: str) -> str:
+        """The catalogue's name as SQLAlchemy writes it: without capitals where nobody quoted it."""
+        return name.lower() if self.dialect.fold(name.lower()) == name else name
 
     def _qualified(self, name: str) -> str:
         quoted = self.dialect.quote(name)

@@ -155,12 +155,7 @@ def _own(connection: Connection, log: Log) -> bool:
 
 
 def _exists(connection: Connection, log: Log, table: str) -> bool:
-    return inspect(connection).has_table(_reflected(log, table), schema=log.place)
-
-
-def _reflected(log: Log, name: str) -> str:
-    """The name as SQLAlchemy writes it: without capitals where nobody quoted it."""
-    return name.lower() if log.dialect.fold(name.lower()) == name else name
+    return inspect(connection).has_table(log.reflected(table), schema=log.place)
 
 
 def _refuse_unpublished(connection: Connection, log: Log) -> None:

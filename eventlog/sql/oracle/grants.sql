@@ -1,4 +1,4 @@
-grant select, update ({status}), delete on {log} to {role}
+grant select, update ({status}, {event_type}), delete on {log} to {role}
 /
 grant select, update on {state} to {role}
 /

@@ -118,7 +118,8 @@ _CHARACTERS = "convert({x} using utf8mb4)"
 _BOOLEAN = f"case {{x}} + 0 when 0 then 'false' when 1 then 'true' else {_NUMBER} end"
 # Where Base64 is too long for the server's packets it is null; that text is one the publisher refuses.
 _BASE64 = (
-    "if({x} is null, null, coalesce(replace(to_base64({x}), char(10), ''), '(over max_allowed_packet)'))"
+    "if({x} is null, null, coalesce("
+    "convert(replace(to_base64({x}), char(10), '') using utf8mb4), '(over max_allowed_packet)'))"
 )
 # the moment itself, not its rendering in the session's zone, which is ambiguous when clocks go back
 _MOMENT = "convert(timestamp'1970-01-01 00:00:00' + interval unix_timestamp({x}) second using utf8mb4)"

@@ -47,6 +47,7 @@ class Dialect:
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
     script_head: tuple[str, ...] = ()  # what a script for the database's own client opens with
+    script_tail: tuple[str, ...] = ()
     block_end: str = ";"  # what ends a statement that holds semicolons of its own
     block_mark: str | None = None  # announces such a statement's end to the client
 
@@ -64,7 +65,8 @@ class Dialect:
 
     def script(self, statements: Iterable[str]) -> str:
         """The statements as a file for the database's own client."""
-        return "\n".join((*self.script_head, *(self._ended(statement) for statement in statements), ""))
+        ended = (self._ended(statement) for statement in statements)
+        return "\n".join((*self.script_head, *ended, *self.script_tail, ""))
 
     def _ended(self, statement: str) -> str:
         if ";" not in statement or self.block_mark is None:
@@ -95,7 +97,8 @@ POSTGRESQL = Dialect(
     transactional_ddl=True,
     statement_triggers=True,
     truncate_triggers=True,
-    script_head=("\\set ON_ERROR_STOP on", ""),
+    script_head=("\\set ON_ERROR_STOP on", "begin;", ""),
+    script_tail=("commit;",),
 )
 
 ORACLE = Dialect(

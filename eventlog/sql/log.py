@@ -94,6 +94,7 @@ _PARTS = (
     "log_pending",
     "log_future",
     *(f"{name}_key" for name in COMPANIONS),
+    "version_pkc",  # as Alembic calls it
     "state_one",
 )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -22,6 +21,7 @@ class Queries:
 
     def __init__(self, log: Log) -> None:
         self.log = log
+        self._clauses: dict[object, TextClause] = {}
         self._names = log.names()
         for piece in PIECES:
             self._names[piece] = self.piece(piece)
@@ -38,7 +38,7 @@ class Queries:
         self, connection: Connection, name: str, holes: dict[str, str] | None = None, **values: Any
     ) -> Any:
         """The result of a named statement."""
-        found: CursorResult[Any] = connection.execute(self._clause(name, **(holes or {})), values)
+        found: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
         return found
 
     def run_by_ids(
@@ -52,12 +52,12 @@ class Queries:
         """Run a statement on rows by their ids, in chunks; how many rows it met."""
         return sum(self.run(connection, name, holes, ids=chunk, **values).rowcount for chunk in chunks(ids))
 
-    @functools.cache  # noqa: B019 - a Queries lives as long as its store
-    def _text(self, name: str, holes: tuple[tuple[str, str], ...]) -> TextClause:
-        return text(templates.statement(self.log.dialect, name, **self._names, **dict(holes)))
-
-    def _clause(self, name: str, **holes: str) -> TextClause:
-        return self._text(name, tuple(holes.items()))
+    def clause(self, name: str, **holes: str) -> TextClause:
+        """A named statement with its holes filled."""
+        key = (name, *holes.items())
+        if key not in self._clauses:
+            self._clauses[key] = text(templates.statement(self.log.dialect, name, **self._names, **holes))
+        return self._clauses[key]
 
 
 def chunks(ids: Iterable[int]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.queries import CHUNK, Queries, chunks
@@ -64,10 +65,8 @@ class Snapshot:
     def pick_up(self, choice: Choice) -> list[Cells]:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
         as many again (specification 4.5). Waiting objects, loopback and future rows do not count."""
-        values: dict[str, Any] = {"rows": 2 * choice.limit, "row_limit": choice.limit}
-        if choice.driver_user is not None:
-            values["driver_user"] = choice.driver_user
-        return list(self._queries.run(self._connection, "pick_up", self._holes(choice), **values))
+        statement, values = pick_up_statement(self._queries, choice)
+        return list(self._connection.execute(statement, values))
 
     def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
         """Rows by their ids, whatever their status."""
@@ -106,16 +105,18 @@ class Snapshot:
             for place, *texts in found:
                 yield Current(place, tuple(texts))
 
-    def _holes(self, choice: Choice) -> dict[str, str]:
-        conditions = ["pending", "not_held"]
-        if choice.driver_user is not None:
-            conditions.append("not_loopback")
-        if choice.future:
-            conditions.append("not_future")
-        return {
-            "conditions": self._queries.pieces(*conditions),
-            "order": self._queries.piece("by_event_time" if choice.future else "by_record_id"),
-        }
+
+def pick_up_statement(queries: Queries, choice: Choice) -> tuple[TextClause, dict[str, Any]]:
+    """The one statement of a pick-up, and its values."""
+    conditions = ["pending", "not_held"]
+    values: dict[str, Any] = {"rows": 2 * choice.limit, "row_limit": choice.limit}
+    if choice.driver_user is not None:
+        conditions.append("not_loopback")
+        values["driver_user"] = choice.driver_user
+    if choice.future:
+        conditions.append("not_future")
+    order = queries.piece("by_event_time" if choice.future else "by_record_id")
+    return queries.clause("pick_up", conditions=queries.pieces(*conditions), order=order), values
 
 
 def _current_holes(table: Readable) -> dict[str, str]:

@@ -38,8 +38,6 @@ end;
 /
 insert into {lock} (one) select 1 from dual where not exists (select null from {lock})
 /
-commit
-/
 begin
   execute immediate q'[
 create table {batch} (

@@ -75,7 +75,7 @@ create index if not exists `eventlog_pending` on `eventlog` (`status`, `record_i
 
 create table if not exists `eventlog_version` (
   version_num varchar(32) not null,
-  constraint `eventlog_version_key` primary key (version_num)
+  constraint `eventlog_version_pkc` primary key (version_num)
 );
 
 insert into `eventlog_version` (version_num)

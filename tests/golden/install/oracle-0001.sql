@@ -44,8 +44,6 @@ end;
 
 insert into "EVENTLOG_LOCK" (one) select 1 from dual where not exists (select null from "EVENTLOG_LOCK");
 
-commit;
-
 begin
   execute immediate q'[
 create table "EVENTLOG_BATCH" (
@@ -164,7 +162,7 @@ begin
   execute immediate q'[
 create table "EVENTLOG_VERSION" (
   version_num varchar2(32 char) not null,
-  constraint "EVENTLOG_VERSION_KEY" primary key (version_num)
+  constraint "EVENTLOG_VERSION_PKC" primary key (version_num)
 )
   ]';
 exception

@@ -1,4 +1,5 @@
 \set ON_ERROR_STOP on
+begin;
 
 create table if not exists "eventlog_state" (
   one smallint not null,
@@ -79,7 +80,7 @@ create index if not exists "eventlog_pending" on "eventlog" ("record_id") where 
 
 create table if not exists "eventlog_version" (
   version_num varchar(32) not null,
-  constraint "eventlog_version_key" primary key (version_num)
+  constraint "eventlog_version_pkc" primary key (version_num)
 );
 
 insert into "eventlog_version" (version_num)
@@ -87,3 +88,4 @@ select '0001' from (select count(*) as installed from "eventlog_version") as v w
 
 create index if not exists "eventlog_future" on "eventlog" ("event_time", "record_id") where "status" = 'N';
 
+commit;

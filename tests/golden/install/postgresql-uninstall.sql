@@ -1,4 +1,5 @@
 \set ON_ERROR_STOP on
+begin;
 
 drop table if exists "eventlog";
 
@@ -14,3 +15,4 @@ drop table if exists "eventlog_state";
 
 drop table "eventlog_version";
 
+commit;

@@ -27,6 +27,8 @@ class Absent(enum.Enum):
 
     ABSENT = "absent"
 
+    __hash__ = object.__hash__  # an Enum's own is written in Python, and shapes are hashed often
+
     def __repr__(self) -> str:
         return "ABSENT"
 
@@ -47,6 +49,18 @@ Side = Value | Absent
 Key = tuple[tuple[str, Value], ...]
 Fact = bool | int | float | str | None | tuple["Fact", ...]
 Facts = tuple[tuple[str, Fact], ...]
+
+
+def one_or_many(found: tuple[Scalar, ...]) -> Side:
+    """The side that holds these values."""
+    return found if len(found) > 1 else found[0] if found else None
+
+
+def scalars(side: Side) -> tuple[Scalar, ...]:
+    """The values that one side of a field holds, null and absent being none."""
+    if side is None or side is ABSENT:
+        return ()
+    return side if isinstance(side, tuple) else (side,)
 
 
 class Field(NamedTuple):
@@ -111,6 +125,7 @@ def row_events(change: Change) -> Iterator[Change]:
     elif old == change.key:
         yield change
     else:
-        yield change._replace(op=Op.DELETE, key=old, fields=())
+        extra = tuple(fact for fact in change.extra if fact[0] != "table_key")
+        yield change._replace(op=Op.DELETE, key=old, fields=(), extra=extra)
         moved = tuple(Field(f.column, ABSENT, f.after) for f in change.fields)
-        yield change._replace(op=Op.INSERT, fields=moved)
+        yield change._replace(op=Op.INSERT, fields=moved, extra=extra)

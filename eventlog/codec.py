@@ -9,6 +9,7 @@ costs itself and nothing else.
 from __future__ import annotations
 
 import enum
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -57,6 +58,24 @@ class Source(NamedTuple, Generic[T]):
         """The position that a message names."""
         return f"{self.name}:{where}"
 
+    def refuse(self, record: Row | Object, reason: str) -> Refused:
+        """The record left out, as it came."""
+        return Refused(self.at(record.where), reason, self.raw(record))
+
+    def raw(self, record: Row | Object) -> bytes:
+        """The record as it came; one of a container without lines is kept as JSON."""
+        if record.raw is not None:
+            return record.raw
+        value = record.value if isinstance(record, Object) else self._named(record)
+        return json.dumps(value, default=_text).encode() + b"\n"
+
+    def _named(self, row: Row) -> dict[str, Cell]:
+        return dict(zip(self.columns, row.cells, strict=False))
+
+
+def _text(cell: object) -> str:
+    return cell.hex().upper() if isinstance(cell, bytes) else str(cell)
+
 
 class SheetColumn(NamedTuple):
     name: str
@@ -92,5 +111,6 @@ class Format:
     help: str
     shape: Shape
     settings: type
-    read: Read
+    read: Read | None  # None: its rows are folded, which needs current rows; see `pickup`
     write: Write | None
+    sheet: Sheet | None = None  # the one sheet of a format that stands there even without rows

@@ -20,6 +20,10 @@ class Misuse(EventlogError):
     """{0}"""
 
 
+class Stopped(EventlogError):
+    """stopped at the first bad record"""
+
+
 class MalformedKey(EventlogError):
     """malformed key: at character {0}, expected {1}"""
 
@@ -45,7 +49,7 @@ class ValueTooLarge(EventlogError):
 
 
 class UnknownTable(EventlogError):
-    """unknown table {0!r}"""
+    """unknown table {0!r}: describe it, or publish such rows as strings (unknown-tables = string)"""
 
 
 class AmbiguousName(EventlogError):

@@ -112,6 +112,11 @@ class Table:
     def key_columns(self) -> tuple[Column, ...]:
         return tuple(self.columns[name] for name in self.key)
 
+    @cached_property
+    def published(self) -> dict[str, Column]:
+        """The columns by the names of their attributes in documents."""
+        return {c.published: c for c in self.columns.values()}
+
     def load_key(self, text: str) -> tuple[tuple[str, Value], ...]:
         """The key of a table_key: each value typed where that would write the same text again."""
         return tuple(self._load_key_value(name, value) for name, value in tablekey.read(text))
@@ -122,7 +127,7 @@ class Table:
             return name, text
         try:
             value = values.load(column.kind, text)
-            same = values.dump(column.kind, value) == text
+            same = type(value) is int or values.dump(column.kind, value) == text
         except EventlogError:
             same = False
         return name, value if same else text

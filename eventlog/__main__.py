@@ -1,0 +1,3 @@
+from eventlog.cli import main
+
+main()

@@ -1,0 +1,68 @@
+"""The command line: one file for each command, imported when it is called."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from eventlog import __version__
+from eventlog.errors import EventlogError, Misuse
+
+COMMANDS = {
+    "convert": "eventlog.cli.convert",
+    "explain": "eventlog.cli.explain",
+    "bench": "eventlog.cli.bench",
+}
+
+
+class Commands(click.Group):
+    """The commands by name; `import-config` stands in `import_config`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = COMMANDS.get(cmd_name)
+        if module is None:
+            return None
+        command: click.Command = getattr(import_module(module), cmd_name.replace("-", "_"))
+        return command
+
+
+@click.command(
+    cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
+)
+@click.version_option(__version__, package_name="eventlog")
+def cli() -> None:
+    """Event logs, change tables and change streams: read, folded, written, with nothing lost."""
+
+
+def main() -> None:
+    """Run the command; the exit code is 0 for done, 1 for failed, 2 for misuse."""
+    try:
+        cli.main(standalone_mode=False)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as fault:
+        fault.show()
+        sys.exit(fault.exit_code)
+    except click.Abort:
+        sys.exit(130)
+    except EventlogError as fault:
+        tell_fault(fault)
+        sys.exit(2 if isinstance(fault, Misuse) else 1)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(1)
+
+
+def tell_fault(fault: BaseException) -> None:
+    """The error and what caused it, a plain line each."""
+    lines = []
+    cause: BaseException | None = fault
+    while cause is not None:
+        lines.append(" ".join(str(cause).split()))
+        cause = cause.__cause__
+    click.echo("eventlog: " + "\n  because: ".join(dict.fromkeys(lines)), err=True)

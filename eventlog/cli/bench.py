@@ -1,0 +1,27 @@
+"""eventlog bench: the benchmarks of the source tree, which print and never judge."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+
+import click
+
+from eventlog.errors import Misuse
+
+BENCH = Path(__file__).resolve().parents[2] / "bench"
+
+
+@click.command(short_help="Measure: core, and what else stands in bench/.")
+@click.argument("name")
+@click.argument("arguments", nargs=-1)
+def bench(name: str, arguments: tuple[str, ...]) -> None:
+    """Run the benchmark NAME of the source tree and print its figures."""
+    known = sorted(path.stem for path in BENCH.glob("*.py") if not path.stem.startswith("_"))
+    if not known:
+        raise Misuse("the benchmarks stand in bench/ of a source tree; clone the repository to run them")
+    if name not in known:
+        raise Misuse(f"no benchmark {name!r}; there are {', '.join(known)}")
+    sys.argv = [f"bench/{name}.py", *arguments]
+    runpy.run_path(str(BENCH / f"{name}.py"), run_name="__main__")

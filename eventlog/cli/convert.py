@@ -1,0 +1,101 @@
+"""eventlog convert: any format to any format."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from eventlog.cli.options import (
+    SettingsCommand,
+    current_option,
+    read_tables,
+    settings_options,
+    tables_option,
+)
+from eventlog.cli.progress import progress
+from eventlog.convert import Job, Report
+from eventlog.convert import convert as run_convert
+from eventlog.errors import Refused
+from eventlog.fold import Rules
+from eventlog.formats import FORMATS
+
+FORMAT_NAMES = click.Choice(tuple(FORMATS))
+DECLARING = [("the log", Rules), *((name, known.settings) for name, known in FORMATS.items())]
+
+
+@click.command(cls=SettingsCommand, short_help="Read any format, write any format.")
+@click.argument("inputs", nargs=-1)
+@click.option("--from", "source_format", type=FORMAT_NAMES, required=True, help="what the inputs hold")
+@click.option("--to", "target_format", type=FORMAT_NAMES, required=True, help="what to write")
+@click.option(
+    "-o", "--output", default="-", help="a file, or a folder (DIR/) for several tables  [default: -]"
+)
+@click.option(
+    "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
+)
+@click.option("--output-as", "output_container", help="the output's container, likewise")
+@tables_option
+@current_option
+@click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
+@click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, as they came")
+@click.option("--strict", is_flag=True, help="stop at the first bad record")
+@settings_options(DECLARING)
+def convert(
+    inputs: tuple[str, ...],
+    source_format: str,
+    target_format: str,
+    output: str,
+    container: str | None,
+    output_container: str | None,
+    tables_file: Path | None,
+    current: tuple[tuple[str, str], ...],
+    expand_truncate: bool,
+    refused: Path | None,
+    strict: bool,
+    **given: Any,
+) -> None:
+    """Read INPUTS (files, or - for standard input) in one format and write them in another.
+
+    Rows of a log are one pick-up without limit: they are folded to what they mean for each object.
+    Bad records are reported on standard error and left out; the exit code is then 1.
+    """
+    job = Job(
+        source_format,
+        target_format,
+        inputs or ("-",),
+        output,
+        container,
+        output_container,
+        read_tables(tables_file),
+        current,
+        given,
+        expand_truncate,
+        strict,
+    )
+    with ExitStack() as stack:
+        keep: IO[bytes] | None = stack.enter_context(refused.open("wb")) if refused else None
+        report = Report(tell_refused, keep, strict)
+        advance = stack.enter_context(progress(job.inputs))
+        run_convert(job, report, clock(), advance)
+    if report.refused:
+        say(f"{report.refused} bad records were left out")
+        sys.exit(1)
+
+
+def tell_refused(refused: Refused) -> None:
+    """A bad record, on standard error."""
+    click.echo(f"{refused.where}: {refused.reason}", err=True)
+
+
+def say(sentence: str) -> None:
+    click.echo(f"eventlog: {sentence}", err=True)
+
+
+def clock() -> str:
+    """The time now in UTC, as a log holds it."""
+    return dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")

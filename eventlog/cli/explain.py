@@ -1,0 +1,111 @@
+"""eventlog explain: what becomes of each row of a log, and why."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventlog import tablekey
+from eventlog.cli.convert import clock, say, tell_refused
+from eventlog.cli.options import (
+    SettingsCommand,
+    current_option,
+    read_tables,
+    settings_options,
+    tables_option,
+)
+from eventlog.convert import Job, Report
+from eventlog.convert import explain as run_explain
+from eventlog.errors import Refused
+from eventlog.files.sorting import Sorter
+from eventlog.fold import Outcome, Rules
+from eventlog.log import LogSettings
+from eventlog.pickup import Found
+
+
+@click.command(cls=SettingsCommand, short_help="What becomes of each row of a log, and why.")
+@click.argument("inputs", nargs=-1)
+@click.option(
+    "--from", "source_format", type=click.Choice(["log"]), default="log", help="what the inputs hold"
+)
+@click.option("--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet")
+@tables_option
+@current_option
+@click.option("--table", help="only rows of this table")
+@click.option("--key", help="only rows of this table_key")
+@click.option("--json", "as_json", is_flag=True, help="one JSON object a row")
+@settings_options([("the log", Rules), ("rows", LogSettings)])
+def explain(
+    inputs: tuple[str, ...],
+    source_format: str,
+    container: str | None,
+    tables_file: Path | None,
+    current: tuple[tuple[str, str], ...],
+    table: str | None,
+    key: str | None,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Say for each row of INPUTS what becomes of it.
+
+    Every row has one outcome: sent (as part of which event), superseded (by which row), without
+    effect, says nothing, loopback, future, refused or not new; and the reason.
+    """
+    if key is not None:
+        tablekey.read(key)
+    job = Job(
+        source_format,
+        "xds",
+        inputs or ("-",),
+        container=container,
+        tables=read_tables(tables_file),
+        current=current,
+        given=given,
+    )
+    explained: Sorter[tuple[Found, Outcome]] = Sorter(lambda pair: pair[0].entry.record_id, lambda pair: 800)
+    refused: dict[str, Refused] = {}
+
+    def tell(found: Found, outcome: Outcome) -> None:
+        refused.pop(found.where, None)
+        if table in (None, found.entry.table_name) and key in (None, found.entry.table_key):
+            explained.add((found._replace(raw=b""), outcome))
+
+    report = Report(lambda bad: refused.update({bad.where: bad}))
+    run_explain(job, report, clock(), tell)
+    for found, outcome in explained:
+        click.echo(_json(found, outcome) if as_json else _line(found, outcome))
+    for bad in refused.values():
+        tell_refused(bad)
+    if report.refused:
+        say(f"{report.refused} rows are refused")
+        sys.exit(1)
+
+
+def _line(found: Found, outcome: Outcome) -> str:
+    entry = found.entry
+    row = f"{entry.record_id:>8}  {entry.event_type}  {entry.table_name} {entry.table_key}"
+    said = [str(outcome.fate)]
+    if outcome.event_id is not None:
+        said.append(f"as {outcome.event_id}")
+    if outcome.by is not None:
+        said.append(f"by row {outcome.by}")
+    if outcome.reason:
+        said.append(f"({outcome.reason})")
+    return f"{row:<40}  {' '.join(said)}"
+
+
+def _json(found: Found, outcome: Outcome) -> str:
+    return json.dumps(
+        {
+            "record_id": found.entry.record_id,
+            "where": found.where,
+            "outcome": outcome.fate.value,
+            "event_id": outcome.event_id,
+            "by": outcome.by,
+            "reason": outcome.reason,
+        }
+    )

@@ -1,0 +1,41 @@
+"""A bar on standard error, when it is a terminal and the work is long."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import click
+
+from eventlog.files.inputs import Advance
+
+_PATIENCE = 2.0  # seconds of silence before a bar
+
+
+@contextmanager
+def progress(names: Sequence[str]) -> Iterator[Advance]:
+    """What is told of every byte read of these files."""
+    total = sum(Path(name).stat().st_size for name in names if name != "-" and Path(name).is_file())
+    if not sys.stderr.isatty() or not total:
+        yield lambda size: None
+        return
+    bar = click.progressbar(length=total, label="reading", file=sys.stderr)
+    started = time.monotonic()
+    behind = 0
+    shown = False
+
+    def advance(size: int) -> None:
+        nonlocal behind, shown
+        behind += size
+        if not shown and time.monotonic() - started > _PATIENCE:
+            shown = True
+        if shown:
+            bar.update(behind)
+            behind = 0
+
+    yield advance
+    if shown:
+        bar.render_finish()

@@ -1,0 +1,161 @@
+"""CSV that keeps null apart from the empty string and survives a bad byte.
+
+A null is an unquoted empty field, an empty string is `""`; quotes double; inside quotes every byte
+counts. Python's own reader cannot tell the two apart, Arrow's gives up the file for one bad byte,
+Spark's replaces it in silence. A record that is malformed costs the line on which it begins:
+reading goes on with the next.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO
+
+from eventlog.codec import Cell, Row
+from eventlog.errors import InvalidDocument, Refused
+
+MAX_RECORD = 256 << 20  # bytes; a quote open for longer is taken as never closed
+
+_FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",]*))(,|\Z)')
+_QUOTED = re.compile(r'[",\r\n]')
+_BOM = b"\xef\xbb\xbf"
+
+
+def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+    """The header's names, and the rows."""
+    lines = _Lines(file)
+    header = lines.next()
+    if not header:
+        raise InvalidDocument(f"{name}: empty, expected a header line")
+    try:
+        columns = _split(lines.complete(header.removeprefix(_BOM)) or header)
+    except InvalidDocument as fault:
+        raise InvalidDocument(f"{name}:1: the header line: {fault}") from fault
+    if None in columns or len(set(columns)) < len(columns):
+        raise InvalidDocument(f"{name}:1: the header line has an empty or repeated name")
+    return tuple(map(str, columns)), _rows(lines, name, len(columns))
+
+
+def _rows(lines: _Lines, name: str, width: int) -> Iterator[Row | Refused]:
+    while line := lines.next():
+        number = lines.number
+        if b'"' not in line:
+            record = line
+        elif (joined := lines.complete(line)) is not None:
+            record = joined
+        else:
+            yield Refused(f"{name}:{number}", "a quote is never closed", line)
+            continue
+        try:
+            cells = _split(record)
+        except InvalidDocument as fault:
+            lines.resume_behind_first()
+            yield Refused(f"{name}:{number}", str(fault), line)
+            continue
+        if len(cells) == width:
+            yield Row(number, cells, record)
+        elif record.strip():
+            yield Refused(f"{name}:{number}", f"has {len(cells)} cells, the header {width}", record)
+
+
+class _Lines:
+    """The lines of a file, some of which may be read again."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._again: deque[bytes] = deque()
+        self._joined: list[bytes] = []
+        self.number = 0
+
+    def next(self) -> bytes:
+        """The next line with its end; empty behind the last."""
+        line = self._again.popleft() if self._again else self._file.readline(MAX_RECORD)
+        self._joined = []
+        self.number += bool(line)
+        return line
+
+    def complete(self, first: bytes) -> bytes | None:
+        """The record that begins on a line: to where its quotes are even. None if they never are."""
+        quotes, size = first.count(b'"'), len(first)
+        while quotes % 2:
+            line = self._again.popleft() if self._again else self._file.readline(MAX_RECORD)
+            size += len(line)
+            if not line or size > MAX_RECORD:
+                self._joined.append(line)
+                self._back()
+                return None
+            self._joined.append(line)
+            quotes += line.count(b'"')
+        self.number += len(self._joined)
+        return b"".join((first, *self._joined)) if self._joined else first
+
+    def resume_behind_first(self) -> None:
+        """Read again what was joined to the last record's first line."""
+        self.number -= len(self._joined)
+        self._back()
+
+    def _back(self) -> None:
+        self._again.extendleft(reversed([line for line in self._joined if line]))
+        self._joined = []
+
+
+def _split(record: bytes) -> tuple[str | None, ...]:
+    """The cells of one record."""
+    try:
+        text = record.decode()
+    except UnicodeDecodeError as fault:
+        raise InvalidDocument(f"byte {fault.start + 1} is 0x{record[fault.start]:02X}, not UTF-8") from fault
+    text = text.removesuffix("\n").removesuffix("\r")
+    if '"' not in text:
+        return tuple([cell or None for cell in text.split(",")])
+    cells: list[str | None] = []
+    at = 0
+    while True:
+        field = _FIELD.match(text, at)
+        if field is None:
+            raise InvalidDocument(
+                f"character {at + 1}: a quote may only open or close a field, or be doubled"
+            )
+        quoted, plain, end = field.groups()
+        cells.append((plain or None) if quoted is None else quoted.replace('""', '"'))
+        if not end:
+            return tuple(cells)
+        at = field.end()
+
+
+class Writer:
+    """Rows as CSV."""
+
+    def __init__(self, file: IO[bytes], columns: Sequence[str]) -> None:
+        self._file = file
+        self.write(columns)
+
+    def write(self, cells: Iterable[Cell]) -> None:
+        line = ",".join([_cell(cell) for cell in cells]) + "\n"
+        self._file.write(line.encode())
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+def _cell(cell: Cell) -> str:
+    if cell is None:
+        return ""
+    text = cell if isinstance(cell, str) else plain_cell(cell)
+    if not text or _QUOTED.search(text):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def plain_cell(cell: Cell) -> str:
+    """A cell that is no text, as text files hold it: binary as hex."""
+    if isinstance(cell, bytes):
+        return cell.hex().upper()
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, dt.datetime):
+        return cell.isoformat(" ")
+    return str(cell)

@@ -1,0 +1,128 @@
+"""Names on the command line become sources, their containers taken off."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from eventlog.codec import Shape, Source
+from eventlog.errors import InvalidDocument, Misuse, Refused
+from eventlog.files import blob, csv, jsonlines, messages, parquet
+
+Advance = Callable[[int], None]  # told of every byte read
+
+ROW_CONTAINERS = {
+    "csv": csv.read,
+    "jsonl": jsonlines.read_rows,
+    "parquet": parquet.read,
+}
+CONTAINERS: dict[Shape, tuple[str, ...]] = {
+    Shape.ROWS: tuple(ROW_CONTAINERS),
+    Shape.OBJECTS: ("jsonl", "messages"),
+    Shape.BYTES: ("blob",),
+}
+
+
+def container_of(name: str, shape: Shape, given: str | None = None) -> str:
+    """The container of a file: as given, else by its extension; standard input and output have a default."""
+    legal = CONTAINERS[shape]
+    if given is not None:
+        if given not in legal:
+            raise Misuse(f"--as {given}: {shape.value} stand in {' or '.join(legal)}")
+        return given
+    extension = Path(name.removesuffix(".gz")).suffix.removeprefix(".").lower()
+    if name == "-" or shape is Shape.BYTES:
+        return legal[0]
+    if extension in legal:
+        return extension
+    raise Misuse(f"{name}: what does it hold? Name it with --as: {', '.join(legal)}")
+
+
+def stem_of(name: str) -> str:
+    """A file's name without its folder and extensions."""
+    return "" if name == "-" else Path(name).name.removesuffix(".gz").rpartition(".")[0] or Path(name).name
+
+
+def open_sources(
+    names: Sequence[str], shape: Shape, given: str | None, advance: Advance = lambda size: None
+) -> Iterator[Source[Any] | Refused]:
+    """The sources, opened one after the other; Refused for a file that cannot be read at all."""
+    containers = [container_of(name, shape, given) for name in names]
+    for name in names:
+        if name != "-" and not Path(name).is_file():
+            raise Misuse(f"{name}: no such file")
+    for name, container in zip(names, containers, strict=True):
+        with open_input(name, advance) as file:
+            try:
+                yield open_source(file, name, shape, container)
+            except (InvalidDocument, OSError, EOFError, zlib.error) as fault:
+                yield Refused(name, str(fault).removeprefix(f"{name}: "))
+
+
+def open_source(file: IO[bytes], name: str, shape: Shape, container: str) -> Source[Any]:
+    """The source in an open file."""
+    columns: tuple[str, ...] = ()
+    records: Iterable[Any]
+    if shape is Shape.ROWS:
+        columns, records = ROW_CONTAINERS[container](file, name)
+    elif shape is Shape.BYTES:
+        records = blob.read(file)
+    else:
+        records = (messages if container == "messages" else jsonlines).read(file, name)
+    return Source(name, stem_of(name), columns, _guarded(records, name))
+
+
+@contextmanager
+def open_input(name: str, advance: Advance = lambda size: None) -> Iterator[IO[bytes]]:
+    """The bytes of a file or of standard input, unpacked."""
+    if name == "-":
+        yield sys.stdin.buffer
+        return
+    with Path(name).open("rb") as raw:
+        counted = io.BufferedReader(_Counted(raw, advance), 1 << 20)
+        if name.endswith(".gz"):
+            with gzip.open(counted) as file:
+                yield io.BufferedReader(file, 1 << 20)
+        else:
+            yield counted
+
+
+def _guarded(records: Iterable[Any], name: str) -> Iterator[Any]:
+    """The records, and a report where a file breaks off."""
+    try:
+        yield from records
+    except (OSError, EOFError, zlib.error) as fault:
+        yield Refused(name, f"the rest of the file cannot be read: {fault}")
+
+
+class _Counted(io.RawIOBase):
+    """A file that tells how far it was read."""
+
+    def __init__(self, file: IO[bytes], advance: Advance) -> None:
+        self._file = file
+        self._advance = advance
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return self._file.seek(offset, whence)
+
+    def tell(self) -> int:
+        return self._file.tell()
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._file.read(len(buffer))
+        size = len(data)
+        buffer[:size] = data
+        self._advance(size)
+        return size

@@ -1,0 +1,90 @@
+"""JSON Lines: one value a line, read as objects or as rows with named cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import IO, Any
+
+from eventlog.codec import Cell, Object, Row
+from eventlog.errors import Refused
+from eventlog.files.csv import plain_cell
+
+MAX_LINE = 256 << 20
+_PEEKED = 1000  # lines that tell the columns of rows
+
+
+def read(file: IO[bytes], name: str) -> Iterator[Object | Refused]:
+    """The values, one a line."""
+    number = 0
+    while line := file.readline(MAX_LINE):
+        number += 1
+        if not line.strip():
+            continue
+        try:
+            yield Object(number, json.loads(line), line)
+        except (ValueError, RecursionError) as fault:
+            yield Refused(f"{name}:{number}", f"no JSON: {fault}", line)
+
+
+def read_rows(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+    """The names that the first lines use, and the rows; a name that is missing in a line is null."""
+    objects = read(file, name)
+    peeked = list(islice(objects, _PEEKED))
+    columns = tuple(
+        dict.fromkeys(
+            member
+            for o in peeked
+            if isinstance(o, Object) and isinstance(o.value, dict)
+            for member in o.value
+        )
+    )
+    return columns, (_row(found, columns, name) for found in chain(peeked, objects))
+
+
+def _row(found: Object | Refused, columns: tuple[str, ...], name: str) -> Row | Refused:
+    if isinstance(found, Refused):
+        return found
+    if not isinstance(found.value, dict):
+        return Refused(f"{name}:{found.where}", "a row must be a JSON object", found.raw)
+    if unknown := found.value.keys() - columns:
+        reason = f"member {min(unknown)!r} stands in none of the first {_PEEKED} lines"
+        return Refused(f"{name}:{found.where}", reason, found.raw)
+    return Row(found.where, tuple(found.value.get(column) for column in columns), found.raw)
+
+
+class Writer:
+    """JSON values, one a line."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, value: Any) -> None:
+        self._file.write(dump_line(value))
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+class RowWriter:
+    """Rows as JSON objects, one a line."""
+
+    def __init__(self, file: IO[bytes], columns: Sequence[str]) -> None:
+        self._file = file
+        self._columns = columns
+
+    def write(self, cells: Sequence[Cell]) -> None:
+        self._file.write(dump_line(dict(zip(self._columns, cells, strict=True))))
+
+    def close(self) -> None:
+        """Nothing is held back."""
+
+
+def dump_line(value: Any) -> bytes:
+    """The value on one line; lone surrogates, which UTF-8 cannot hold, are written as escapes."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=plain_cell)
+    try:
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:
+        return json.dumps(value, separators=(",", ":"), default=plain_cell).encode() + b"\n"

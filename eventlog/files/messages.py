@@ -1,0 +1,38 @@
+"""Binary messages in a file: each behind its length, four bytes, the high one first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import IO
+
+from eventlog.codec import Object
+from eventlog.errors import Refused
+
+MAX_MESSAGE = 256 << 20
+
+
+def read(file: IO[bytes], name: str) -> Iterator[Object | Refused]:
+    """The messages; one that is cut short, or too long to be true, ends the file."""
+    number = 0
+    while head := file.read(4):
+        number += 1
+        size = int.from_bytes(head, "big")
+        message = file.read(size) if len(head) == 4 and size <= MAX_MESSAGE else b""
+        if len(head) < 4 or len(message) < size:
+            reason = f"the message is cut short, or its length {size} is no length"
+            yield Refused(f"{name}:{number}", reason, head + message)
+            return
+        yield Object(number, message, message)
+
+
+class Writer:
+    """Messages behind their lengths."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+
+    def write(self, message: bytes) -> None:
+        self._file.write(len(message).to_bytes(4, "big") + message)
+
+    def close(self) -> None:
+        """Nothing is held back."""

@@ -1,0 +1,125 @@
+"""Written records become files, which appear only when they are complete."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Protocol, Self, cast
+
+from eventlog.codec import Shape, Sheet, SheetColumn, SheetRow
+from eventlog.errors import Misuse
+from eventlog.files import blob, csv, jsonlines, messages, parquet
+from eventlog.files.inputs import container_of
+
+
+class Writer(Protocol):
+    def write(self, record: Any, /) -> None: ...
+    def close(self) -> None: ...
+
+
+def _names(columns: Sequence[SheetColumn]) -> list[str]:
+    return [column.name for column in columns]
+
+
+ROW_WRITERS: dict[str, Callable[[IO[bytes], Sequence[SheetColumn]], Writer]] = {
+    "csv": lambda file, columns: csv.Writer(file, _names(columns)),
+    "jsonl": lambda file, columns: jsonlines.RowWriter(file, _names(columns)),
+    "parquet": parquet.Writer,
+}
+WRITERS: dict[str, Callable[[IO[bytes]], Writer]] = {
+    "jsonl": jsonlines.Writer,
+    "messages": messages.Writer,
+    "blob": blob.Writer,
+}
+
+
+class Output:
+    """Standard output, a file, or a folder with one file for each sheet."""
+
+    def __init__(self, name: str, shape: Shape, given: str | None) -> None:
+        self._name = name
+        self._shape = shape
+        self._folder = name != "-" and (name.endswith("/") or Path(name).is_dir())
+        self._container = given or ("csv" if self._folder else container_of(name, shape, given))
+        self._sheets: dict[str, tuple[Sheet, Writer]] = {}
+        self._writer: Writer | None = None
+        self._files: list[_Complete] = []
+
+    def __enter__(self) -> Self:
+        if self._shape is not Shape.ROWS:
+            if self._folder:
+                raise Misuse(f"{self._name} is a folder; this format writes one file")
+            self._writer = WRITERS[self._container](self._open(self._name))
+        return self
+
+    def write(self, record: Any) -> None:
+        """One record of the format."""
+        if isinstance(record, SheetRow):
+            self.sheet(record.sheet).write(record.cells)
+        else:
+            assert self._writer is not None
+            self._writer.write(record)
+
+    def sheet(self, sheet: Sheet) -> Writer:
+        """The writer of a sheet; one that no row has reached stands there with its header."""
+        known = self._sheets.get(sheet.name)
+        if known is None:
+            if self._sheets and not self._folder:
+                names = ", ".join((*self._sheets, sheet.name))
+                raise Misuse(f"the rows are of several tables ({names}): name a folder, -o DIR/")
+            name = str(Path(self._name) / f"{sheet.name}.{self._container}") if self._folder else self._name
+            known = sheet, ROW_WRITERS[self._container](self._open(name), sheet.columns)
+            self._sheets[sheet.name] = known
+        if known[0].columns != sheet.columns:
+            raise Misuse(f"the columns of {sheet.name} change on the way: write it in parts")
+        return known[1]
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if kind is None:
+                for writer in (self._writer, *(writer for _, writer in self._sheets.values())):
+                    if writer is not None:
+                        writer.close()
+                for file in self._files:
+                    file.complete()
+        finally:
+            for file in self._files:
+                file.discard()
+
+    def _open(self, name: str) -> IO[bytes]:
+        if name == "-":
+            return sys.stdout.buffer
+        file = _Complete(Path(name))
+        self._files.append(file)
+        return file.stream
+
+
+class _Complete:
+    """A file that is put in its place only when it is whole."""
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
+        self._raw = self._part.open("wb")
+        self.stream: IO[bytes] = self._raw
+        if path.name.endswith(".gz"):
+            self.stream = cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=self._raw, mtime=0))
+
+    def complete(self) -> None:
+        if self.stream is not self._raw:
+            self.stream.close()
+        self._raw.flush()
+        os.fsync(self._raw.fileno())
+        self._raw.close()
+        self._part.replace(self._path)
+
+    def discard(self) -> None:
+        self._raw.close()
+        self._part.unlink(missing_ok=True)

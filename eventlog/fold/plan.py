@@ -1,0 +1,259 @@
+"""A pick-up as a whole: what its rows ask for, its events in the order of leaving, each row's outcome."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+from eventlog.change import Change, Op
+from eventlog.entry import Entry
+from eventlog.errors import EventlogError
+from eventlog.fold.current import Answer, current_fields
+from eventlog.fold.lives import remaining
+from eventlog.fold.outcome import Fate, Outcome
+from eventlog.fold.rules import Rules
+from eventlog.fold.runs import cut, run_fields, runs
+from eventlog.fold.understand import Object, QueryKey, Reader, Step
+from eventlog.tables import Table, Tables
+
+ObjectName = tuple[str, str]  # table_name and table_key, as the rows spell them
+Lookup = Callable[[Table, QueryKey], Answer]
+
+
+class Event(NamedTuple):
+    """One event of one object, as a document carries it."""
+
+    change: Change
+    event_id: str
+    place: tuple[str, int, int]  # event_time if that orders, record_id, part: the order of leaving
+    object: ObjectName
+    settles: tuple[int, ...]  # every row that this event's answer decides, ascending
+    part: int = 1  # of a change that was cut
+    parts: int = 1
+
+
+class Need(NamedTuple):
+    """A current row that decides what a query-back says."""
+
+    table: Table
+    key: QueryKey
+
+
+class _Life(NamedTuple):
+    object: Object
+    steps: Sequence[Step]
+    ended: bool
+    plain: bool  # every step has something to say, and knows it without the current row
+
+
+def plan(
+    entries: Iterable[Entry],
+    tables: Tables,
+    rules: Rules,
+    *,
+    now: str | None = None,
+    held: Container[ObjectName] = (),
+    answerable: Container[Table] = (),
+) -> Plan:
+    """What the rows of a pick-up say, as far as they tell it without the current rows.
+
+    `now` is the database's clock as Entry writes times, `answerable` the tables whose current rows
+    can be asked for. A record_id stands only once among the entries: `once` sees to that.
+    """
+    planned = Plan(rules)
+    if rules.handle_future_events:
+        entries = sorted(entries, key=itemgetter(3, 0))
+    else:
+        entries = sorted(entries, key=itemgetter(0))
+    objects: dict[ObjectName, list[Entry]] = {}
+    screened = rules.driver_user is not None or rules.handle_future_events or held
+    for entry in entries:
+        name = entry[5:7]
+        if screened or entry.status != rules.status:
+            left = _leaves(entry, name, rules, now, held)
+            if left is not None:
+                planned.outcomes[entry.record_id] = left
+                continue
+        if name in objects:
+            objects[name].append(entry)
+        else:
+            objects[name] = [entry]
+    reader = Reader(tables, rules, answerable)
+    for name, rows in objects.items():
+        planned.add_object(reader, name, rows)
+    return planned
+
+
+def once(entries: Iterable[Entry]) -> Iterator[Entry | Sequence[Entry]]:
+    """The entries, sorted by record_id; those that share one come as a list, for none can be believed."""
+    for _, group in groupby(entries, key=itemgetter(0)):
+        first, *others = group
+        yield [first, *others] if others else first
+
+
+def event_id(log: str, rows: Sequence[int]) -> str:
+    """The name of the event that settles these rows: the same wherever and whenever it is made."""
+    if len(rows) == 1:
+        return f"{log}:{rows[0]}"
+    digest = hashlib.sha256(",".join(map(str, rows)).encode()).hexdigest()[:8]
+    return f"{log}:{rows[0]}-{rows[-1]}:{digest}"
+
+
+class Plan:
+    """The lives of a pick-up's objects, and what has become of its rows so far."""
+
+    def __init__(self, rules: Rules) -> None:
+        self.outcomes: dict[int, Outcome] = {}
+        self._rules = rules
+        self._lives: list[_Life] = []
+
+    def needs(self) -> list[Need]:
+        """The current rows to ask for, each once."""
+        return list(
+            dict.fromkeys(
+                Need(life.object.table, life.object.query_key())
+                for life in self._lives
+                if not life.ended and any(step.type > 4 for step in life.steps)
+            )
+        )
+
+    def events(self, lookup: Lookup | None = None) -> list[Event]:
+        """The events in the order in which they leave; afterwards every row has its outcome."""
+        events = [event for life in self._lives for event in self._events_of(life, lookup)]
+        events.sort(key=itemgetter(2))
+        return events
+
+    def add_object(self, reader: Reader, name: ObjectName, rows: Iterable[Entry]) -> None:
+        """The lives of one object; a row that cannot be understood leaves, and interrupts nothing."""
+        try:
+            of = reader.object(*name)
+        except EventlogError as fault:
+            self.outcomes.update((row.record_id, Outcome(Fate.REFUSED, str(fault))) for row in rows)
+            return
+        by_time = self._rules.handle_future_events
+        life: list[Step] = []
+        plain = True
+        for row in rows:
+            try:
+                step = of.step(row, (row.event_time if by_time else "", row.record_id))
+            except EventlogError as fault:
+                self.outcomes[row.record_id] = Outcome(Fate.REFUSED, str(fault))
+                continue
+            if step.type == 4:
+                self._lives.append(_Life(of, (*remaining(life), step), True, plain))
+                life, plain = [], True
+            else:
+                plain = plain and step.type < 4 and not step.silence
+                life.append(step)
+        if life:
+            self._lives.append(_Life(of, remaining(life), False, plain))
+
+    def _events_of(self, life: _Life, lookup: Lookup | None) -> Iterator[Event]:
+        steps = life.steps if life.plain else list(self._spoken(life, lookup))
+        for run in runs(steps):
+            yield from self._events_of_run(life.object, run)
+
+    def _spoken(self, life: _Life, lookup: Lookup | None) -> Iterator[Step]:
+        """The steps that have something to say; the others get their outcome here."""
+        for step in life.steps:
+            if step.silence:
+                self._settle(step, Outcome(Fate.SAYS_NOTHING, step.silence))
+            elif step.type < 5:
+                yield step
+            else:
+                spoken = self._query_back(life, step, lookup)
+                if isinstance(spoken, Step):
+                    yield spoken
+                else:
+                    self._settle(step, spoken)
+
+    def _query_back(self, life: _Life, step: Step, lookup: Lookup | None) -> Step | Outcome:
+        if life.ended:
+            return Outcome(Fate.NO_EFFECT, "its object was deleted later")
+        assert lookup is not None
+        table = life.object.table
+        try:
+            fields = current_fields(life.object, step, lookup(table, life.object.query_key()))
+        except EventlogError as fault:
+            return Outcome(Fate.REFUSED, f"its current row: {fault}")
+        if fields is None:
+            return Outcome(Fate.NO_EFFECT, "its object is gone")
+        if not fields and step.op is Op.UPDATE:
+            return Outcome(Fate.SAYS_NOTHING, f"{table} has no column beside the key that may leave")
+        return step._replace(fields=fields)
+
+    def _events_of_run(self, of: Object, run: Sequence[Step]) -> Iterator[Event]:
+        """The run as one event, or as several where it is long."""
+        first = run[0]
+        settles = _settled(run)
+        name = event_id(self._rules.log_name, settles)
+        sent = Outcome(Fate.SENT, "", name)
+        for step in run:
+            if step.swallowed:
+                self._settle(step, sent)
+            else:
+                self.outcomes[step.entry.record_id] = sent
+        op = first.op
+        reads_back = first.type > 4 and all(step.type > 4 for step in run)
+        if reads_back and op is Op.UPDATE and all(step.type in (5, 7) for step in run):
+            op = Op.INSERT  # types 5 and 7 stay inserts, also where they are sent as a modify
+        parts = cut(run_fields(run), first.op, self._rules.max_changes)
+        for number, fields in enumerate(parts, 1):
+            part_id = name if number == 1 else f"{name}.{number}"
+            change = Change(
+                Op.UPDATE if number > 1 and first.op is Op.INSERT else op,
+                of.reader.schema,
+                of.reader.name,
+                of.key,
+                tuple(fields),
+                str(settles[0]),
+                None,
+                first.entry.event_time + "Z",
+                first.entry.perpetrator,
+                reads_back,
+                (("event_id", part_id), ("record_ids", settles), ("table_key", of.table_key)),
+            )
+            yield Event(change, part_id, (*first.place, number), of.name, settles, number, len(parts))
+
+    def _settle(self, step: Step, outcome: Outcome) -> None:
+        """The outcome of a row, and of those that it speaks for."""
+        row = step.entry.record_id
+        self.outcomes[row] = outcome
+        if step.swallowed:
+            fate = Fate.REFUSED if outcome.fate is Fate.REFUSED else Fate.SUPERSEDED
+            reason = outcome.reason if fate is Fate.REFUSED else _why_superseded(step)
+            superseded = Outcome(fate, reason, outcome.event_id, row)
+            self.outcomes.update(dict.fromkeys(step.swallowed, superseded))
+
+
+def _leaves(
+    entry: Entry, name: ObjectName, rules: Rules, now: str | None, held: Container[ObjectName]
+) -> Outcome | None:
+    """Why a row takes no part, whatever it says."""
+    if entry.status != rules.status:
+        return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
+    if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
+        return Outcome(Fate.LOOPBACK, f"done by the driver's own user {rules.driver_user}")
+    if rules.handle_future_events and now is not None and entry.event_time > now:
+        return Outcome(Fate.FUTURE, f"due at {entry.event_time}, it is {now}")
+    if name in held:
+        return Outcome(Fate.HELD, "an earlier event of its object waits for a retry")
+    return None
+
+
+def _settled(run: Sequence[Step]) -> tuple[int, ...]:
+    """The rows that a run's event decides, those that were superseded included."""
+    rows = [step.entry.record_id for step in run]
+    for step in run:
+        rows += step.swallowed
+    rows.sort()
+    return tuple(rows)
+
+
+def _why_superseded(step: Step) -> str:
+    """The rule by which a query-back row speaks for others."""
+    what = "row" if step.type in (5, 6) else f"column {step.column}"
+    return f"type {step.type} (row {step.entry.record_id}) reads the {what} as it is now"

@@ -1,0 +1,33 @@
+"""The settings that change what rows mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventlog.settings import setting
+
+MEBIBYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    log_name: str = setting("eventlog", "the log's name in event-ids", metavar="NAME")
+    insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
+    max_changes: int = setting(1000, "values removed or added in one event; a longer one is cut", metavar="N")
+    unknown_tables: str = setting(
+        "error",
+        "rows of tables that nobody described: refused, or published as strings (types 1-4)",
+        choices=("error", "string"),
+    )
+    status: str = setting("N", "the letter of the rows that take part", metavar="LETTER")
+    driver_user: str | None = setting(None, "rows of this user are loopback", metavar="USER")
+    allow_loopback: bool = setting(False, "publish loopback rows too")
+    loopback_rows: str = setting(
+        "finish",
+        "what becomes of loopback rows: finished as success, or left new",
+        choices=("finish", "leave"),
+    )
+    handle_future_events: bool = setting(
+        False, "order by event_time, and let rows wait whose time has not come"
+    )
+    max_value: int = setting(64 * MEBIBYTE, "bytes of one value; a row with more is refused", metavar="BYTES")

@@ -1,0 +1,88 @@
+"""Rule 4: what remains of a life becomes changes; consecutive rows of one operation are one change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from eventlog.change import ABSENT, Field, Op, Scalar, one_or_many, scalars
+from eventlog.fold.understand import Step
+
+Fields = Sequence[Field]
+
+
+def runs(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+    """The consecutive steps of the same operation."""
+    if len({step.op for step in steps}) == 1:
+        yield steps
+        return
+    run: list[Step] = []
+    for step in steps:
+        if run and run[0].op is not step.op:
+            yield run
+            run = []
+        run.append(step)
+    if run:
+        yield run
+
+
+def run_fields(run: Sequence[Step]) -> Fields:
+    """The fields of a run in row order; what an insert repeats are the values of one attribute."""
+    fields = run[0].fields if len(run) == 1 else [field for step in run for field in step.fields]
+    if run[0].op is not Op.INSERT or len({field.column for field in fields}) == len(fields):
+        return fields
+    gathered: dict[str, tuple[Scalar, ...]] = {}
+    for field in fields:
+        gathered[field.column] = gathered.get(field.column, ()) + scalars(field.after)
+    return [Field(column, ABSENT, one_or_many(found)) for column, found in gathered.items()]
+
+
+def cut(fields: Fields, op: Op, most: int) -> list[Fields]:
+    """The fields in parts of at most so many values removed or added.
+
+    What goes on after a cut only adds the values that are left: before is null in it.
+    """
+    if len(fields) * 2 <= most and not _multivalued(fields):
+        return [fields]
+    pieces = [piece for field in fields for piece in _pieces(field, op)]
+    if len(pieces) <= most:
+        return [fields]
+    return [
+        _joined(pieces[at : at + most], at == 0 and op is Op.INSERT) for at in range(0, len(pieces), most)
+    ]
+
+
+def _multivalued(fields: Fields) -> bool:
+    return any(isinstance(after, tuple) or isinstance(before, tuple) for _, before, after in fields)
+
+
+class _Piece(NamedTuple):
+    """One value of a field that goes or comes; a removal of all that is there has no value."""
+
+    field: Field
+    side: str
+    value: Scalar | None
+
+
+def _pieces(field: Field, op: Op) -> Iterator[_Piece]:
+    if op is not Op.INSERT and field.before is ABSENT:
+        yield _Piece(field, "all", None)
+    for value in scalars(field.before):
+        yield _Piece(field, "before", value)
+    for value in scalars(field.after):
+        yield _Piece(field, "after", value)
+
+
+def _joined(pieces: Sequence[_Piece], insert: bool) -> Fields:
+    """The fields of one part: the neighbouring pieces of one field are one again."""
+    return [_field(list(group), insert) for _, group in groupby(pieces, key=lambda piece: id(piece.field))]
+
+
+def _field(pieces: Sequence[_Piece], insert: bool) -> Field:
+    absent = insert or any(piece.side == "all" for piece in pieces)
+    before, after = (
+        one_or_many(tuple(p.value for p in pieces if p.side == side and p.value is not None))
+        for side in ("before", "after")
+    )
+    return Field(pieces[0].field.column, ABSENT if absent else before, after)

@@ -1,0 +1,202 @@
+"""The `log` format: rows of an event log, as entries and from changes."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from eventlog import neutral, values
+from eventlog.change import ABSENT, Change, Field, Op, Side, row_events, scalars
+from eventlog.codec import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
+from eventlog.entry import COLUMNS, DEFAULTED, Entry, read_entry
+from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.settings import setting
+from eventlog.tables import Table, Tables
+
+SHEET = Sheet(
+    "eventlog",
+    tuple(SheetColumn(name, "int" if name in ("record_id", "event_type") else "text") for name in COLUMNS),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
+    now: str | None = setting(
+        None, "the clock: event_time of written rows, and of read rows without one", metavar="TIME"
+    )
+
+
+def read_entries(source: Source[Row], now: str) -> Iterator[tuple[Row, Entry] | Refused]:
+    """The entries of a source's rows, each with the row it came from; Misuse if a column is missing."""
+    cells_of = _binding(source)
+    for row in source.records:
+        if isinstance(row, Refused):
+            yield row
+            continue
+        try:
+            cells = cells_of(row.cells, now)
+            yield row, read_entry(cells)
+        except EventlogError as fault:
+            yield source.refuse(row, str(fault))
+
+
+def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> Iterator[SheetRow | Refused]:
+    """The rows of types 1 to 4 whose documents have the same effect, numbered from 1."""
+    now = values.read_moment(values.Kind.TIMESTAMP, settings.now or "1970-01-01 00:00:00").iso
+    record_id = 0
+    for change in changes:
+        try:
+            rows = [row for event in row_events(change) for row in _rows(event, tables, settings)]
+        except EventlogError as fault:
+            yield neutral.refuse(change, fault)
+            continue
+        time = (change.time or now).removesuffix("Z").replace("T", " ")
+        for table_name, table_key, event_type, column, old, new in rows:
+            record_id += 1
+            cells = (record_id, "N", event_type, time, change.user, table_name, table_key, column, old, new)
+            yield SheetRow(SHEET, cells)
+
+
+LogCell = str | int | None
+
+
+def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[LogCell]]:
+    """How the ten cells of an entry are taken from a row: by name; table_name may be called `table`."""
+    names = [name.lower() for name in source.columns]
+    if "table_name" not in names and "table" in names:
+        names[names.index("table")] = "table_name"
+    if missing := [name for name in COLUMNS if name not in names and name not in DEFAULTED]:
+        raise Misuse(f"{source.name}: the log lacks the column {missing[0]}; it has {', '.join(names)}")
+    places = [names.index(name) if name in names else None for name in COLUMNS]
+    defaults = {"status": "N"}
+
+    def cells_of(cells: Sequence[Any], now: str) -> list[LogCell]:
+        found = [
+            _cell(cells[at]) if at is not None else defaults.get(name)
+            for name, at in zip(COLUMNS, places, strict=True)
+        ]
+        if places[_EVENT_TIME] is None:
+            found[_EVENT_TIME] = now
+        return found
+
+    return cells_of
+
+
+_EVENT_TIME = COLUMNS.index("event_time")
+
+
+def _cell(cell: Any) -> LogCell:
+    """A cell of any container as the text or integer that an entry is read from."""
+    if cell is None or isinstance(cell, str | int):
+        return cell
+    if isinstance(cell, dt.datetime):
+        return (cell.astimezone(dt.UTC) if cell.tzinfo else cell).replace(tzinfo=None).isoformat(" ")
+    if isinstance(cell, decimal.Decimal) and cell == cell.to_integral_value():
+        return int(cell)
+    if isinstance(cell, float) and cell.is_integer():
+        return int(cell)
+    return str(cell)
+
+
+LogRow = tuple[str, str, int, str | None, str | None, str | None]
+
+
+def _rows(change: Change, tables: Tables, settings: LogSettings) -> Iterator[LogRow]:
+    """The rows of one event of one object."""
+    write_rows = _WRITERS.get(change.op)
+    if write_rows is None:
+        raise NotExpressible(f"a log has no row for {change.op}; --expand-truncate makes deletes of its rows")
+    table = tables.of(change.schema, change.table) or Table(
+        change.schema, change.table, {}, _key_names(change)
+    )
+    key = change.fact("table_key")
+    if not isinstance(key, str):
+        if not change.key:
+            raise NotExpressible(
+                f"the key of table {change.table} is not known; state it in the tables file: "
+                f'[tables.{change.table}] key = ["…"]'
+            )
+        key = table.dump_key(change.key)
+    name = _table_name(change, tables)
+    as_update = change.current and settings.insert_query_back == "modify"
+    for event_type, column, old, new in (_updates if as_update else write_rows)(change, table):
+        yield name, key, event_type, column, old, new
+
+
+def _key_names(change: Change) -> tuple[str, ...]:
+    return tuple(name for name, _ in change.key)
+
+
+def _table_name(change: Change, tables: Tables) -> str:
+    """The name that rows carry: with the schema only where the table's name alone would not find it."""
+    try:
+        found = tables.find(change.table)
+    except EventlogError:
+        found = None
+    if found is not None and found.schema == change.schema:
+        return change.table
+    return change.table if change.schema is None else f"{change.schema}.{change.table}"
+
+
+FieldRow = tuple[int, str | None, str | None, str | None]
+
+
+def _inserts(change: Change, table: Table) -> Iterator[FieldRow]:
+    rows = [
+        (1, field.column, None, text)
+        for field in _data(change.fields, table)
+        for text in _texts(field.after, field.column, table) or [None]
+    ]
+    if not rows:
+        column = next((c.name for c in table.data), None)
+        if column is None:
+            raise NotExpressible(
+                f"without values only the key of {table} is known; state its columns in the tables file"
+            )
+        rows = [(1, column, None, None)]
+    yield from rows
+
+
+def _updates(change: Change, table: Table) -> Iterator[FieldRow]:
+    fields = list(_data(change.fields, table))
+    if fields and all(field.after is ABSENT for field in fields):
+        raise NotExpressible("what the row held after the update was not captured")
+    for field in fields:
+        if field.after is not ABSENT and field.before != field.after:
+            yield from _update(field, table)
+
+
+def _update(field: Field, table: Table) -> Iterator[FieldRow]:
+    """A replacement of all values is type 3, and what it adds beyond one value type 2 without old ones."""
+    old, new = (_texts(side, field.column, table) for side in (field.before, field.after))
+    if field.before is ABSENT:
+        yield 3, field.column, None, new[0] if new else None
+        new = new[1:]
+    for at in range(max(len(old), len(new))):
+        yield 2, field.column, old[at] if at < len(old) else None, new[at] if at < len(new) else None
+
+
+def _deletes(change: Change, table: Table) -> Iterator[FieldRow]:
+    yield 4, None, None, None
+
+
+def _data(fields: Iterable[Field], table: Table) -> Iterator[Field]:
+    return (field for field in fields if field.column not in table.key)
+
+
+def _texts(side: Side, column: str, table: Table) -> list[str | None]:
+    return [table.dump(column, value) for value in scalars(side)]
+
+
+_WRITERS: dict[Op, Callable[[Change, Table], Iterator[FieldRow]]] = {
+    Op.INSERT: _inserts,
+    Op.UPDATE: _updates,
+    Op.DELETE: _deletes,
+}
+
+
+FORMAT = Format("log", "rows of an event log", Shape.ROWS, LogSettings, None, write, SHEET)

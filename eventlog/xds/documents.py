@@ -1,0 +1,92 @@
+"""Events put into nds documents: at most so many each, and never two of one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+
+from lxml import etree
+
+from eventlog import __version__, neutral
+from eventlog.change import Change, row_events
+from eventlog.errors import EventlogError, InvalidDocument, Refused
+from eventlog.tables import Tables
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+
+HEAD = (
+    '<nds dtdversion="4.0"><source>'
+    f'<product version="{__version__}">eventlog</product><contact>eventlog</contact>'
+    "</source><input>"
+)
+TAIL = "</input></nds>"
+HEARTBEAT = f'{HEAD}<status level="success" type="heartbeat"/>{TAIL}'
+
+
+def document(events: Iterable[str]) -> str:
+    """One document of these events, on one line."""
+    return HEAD + "".join(events) + TAIL
+
+
+def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> Iterator[bytes | Refused]:
+    """The documents of changes, each on lines of its own; Refused for what XDS cannot say."""
+    events = EventWriter(tables, settings)
+    batch: dict[str, str] = {}
+    for number, change in enumerate(changes, 1):
+        try:
+            written = [
+                (events.association(event), events.write(event, name))
+                for event, name in _named(change, number)
+            ]
+        except EventlogError as fault:
+            yield neutral.refuse(change, fault)
+            continue
+        for association, text in written:
+            if len(batch) >= settings.batch_size or association in batch:
+                yield _finish(document(batch.values()), settings)
+                batch.clear()
+            if text:
+                batch[association] = text
+    if batch:
+        yield _finish(document(batch.values()), settings)
+
+
+def validate(text: str) -> None:
+    """Whether a document follows the DTD; the error says where it does not."""
+    dtd = _dtd()
+    if not dtd.validate(_tree(text)):
+        raise InvalidDocument(str(dtd.error_log))
+
+
+def indent(text: str) -> str:
+    """The document as people like to read it."""
+    root = _tree(text)
+    etree.indent(root)
+    return etree.tostring(root, encoding="unicode")
+
+
+def _named(change: Change, number: int) -> Iterator[tuple[Change, str]]:
+    """The events of a change, each under its name: the log's own, else table and position."""
+    for part, event in enumerate(row_events(change), 1):
+        name = change.fact("event_id")
+        if not isinstance(name, str):
+            table = change.table if change.schema is None else f"{change.schema}.{change.table}"
+            name = f"{table}:{number if change.position is None else change.position}"
+        yield event, name if part == 1 else f"{name}.{part}"
+
+
+def _finish(text: str, settings: XdsSettings) -> bytes:
+    if settings.validate:
+        validate(text)
+    return (indent(text) if settings.pretty else text).encode() + b"\n"
+
+
+def _tree(text: str) -> etree._Element:
+    return etree.fromstring(text.encode(), etree.XMLParser(resolve_entities=False, huge_tree=True))
+
+
+@cache
+def _dtd() -> etree.DTD:
+    with files("eventlog.xds").joinpath("nds.dtd").open("rb") as file:
+        return etree.DTD(file)

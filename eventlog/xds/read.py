@@ -1,0 +1,203 @@
+"""XDS events as changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from lxml import etree
+
+from eventlog import tablekey, values
+from eventlog.change import ABSENT, Change, Facts, Field, Key, Op, Scalar, one_or_many
+from eventlog.codec import Source
+from eventlog.errors import EventlogError, NotExpressible, Refused, ValueTooLarge, WrongRow
+from eventlog.fold.rules import MEBIBYTE
+from eventlog.tables import Column, Table, Tables, reference_key
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.split import Broken, Element, split
+
+MAX_VALUE = 64 * MEBIBYTE  # characters of one value
+
+
+def read(
+    sources: Iterable[Source[bytes]], tables: Tables, settings: XdsSettings
+) -> Iterator[Change | Refused]:
+    """The changes that the events of nds documents tell; answers and statuses tell none."""
+    for source in sources:
+        chunks = (record for record in source.records if not isinstance(record, Refused))
+        for found in split(chunks):
+            if isinstance(found, Broken):
+                yield Refused(source.at(found.where), found.reason, found.raw)
+            elif found.element.tag != "status" and found.parent != "source":
+                yield _read_element(source, found, tables, settings)
+
+
+def _read_element(
+    source: Source[bytes], found: Element, tables: Tables, settings: XdsSettings
+) -> Change | Refused:
+    try:
+        return _Event(found.element, tables, settings).change()
+    except EventlogError as fault:
+        raw = etree.tostring(found.element) + b"\n"
+        return Refused(source.at(found.where), str(fault), raw)
+
+
+class _Event:
+    """One event element, with the table of its association."""
+
+    def __init__(self, element: etree._Element, tables: Tables, settings: XdsSettings) -> None:
+        self.element = element
+        self._tables = tables
+        self._settings = settings
+        association = element.find("association")
+        if association is None:
+            raise WrongRow(f"<{element.tag}> has no association")
+        text = "".join(map(str, association.itertext()))
+        self.table_key, self.name, self.schema = tablekey.read_association(text)
+        self.table: Table | None = tables.of(self.schema, self.name)
+
+    def change(self) -> Change:
+        read_fields = _FIELDS.get(str(self.element.tag))
+        if read_fields is None:
+            raise NotExpressible(f"<{self.element.tag}> is no change of a row")
+        op, fields = read_fields(self)
+        return Change(op, self.schema, self.name, self._key(), tuple(fields), extra=self._facts())
+
+    def children(self, name: str) -> Iterator[etree._Element]:
+        """The elements of the event that stand beside its association."""
+        for child in self.element:
+            if child.tag == name:
+                yield child
+            elif child.tag != "association":
+                raise _no_counterpart(child)
+
+    def check_bare(self) -> None:
+        """Refuse an event that has more than an association."""
+        for child in self.element:
+            if child.tag != "association":
+                raise _no_counterpart(child)
+
+    def column(self, attr: etree._Element) -> tuple[str, Column | None]:
+        """The column that an attribute was published from."""
+        name = attr.get("attr-name")
+        if not name:
+            raise WrongRow(f"<{attr.tag}> has no attr-name")
+        column = None
+        if self.table is not None:
+            column = self.table.published.get(name) or self.table.column(name)
+        return (column.name if column else name), column
+
+    def values(self, holder: etree._Element, column: Column | None) -> tuple[Scalar, ...]:
+        """The values of an add-attr, an add-value or a remove-value."""
+        found = []
+        for element in holder:
+            if element.tag != "value":
+                raise _no_counterpart(element)
+            found.append(self._value(element, column))
+        if not found:
+            raise WrongRow(f"<{holder.tag}> has no value")
+        return tuple(found)
+
+    def _value(self, element: etree._Element, column: Column | None) -> Scalar:
+        if len(element):
+            raise NotExpressible("a structured value (component) has no counterpart in a row")
+        text = element.text or ""
+        if len(text) > MAX_VALUE:
+            raise ValueTooLarge(len(text), MAX_VALUE)
+        kind = element.get("type", "string")
+        if kind == "dn" or element.get("association-ref") is not None:
+            self._check_reference(element, text, column)
+        if kind == "structured":
+            raise NotExpressible("a structured value has no counterpart in a row")
+        if column is not None and column.kind in values.TIMES:
+            return values.read_time(column.kind, text, self._settings.time_syntax)
+        if column is not None and kind == "dn":
+            return values.load(column.kind, text)
+        return _LOADS.get(kind, str)(text)
+
+    def _check_reference(self, element: etree._Element, text: str, column: Column | None) -> None:
+        """A row holds a reference's value only: its association must follow from the tables file."""
+        target = reference_key(self._tables, column) if column is not None else None
+        key, table, schema = tablekey.read_association(element.get("association-ref", ""))
+        if target is None or (table, schema) != (target[0].name, target[0].schema):
+            raise NotExpressible(f"a reference to {table}: state it under `references` in the tables file")
+        if tablekey.read(key) != ((target[1], text),):
+            raise NotExpressible(f"the reference names {key}, but its value is {text!r}")
+
+    def _key(self) -> Key:
+        if self.table is not None:
+            return self.table.load_key(self.table_key)
+        return tablekey.read(self.table_key)
+
+    def _facts(self) -> Facts:
+        """The event's name and key as they stand there, and the engine's own attributes."""
+        attributes = {str(name): str(text) for name, text in self.element.attrib.items()}
+        attributes.pop("class-name", None)
+        event_id = attributes.pop("event-id", None)
+        facts = [("event_id", event_id)] if event_id is not None else []
+        facts.append(("table_key", self.table_key))
+        return (*facts, *((f"xds.{name}", text) for name, text in attributes.items()))
+
+
+def _no_counterpart(element: etree._Element) -> NotExpressible:
+    parent = element.getparent()
+    return NotExpressible(
+        f"<{element.tag}> in <{parent.tag if parent is not None else ''}> has no counterpart in a row"
+    )
+
+
+def _add(event: _Event) -> tuple[Op, Iterable[Field]]:
+    return Op.INSERT, [_added(event, attr) for attr in event.children("add-attr")]
+
+
+def _added(event: _Event, attr: etree._Element) -> Field:
+    name, column = event.column(attr)
+    return Field(name, ABSENT, one_or_many(event.values(attr, column)))
+
+
+def _modify(event: _Event) -> tuple[Op, Iterable[Field]]:
+    return Op.UPDATE, [field for attr in event.children("modify-attr") for field in _modified(event, attr)]
+
+
+def _modified(event: _Event, attr: etree._Element) -> Iterator[Field]:
+    """A removal and the addition behind it are one field; any other order gives a field each."""
+    name, column = event.column(attr)
+    open_field: Field | None = None
+    for child in attr:
+        if child.tag == "add-value":
+            field = open_field or Field(name, None, None)
+            yield field._replace(after=one_or_many(event.values(child, column)))
+            open_field = None
+            continue
+        if open_field is not None:
+            yield open_field
+        if child.tag == "remove-value":
+            open_field = Field(name, one_or_many(event.values(child, column)), None)
+        elif child.tag == "remove-all-values":
+            open_field = Field(name, ABSENT, None)
+        else:
+            raise _no_counterpart(child)
+    if open_field is not None:
+        yield open_field
+
+
+def _delete(event: _Event) -> tuple[Op, Iterable[Field]]:
+    event.check_bare()
+    return Op.DELETE, ()
+
+
+_FIELDS: dict[str, Callable[[_Event], tuple[Op, Iterable[Field]]]] = {
+    "add": _add,
+    "modify": _modify,
+    "delete": _delete,
+}
+
+
+def _load(kind: values.Kind) -> Callable[[str], Scalar]:
+    return lambda text: values.load(kind, text)
+
+
+_LOADS: dict[str, Callable[[str], Scalar]] = {
+    "int": _load(values.Kind.INT),
+    "state": _load(values.Kind.STATE),
+    "octet": _load(values.Kind.OCTET),
+}

@@ -1,0 +1,18 @@
+"""The settings that change documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventlog.settings import setting
+
+
+@dataclass(frozen=True, slots=True)
+class XdsSettings:
+    batch_size: int = setting(1, "events in one document, 1 to 100000", metavar="N")
+    insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
+    time_syntax: int = setting(
+        1, "times as seconds since 1970 (1), as digits (2) or as ISO text (3)", choices=("1", "2", "3")
+    )
+    pretty: bool = setting(False, "indent documents for people")
+    validate: bool = setting(False, "check every document against the DTD before it leaves")

@@ -1,4 +1,4 @@
-"""The first load: an event for each row that exists; each chunk is a transaction that keeps how far it came."""
+"""The first load: an event for each row that exists; each chunk is one transaction, which keeps its place."""
 
 from __future__ import annotations
 

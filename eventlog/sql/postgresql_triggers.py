@@ -230,4 +230,14 @@ def routines(log: Log) -> Iterator[str]:
     yield from templates.statements(log.dialect, "routines", log.names() | holes | {"quoted": quoted})
 
 
-WRITER = Writer(write, routines, name_of)
+WRITER = Writer(
+    write,
+    routines,
+    name_of,
+    ways_round=(
+        (
+            "a session with session_replication_role = replica fires no trigger on it",
+            "resync what such a session changed, or enable always the triggers",
+        ),
+    ),
+)

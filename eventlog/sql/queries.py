@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from eventlog.sql import templates
 from eventlog.sql.log import Log
 
-PIECES = ("row", "pending", "first_rows", "wanted_ids", "among_ids")
+PIECES = ("row", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids")
 CHUNK = 10_000
 
 
@@ -25,6 +25,10 @@ class Queries:
         self._names = log.names()
         for piece in PIECES:
             self._names[piece] = self.piece(piece)
+
+    def name(self, hole: str) -> str:
+        """What fills a hole."""
+        return self._names[hole]
 
     def piece(self, name: str) -> str:
         """A part of a statement, such as a condition."""

@@ -87,7 +87,6 @@ def _all(names: str, expression: Expression) -> dict[str, Expression]:
 
 
 _DISTINCT = "{a} is distinct from {b}"
-_IMAGES = "row({a}) *<> row({b})"  # byte for byte, for types that have no equality or a lenient one
 
 POSTGRESQL = Expressions(
     by_type={
@@ -95,7 +94,7 @@ POSTGRESQL = Expressions(
         **_all("uuid, date, time without time zone", Expression("{x}::text", True, _DISTINCT)),
         **_all("timestamp, timestamp without time zone", Expression("{x}::text", True, _DISTINCT)),
         "timestamp with time zone": Expression("({x} at time zone 'UTC')::text", True, _DISTINCT),
-        "time with time zone": Expression("{x}::text", False, _IMAGES),
+        "time with time zone": Expression("{x}::text"),
         "numeric": Expression("trim_scale({x})::text", True, _DISTINCT),
         **dict.fromkeys(("numeric(n,n)", "numeric(n,0)"), Expression("{x}::text", True, _DISTINCT)),
         "money": Expression("{x}::numeric::text", True, _DISTINCT),
@@ -103,9 +102,9 @@ POSTGRESQL = Expressions(
         "character": Expression("{x}::text"),
         # PostgreSQL breaks Base64 after 76 characters
         "bytea": Expression("translate(encode({x}, 'base64'), chr(10), '')", False, _DISTINCT),
-        "inet": Expression("abbrev({x})", True, _IMAGES),
+        "inet": Expression("abbrev({x})", True),
     },
-    other=Expression("{x}::text", False, _IMAGES),
+    other=Expression("{x}::text"),
     texts_differ='{a} is distinct from {b} collate "C"',
     quoted=r"""case when {v} ~ E'[,;''+"=\\\\<>]' """
     r"""then '"' || replace(replace({v}, E'\\', E'\\\\'), '"', E'\\"') || '"' else {v} end""",

@@ -119,4 +119,19 @@ def routines(log: Log) -> Iterator[str]:
     yield from templates.statements(log.dialect, "routines", log.names() | holes | {"quoted": quoted})
 
 
-WRITER = Writer(write, routines, name_of, reads_parent=False)
+WRITER = Writer(
+    write,
+    routines,
+    name_of,
+    ways_round=(
+        (
+            "truncate, and exchanging or dropping a partition, fire no trigger on it",
+            "delete from the table instead, or empty the copies and resync",
+        ),
+        (
+            "a direct-path load (SQL*Loader direct=true) fires no trigger on it",
+            "load by the conventional path, or resync afterwards",
+        ),
+    ),
+    reads_parent=False,
+)

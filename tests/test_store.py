@@ -272,7 +272,7 @@ def test_why_a_row_failed_is_kept(store: Store) -> None:
 class Usr:
     """A table as the catalogue describes it to the query-back."""
 
-    key = (KeyColumn("idu", "integer"), KeyColumn("part", "varchar(9)"))
+    key = (KeyColumn("t.idu", "integer"), KeyColumn("t.part", "varchar(9)"))
     expressions = ("t.fname",)
     source = "usr"
 

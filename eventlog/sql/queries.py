@@ -69,3 +69,8 @@ def chunks(ids: Iterable[int]) -> Iterator[str]:
     ordered = sorted(ids)
     for start in range(0, len(ordered), CHUNK):
         yield json.dumps(ordered[start : start + CHUNK], separators=(",", ":"))
+
+
+def unbound(sql: str) -> str:
+    """SQL in which a colon means itself, not a parameter."""
+    return sql.replace(":", r"\:")

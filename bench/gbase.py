@@ -1,0 +1,111 @@
+"""How fast a stream is decoded on one core, beside the least that any reader must do.
+
+The floor unpacks the same headers and cuts out each payload, and does nothing with them.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable, Iterator
+
+from eventlog.change import Change
+from eventlog.codec import Source
+from eventlog.gbase.columns import Text
+from eventlog.gbase.format import FORMAT, Settings
+from eventlog.gbase.records import COMMON, LAYOUTS, ROW_HEAD, ROW_SIZE, ROWS, BeginTx, CommTx, Number, RowHead
+from eventlog.gbase.schema import read_schema
+from eventlog.gbase.writer import write_head, write_row, write_schema
+from eventlog.tables import Tables
+
+ROUNDS = 5
+TRANSACTIONS = 2_000
+ROWS_EACH = 50
+CHUNK = 1 << 20
+
+TABLES = {
+    "eight columns, mixed": (
+        "id serial, qty integer, price decimal(10,2), sold date, at datetime year to second, ok boolean,"
+        " name varchar(40,0), memo lvarchar(200)",
+        (7, "12345.67", "2025-03-23", "2025-03-23T10:57:19", True, "Beethoven, Ludwig", "a first edition"),
+    ),
+    "eight columns, plain": (
+        "id serial, a integer, b integer, c bigint, d smallint, code char(8), name varchar(40,0), city varchar(40,0)",
+        (1, 2, 3_000_000_000, 4, "ABCD", "Beethoven, Ludwig", "Bonn"),
+    ),
+    "two columns": ("c1 integer, c2 varchar(20,0)", ("abcabcabc",)),
+}
+
+
+def make_stream(text: str, values: tuple[object, ...]) -> bytes:
+    """Transactions of inserts into one table."""
+    schema = read_schema(text, Text())
+    parts = [write_schema(1, schema)]
+    sequence = 0
+    for transaction in range(TRANSACTIONS):
+        parts.append(write_head(BeginTx(sequence, transaction, 1_750_000_000, 1001)))
+        for row in range(ROWS_EACH):
+            sequence += 64
+            image = schema.write((row, *values))  # type: ignore[arg-type]
+            parts.append(write_row(Number.INSERT, RowHead(sequence, transaction, 1, 0), image))
+        sequence += 64
+        parts.append(write_head(CommTx(sequence, transaction, 1_750_000_001)))
+    return b"".join(parts)
+
+
+def run_floor(stream: bytes, variable: int) -> int:
+    """Unpacks every header and slices every payload."""
+    at = rows = 0
+    heads = {int(number): layout.struct for number, layout in LAYOUTS.items()}
+    sizes = struct.Struct(f">{variable}I")
+    while at < len(stream):
+        header, payload, _, number = COMMON.unpack_from(stream, at)
+        if number in ROWS:
+            ROW_HEAD.unpack_from(stream, at + 16)
+            sizes.unpack_from(stream, at + ROW_SIZE)
+            rows += 1
+        else:
+            heads[number].unpack_from(stream, at + 16)
+        stream[at + header : at + header + payload]
+        at += header + payload
+    return rows
+
+
+def run_reader(stream: bytes) -> int:
+    """Decodes the stream to changes."""
+    chunks = [stream[at : at + CHUNK] for at in range(0, len(stream), CHUNK)]
+    found = FORMAT.read([Source("bench", "bench", (), chunks)], Tables(), Settings())
+    return sum(isinstance(change, Change) for change in found)
+
+
+def best(work: Callable[[], int]) -> float:
+    """Seconds of the fastest of some rounds."""
+    return min(_timed(work) for _ in range(ROUNDS))
+
+
+def _timed(work: Callable[[], int]) -> float:
+    start = time.perf_counter()
+    assert work() == TRANSACTIONS * ROWS_EACH
+    return time.perf_counter() - start
+
+
+def measure() -> Iterator[str]:
+    """A line of figures for each kind of table."""
+    rows = TRANSACTIONS * ROWS_EACH
+    yield f"{'table':24}{'rows/s':>12}{'MB/s':>8}{'floor rows/s':>14}{'of the floor':>14}"
+    for name, (text, values) in TABLES.items():
+        stream = make_stream(text, values)
+        variable = read_schema(text, Text()).shape[2]
+        floor = best(lambda: run_floor(stream, variable))  # noqa: B023
+        decoded = best(lambda: run_reader(stream))  # noqa: B023
+        speed = f"{rows / decoded:12,.0f}{len(stream) / decoded / 1e6:8.1f}"
+        yield f"{name:24}{speed}{rows / floor:14,.0f}{floor / decoded:14.0%}"
+
+
+def main() -> None:
+    for line in measure():
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -44,7 +44,6 @@ class Reader:
         self._at = at
         self._frames = 0
         self._takes: dict[type, Callable[[Any], Complaint | Committed | Refused | None]] = {
-            Row: lambda row: self._transactions.add(row, row.size),
             Truncate: lambda record: self._transactions.add(record, 0),
             Discard: lambda record: self._transactions.add(record, 0),
             BeginTx: self._transactions.begin,
@@ -81,8 +80,12 @@ class Reader:
             yield Refused(self._where(), complaint.reason, fault=complaint.fault)
 
     def _take(self, items: Iterable[Item]) -> Iterator[Answer]:
-        takes = self._takes
+        takes, add = self._takes, self._transactions.add
         for item in items:
+            if type(item) is Row:
+                if (complaint := add(item, item.size)) is not None:
+                    yield Refused(self._where(), complaint.reason, fault=complaint.fault)
+                continue
             take = takes.get(type(item))
             answer = take(item) if take is not None else None
             if answer is None:

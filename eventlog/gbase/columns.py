@@ -10,6 +10,7 @@ import datetime as dt
 import math
 import struct
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from eventlog.change import Scalar, Undecoded, Value
@@ -78,6 +79,7 @@ _LAST_DAY: Final = dt.date.max.toordinal() - _DAY_ZERO
 _NO_DAY: Final = -(1 << 31)
 
 
+@lru_cache(maxsize=1 << 14)
 def _load_date(days: int) -> Value:
     if days == _NO_DAY:
         return None
@@ -215,12 +217,18 @@ def _varchar(declared: Declared, text: Text) -> ColumnType:
 
 def _lvarchar(declared: Declared, text: Text) -> ColumnType:
     declared.number(0, default=2048, low=1, high=MAX_LENGTH)
+    code_set = text.code_set
 
     def load(data: bytes) -> Value:
         size = len(data)
         if size < 3 or data[0] << 8 | data[1] != size - 2 or data[2] > 1 or (data[2] and size > 3):
             raise InvalidValue(data[:8].hex(), f"the start of {size} bytes of lvarchar")
-        return None if data[2] else text.load(data[3:])
+        if data[2]:
+            return None
+        try:
+            return str(data[3:], code_set)
+        except UnicodeError:
+            return Undecoded(bytes(data[3:]))
 
     def dump(value: Scalar | None) -> bytes:
         data = b"" if value is None else text.dump(value)

@@ -10,9 +10,10 @@ from collections.abc import Callable
 
 from eventlog.change import Scalar, Value
 from eventlog.errors import InvalidValue, NotExpressible
-from eventlog.gbase.packed import Packed, pack, unpack
+from eventlog.gbase.packed import EXCESS, PAIRS, Packed, pack, unpack
 
 _NUMBER = re.compile(r"(-?)0*([0-9]*)(?:\.([0-9]+))?", re.ASCII)
+_ONE = 0x80 + EXCESS  # the first byte of a positive number without digits before the point
 _LONGEST = 300  # characters; the widest number of the type has 130 digits before or behind the point
 
 
@@ -30,6 +31,17 @@ def fixed_load(precision: int, scale: int) -> Callable[[bytes], Value]:
     before = precision - scale
 
     def load(data: bytes) -> Value:
+        if data[0] > _ONE:  # positive, with digits before the point: the most of all values
+            digits = data[1:].translate(PAIRS).hex()
+            point = 2 * (data[0] - _ONE)
+            end = point + scale
+            whole = digits[:point].lstrip("0")
+            fits = 0 < len(whole) <= before and len(digits) >= end and not digits[end:].strip("0")
+            if fits and digits.isdecimal():
+                return f"{whole}.{digits[point:end]}" if scale else whole
+        return slow(data)
+
+    def slow(data: bytes) -> Value:
         number = unpack(data)
         if number is None:
             return None

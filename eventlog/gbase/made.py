@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import repeat
 from typing import Any, Final, NamedTuple
@@ -14,11 +14,12 @@ from eventlog.gbase.stream import Row
 from eventlog.gbase.transactions import Committed, Update
 from eventlog.tables import Table, Tables
 
-
 # a NamedTuple of a sequence, at half the cost of its constructor
-_field: Callable[[tuple[Any, ...]], Field] = partial(tuple.__new__, Field)
+_new: Callable[..., Field] = tuple.__new__
+_field: Iterable[type[Field]] = repeat(Field)
 _change: Callable[[tuple[Any, ...]], Change] = partial(tuple.__new__, Change)
-_absent: Final = repeat(ABSENT)
+_INSERT: Final = int(Number.INSERT)
+_absent: Iterable[Any] = repeat(ABSENT)
 
 
 class Named(NamedTuple):
@@ -27,8 +28,12 @@ class Named(NamedTuple):
     schema: Schema | None
     owner: str | None
     name: str
+    columns: tuple[str, ...]
     key: tuple[tuple[str, int], ...]  # each key column and where its value stands
     facts: Facts
+
+
+Tail = tuple[str, str | None, str, bool, Facts, None]  # the last fields of Change
 
 
 class Span(NamedTuple):
@@ -38,6 +43,16 @@ class Span(NamedTuple):
     time: str | None
     user: str
     facts: Facts
+    tails: dict[int, tuple[Named, Tail]]  # by table
+
+    def tail(self, table: int, named: Named) -> Tail:
+        """What the changes of one table end with."""
+        known = self.tails.get(table)
+        if known is not None and known[0] is named:
+            return known[1]
+        tail = (self.transaction, self.time, self.user, False, named.facts + self.facts, None)
+        self.tails[table] = named, tail
+        return tail
 
 
 class Maker:
@@ -52,33 +67,41 @@ class Maker:
         begin, commit, operations = committed
         transaction = f"{begin.transaction}@{begin.sequence}"
         facts: Facts = (("begin", moment(begin.time)), ("commit", commit.sequence))
-        span = Span(transaction, moment(commit.time), str(begin.user), facts)
+        span = Span(transaction, moment(commit.time), str(begin.user), facts, {})
         for operation in operations:
-            if isinstance(operation, Truncate):
-                yield self._truncate(operation, span)
+            if type(operation) is Row:
+                yield self._row_change(operation, span)
             elif isinstance(operation, Update):
-                yield self._change(Op.UPDATE, operation.before, operation.after, span)
-            elif operation.number == Number.INSERT:
-                yield self._change(Op.INSERT, None, operation, span)
+                yield self._update(operation, span)
             else:
-                yield self._change(Op.DELETE, operation, None, span)
+                assert isinstance(operation, Truncate)
+                yield self._truncate(operation, span)
 
-    def _change(self, op: Op, before: Row | None, after: Row | None, span: Span) -> Change:
-        row = after or before
-        assert row is not None
-        schema, values = row.schema, row.values
-        if schema is None or _unlike(before, after):
-            return self._odd_change(op, before, after, span)
-        named = self._named(row.table, schema)
-        olds = _absent if before is None else before.values
-        news = _absent if after is None else after.values
-        fields = tuple(map(_field, zip(schema.names, olds, news, strict=False)))
-        key = tuple([(column, values[at]) for column, at in named.key])
-        extra = named.facts + span.facts + _facts(before, after)
-        position, (transaction, time, user, _) = str(row.sequence), span
-        return _change(
-            (op, named.owner, named.name, key, fields, position, transaction, time, user, False, extra, None)
-        )
+    def _row_change(self, row: Row, span: Span) -> Change:
+        number, sequence, _, table, flags, schema, values, image, _ = row
+        if image is not None or flags or schema is None:
+            return self._odd_row_change(row, span)
+        named = self._named(table, schema)
+        if number == _INSERT:
+            op: Op = Op.INSERT
+            sides: Iterable[tuple[Any, ...]] = zip(named.columns, _absent, values)  # noqa: B905
+        else:
+            op, sides = Op.DELETE, zip(named.columns, values, _absent)  # noqa: B905
+        return _whole_change(op, named, sides, values, sequence, span.tail(table, named))
+
+    def _update(self, update: Update, span: Span) -> Change:
+        before, after = update
+        if before is None or after is None or _unlike(before, after):
+            return self._odd_change(Op.UPDATE, before, after, span)
+        named = self._named(after.table, after.schema)
+        sides = zip(named.columns, before.values, after.values, strict=True)
+        tail = span.tail(after.table, named)
+        return _whole_change(Op.UPDATE, named, sides, after.values, after.sequence, tail)
+
+    def _odd_row_change(self, row: Row, span: Span) -> Change:
+        if row.number == _INSERT:
+            return self._odd_change(Op.INSERT, None, row, span)
+        return self._odd_change(Op.DELETE, row, None, span)
 
     def _odd_change(self, op: Op, before: Row | None, after: Row | None, span: Span) -> Change:
         """A change with a side that is raw, or whose sides were captured under two schemas."""
@@ -131,13 +154,28 @@ class Maker:
         return named
 
 
+def _whole_change(
+    op: Op,
+    named: Named,
+    sides: Iterable[tuple[Any, ...]],
+    values: tuple[Value, ...],
+    sequence: int,
+    tail: Tail,
+) -> Change:
+    keys = named.key
+    key = tuple([(column, values[at]) for column, at in keys]) if keys else ()
+    fields = tuple(map(_new, _field, sides))
+    return _change((op, named.owner, named.name, key, fields, str(sequence), *tail))
+
+
 def _name(table: Table | None, number: int, schema: Schema | None) -> Named:
     facts: Facts = (("number", number),)
+    columns = () if schema is None else schema.names
     if schema is not None:
         facts += (("columns", schema.text),)
     if table is None:
-        return Named(schema, None, f"table_{number}", (), facts)
-    return Named(schema, table.schema, table.name, _key(table, schema), facts)
+        return Named(schema, None, f"table_{number}", columns, (), facts)
+    return Named(schema, table.schema, table.name, columns, _key(table, schema), facts)
 
 
 def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:
@@ -151,11 +189,16 @@ def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:
     return tuple((names[at[0]], at[0]) for at in found) if all(len(at) == 1 for at in found) else ()
 
 
-def _unlike(before: Row | None, after: Row | None) -> bool:
-    if before is None or after is None:
-        row = after or before
-        return row is None or row.image is not None
-    return before.schema is not after.schema or before.image is not None or after.image is not None
+def _unlike(before: Row, after: Row) -> bool:
+    """Whether two halves need more than their values to be told."""
+    return (
+        before.schema is None
+        or before.schema is not after.schema
+        or before.image is not None
+        or after.image is not None
+        or before.sequence != after.sequence
+        or bool(before.flags or after.flags)
+    )
 
 
 def _values(row: Row | None) -> dict[str, Value]:

@@ -15,7 +15,7 @@ from typing import Final
 
 from eventlog.change import Scalar, Value
 from eventlog.errors import InvalidValue, NotExpressible
-from eventlog.gbase.packed import Packed, pack, unpack
+from eventlog.gbase.packed import EXCESS, PAIRS, Packed, pack, unpack
 
 UNITS: Final = ("year", "month", "day", "hour", "minute", "second", "fraction")
 FRACTION: Final = UNITS.index("fraction")
@@ -89,6 +89,35 @@ class Qualifier:
 
 def datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
     """Reads a DATETIME; the calendar is checked, so no day or hour that does not exist comes out."""
+    if qualifier.first == "year" and qualifier.units[-1] == "second":
+        return _whole_datetime_load(qualifier)
+    return _partial_datetime_load(qualifier)
+
+
+def _whole_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
+    """The same for a date and time of day, which the standard library knows."""
+    scale, partial = qualifier.scale, _partial_datetime_load(qualifier)
+    filled = 0x80 + EXCESS + qualifier.top
+
+    def load(data: bytes) -> Value:
+        first, century, year, month, day, hour, minute, second = data[:8]
+        if first != filled or year > 99:  # null, a year before 100, or wrong
+            return partial(data)
+        try:
+            text = dt.datetime(100 * century + year, month, day, hour, minute, second).isoformat()
+        except ValueError:
+            raise InvalidValue(data.hex(), f"a datetime {qualifier}") from None
+        if not scale:
+            return text
+        fraction = data[8:].translate(PAIRS).hex()
+        if fraction[scale:].strip("0") or not fraction.isdecimal():
+            raise InvalidValue(data.hex(), f"a datetime {qualifier}")
+        return f"{text}.{fraction[:scale]}"
+
+    return load
+
+
+def _partial_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
     cuts = _cuts(qualifier)
     scale, kept = qualifier.scale, 2 * qualifier.pairs
     before = "".join(_EARLIEST[unit] for unit in UNITS[: UNITS.index(qualifier.first)] if unit in _EARLIEST)

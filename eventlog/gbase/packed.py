@@ -16,8 +16,12 @@ EXCESS: Final = 64
 MIN_EXPONENT: Final = -64
 MAX_EXPONENT: Final = 62  # 63 would make a negative number look like a null
 
-_PAIRS: Final = tuple(f"{digit:02d}" for digit in range(100))
+# a base-100 digit as the byte whose hex text is its two decimal digits; ff is no digit
+PAIRS: Final = bytes(int(str(digit), 16) if digit < 100 else 255 for digit in range(256))
 _NINES: Final = bytes(99 - digit if digit < 100 else 255 for digit in range(256))
+
+
+_TOO_LARGE: Final = "a packed number: a base-100 digit is over 99"
 
 
 class Packed(NamedTuple):
@@ -29,22 +33,23 @@ class Packed(NamedTuple):
 def unpack(data: bytes) -> Packed | None:
     """The number in these bytes; None is null."""
     first = data[0]
-    if first == 0:
-        return None
     if first & 0x80:
-        return Packed(False, first - 0x80 - EXCESS, _digits(data, data[1:]))
+        digits = data[1:].translate(PAIRS).hex()
+        if not digits.isdecimal():
+            raise InvalidValue(data.hex(), _TOO_LARGE)
+        return Packed(False, first - 0x80 - EXCESS, digits)
+    return _unpack_negative(data) if first else None
+
+
+def _unpack_negative(data: bytes) -> Packed:
     significant = data[1:].rstrip(b"\0")
     if not significant or significant[-1] > 100:
         raise InvalidValue(data.hex(), "a packed number: a negative one without digits")
     digits = significant[:-1].translate(_NINES) + bytes((100 - significant[-1],))
-    return Packed(True, 0x7F - first - EXCESS, _digits(data, digits))
-
-
-def _digits(data: bytes, digits: bytes) -> str:
-    try:
-        return "".join([_PAIRS[digit] for digit in digits])
-    except IndexError:
-        raise InvalidValue(data.hex(), "a packed number: a base-100 digit is over 99") from None
+    text = digits.translate(PAIRS).hex()
+    if not text.isdecimal():
+        raise InvalidValue(data.hex(), _TOO_LARGE)
+    return Packed(True, 0x7F - data[0] - EXCESS, text)
 
 
 def pack(number: Packed | None, size: int) -> bytes:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from eventlog.change import Value
@@ -20,6 +21,7 @@ from eventlog.gbase.faults import BadSchema, Corrupt, shown
 
 MAX_COLUMNS: Final = 32767
 MAX_TEXT: Final = 1 << 20  # bytes of a schema text
+MAX_COMPILED: Final = 512  # columns up to which a plan is worth its compilation
 
 _TOKEN = re.compile(r'"(?:[^"]|"")*"|[(),]|[^"(),]+|"')
 _MARKS: Final = {"big": ">", "little": "<"}
@@ -30,6 +32,9 @@ _COLUMN = re.compile(r'(?:"((?:[^"]|"")+)"|([^\s"]+))\s+(\S.*)', re.DOTALL)
 class Column(NamedTuple):
     name: str
     type: ColumnType
+
+
+Plan = Callable[[bytes, int, int, int], tuple[Value, ...]]
 
 
 class Image(NamedTuple):
@@ -52,31 +57,33 @@ class Schema:
         self._orders = {order: struct.Struct(f"{mark}{len(variable)}I") for order, mark in _MARKS.items()}
         self.sizes_bytes = 4 * len(variable)
         self.shape = (self._fixed.size, len(fixed), len(variable))
-        # the plan: integers are right as unpacked unless they are the null of their type
-        self._nulls = tuple((at, c.type.null) for at, c in enumerate(fixed) if c.type.null is not None)
-        self._loads = tuple((at, c.type.load) for at, c in enumerate(fixed) if c.type.null is None)
-        self._variable = tuple(column.type.load for column in variable)
+        self._places = tuple(accumulate((c.type.size or 0 for c in fixed), initial=0))
+        self._plan: Plan | None = None
 
     def read(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
         """The values of the row that stands in a buffer from `start` to `stop`."""
+        if self._plan is None:
+            self._plan = self._compile() if len(self.columns) <= MAX_COMPILED else self.read_plainly
+        try:
+            return self._plan(record, sizes_at, start, stop)
+        except (InvalidValue, struct.error):
+            return self.read_plainly(record, sizes_at, start, stop)
+
+    def read_plainly(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
+        """The same, column by column: the reference, which knows where a fault is."""
         at = start + self._fixed.size
         sizes = self._sizes(record, sizes_at, start, stop - at)
-        values: list[Value] = list(self._fixed.unpack_from(record, start))
-        for index, null in self._nulls:
-            if values[index] == null:
-                values[index] = None
-        try:
-            for index, load in self._loads:
-                values[index] = load(values[index])
-        except InvalidValue as fault:
-            raise self._corrupt(start + self._offset(index), index, fault) from None
-        try:
-            for load, size in zip(self._variable, sizes, strict=True):
-                end = at + size
-                values.append(load(record[at:end]))
-                at = end
-        except InvalidValue as fault:
-            raise self._corrupt(at, len(values), fault) from None
+        values = list(self._fixed.unpack_from(record, start))
+        places = [start + place for place in self._places[:-1]]
+        for size in sizes:
+            places.append(at)
+            values.append(record[at : at + size])
+            at += size
+        for index, column in enumerate(self.columns):
+            try:
+                values[index] = column.type.load(values[index])
+            except InvalidValue as fault:
+                raise self._corrupt(places[index], index, fault) from None
         return tuple(values)
 
     def write(self, values: Sequence[Value], order: str = "big") -> Image:
@@ -93,16 +100,25 @@ class Schema:
             sizes = packing.unpack_from(record, sizes_at)
             if sum(sizes) == room and (room < _AMBIGUOUS or max(sizes) < _AMBIGUOUS):
                 return sizes
-        if not self._variable:
+        if not sizes:
             raise Corrupt(start, "payload size", room + self.shape[0], f"the row has {self.shape[0]} bytes")
         array = shown(record[sizes_at : sizes_at + self.sizes_bytes])
         raise Corrupt(
             sizes_at, "sizes of variable columns", array, f"they add up to {room} in neither byte order"
         )
 
-    def _offset(self, index: int) -> int:
-        codes = "".join(column.type.code for column in self.columns[:index])
-        return struct.calcsize(">" + codes)
+    def _compile(self) -> Plan:
+        known: dict[str, Any] = {
+            "fixed": self._fixed.unpack_from,
+            "big": self._orders["big"].unpack_from,
+            "little": self._orders["little"].unpack_from,
+            "find": self._sizes,
+        }
+        for at, column in enumerate(self.columns):
+            known |= {f"load{at}": column.type.load, f"null{at}": column.type.null}
+        exec(plan_source(self.columns, self._fixed.size), known)  # noqa: S102 - see plan_source
+        plan: Plan = known["plan"]
+        return plan
 
     def _corrupt(self, at: int, index: int, fault: InvalidValue) -> Corrupt:
         value, expected = fault.args
@@ -115,6 +131,36 @@ class Schema:
             return column.type.dump(value)
         except NotExpressible as fault:
             raise NotExpressible(f"column {column.name}: {fault}") from None
+
+
+def plan_source(columns: Sequence[Column], fixed_bytes: int) -> str:
+    """The decoding of a row as one function: no loop, no call for an integer.
+
+    Its words are counts and names made here; no word of the stream is among them.
+    """
+    count = sum(bool(column.type.code) for column in columns)
+    sizes = [f"s{at}" for at in range(count, len(columns))]
+    targets, total = "".join(f"{size}, " for size in sizes), " + ".join(sizes) or "0"
+    lines = [f"at = p{count} = start + {fixed_bytes}", "room = stop - at"]
+    if count:
+        lines.insert(0, "".join(f"c{at}, " for at in range(count)) + "= fixed(record, start)")
+    if sizes:
+        lines.append(f"{targets}= big(record, sizes_at)")
+        lines.append(f"if {total} != room: {targets}= little(record, sizes_at)")
+    lines.append(
+        f"if {total} != room or room >= {_AMBIGUOUS}: {targets or '_ '}= find(record, sizes_at, start, room)"
+    )
+    lines += [f"p{at + 1} = p{at} + s{at}" for at in range(count, len(columns))]
+    taken = [
+        f"load{at}(record[p{at}:p{at + 1}])"
+        if not column.type.code
+        else f"load{at}(c{at})"
+        if column.type.null is None
+        else f"None if c{at} == null{at} else c{at}"
+        for at, column in enumerate(columns)
+    ]
+    lines.append(f"return ({', '.join(taken)},)")
+    return "def plan(record, sizes_at, start, stop):\n " + "\n ".join(lines)
 
 
 def read_schema(text: str, form: Text) -> Schema:

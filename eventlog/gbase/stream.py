@@ -6,8 +6,9 @@ a record that is wrong in something else costs itself; where they are not, the r
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from eventlog.change import Value
 from eventlog.gbase.columns import Text
@@ -25,6 +26,7 @@ from eventlog.gbase.records import (
     Error,
     Head,
     Layout,
+    Number,
     TabSchem,
     moment,
 )
@@ -48,6 +50,12 @@ class Row(NamedTuple):
     values: tuple[Value, ...]
     image: Image | None
     size: int  # bytes of the record
+
+
+# a NamedTuple of a sequence, at half the cost of its constructor
+_new_row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
+_row_head = ROW_HEAD.unpack_from
+_ROWS: Final = frozenset(map(int, ROWS))
 
 
 class Described(NamedTuple):
@@ -139,12 +147,12 @@ class Stream:
             if end > length:
                 self._wanted = end - at
                 return at
-            if number in ROWS and header >= ROW_SIZE and scheme == SCHEME:
+            if number in _ROWS and header >= ROW_SIZE and scheme == SCHEME:
                 try:
-                    yield self._row(buffer, at, header, end, number)
+                    yield self._row(buffer, at, at + header, end, number)
                 except Corrupt as fault:
                     yield Fault(_moved(fault, base))
-                    yield self._raw_row(buffer, at, header, end, number)
+                    yield self._raw_row(buffer, at, at + header, end, number)
             else:
                 yield from self._other(buffer[at:end], header, scheme, number)
             at = end
@@ -152,27 +160,32 @@ class Stream:
         self._wanted = COMMON_SIZE
         return at
 
-    def _row(self, buffer: bytes, at: int, header: int, end: int, number: int) -> Row:
-        sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
+    def _row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
+        sequence, transaction, table, flags = _row_head(buffer, at + COMMON_SIZE)
         schema = self._schemas.get(table)
         if schema is None:
-            if table not in self._schemas:
-                if len(self._schemas) < MAX_TABLES:
-                    self._schemas[table] = None  # said once
-                raise Corrupt(
-                    at + 28, "user data", table, "no schema text of this table was seen: its rows are raw"
-                )
-            return self._raw_row(buffer, at, header, end, number)
-        if header < ROW_SIZE + schema.sizes_bytes:
-            raise Corrupt(
-                at, "header size", header, f"{ROW_SIZE + schema.sizes_bytes} are needed for this table"
-            )
-        values = schema.read(buffer, at + ROW_SIZE, at + header, end)
-        return Row(number, sequence, transaction, table, flags, schema, values, None, end - at)
+            return self._undescribed(buffer, at, start, end, number)
+        sizes_at = at + ROW_SIZE
+        if start < sizes_at + schema.sizes_bytes:
+            needed = ROW_SIZE + schema.sizes_bytes
+            raise Corrupt(at, "header size", start - at, f"{needed} are needed for this table")
+        values = schema.read(buffer, sizes_at, start, end)
+        return _new_row((number, sequence, transaction, table, flags, schema, values, None, end - at))
 
-    def _raw_row(self, buffer: bytes, at: int, header: int, end: int, number: int) -> Row:
-        sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
-        image = Image(buffer[at + ROW_SIZE : at + header], buffer[at + header : end])
+    def _undescribed(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
+        """A row of a table whose schema is not known, which is said once."""
+        row = self._raw_row(buffer, at, start, end, number)
+        if row.table in self._schemas:
+            return row
+        if len(self._schemas) < MAX_TABLES:
+            self._schemas[row.table] = None
+        place = LAYOUTS[Number.INSERT].offset("table")
+        why = "no schema text of this table was seen, so its rows are raw"
+        raise Corrupt(at + place, "user data", row.table, why)
+
+    def _raw_row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
+        sequence, transaction, table, flags = _row_head(buffer, at + COMMON_SIZE)
+        image = Image(buffer[at + ROW_SIZE : start], buffer[start:end])
         schema = self._schemas.get(table)
         return Row(number, sequence, transaction, table, flags, schema, (), image, end - at)
 

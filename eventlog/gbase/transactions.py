@@ -6,15 +6,16 @@ number and forgotten with its end. Records of several interleave in the stream.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from eventlog.gbase.records import BeginTx, CommTx, Discard, Number, RbTx, Truncate
 from eventlog.gbase.stream import Row
 
 MAX_OPEN: Final = 1 << 30
 _COST: Final = 256  # bytes that a record takes here, however short it is in the stream
+_WHOLE: Final = int(Number.DELETE)  # row records up to this number are operations by themselves
 _STRANGERS: Final = 100_000
 
 
@@ -38,7 +39,7 @@ Operation = Row | Truncate | Update
 class Committed(NamedTuple):
     begin: BeginTx
     commit: CommTx
-    operations: list[Operation]
+    operations: Sequence[Operation]
 
 
 class Complaint(NamedTuple):
@@ -54,6 +55,8 @@ class _Open:
     records: list[Row | Truncate | Discard] = field(default_factory=list)
     cost: int = _COST
     given_up: bool = False
+    voids: bool = False  # whether it has a DISCARD
+    halves: bool = False  # whether it has a half of an update
 
 
 class Transactions:
@@ -97,8 +100,13 @@ class Transactions:
         if known.given_up:
             return None
         known.records.append(record)
-        known.cost += size + _COST
-        self._cost += size + _COST
+        if type(record) is Row:
+            known.halves |= record[0] > _WHOLE
+        elif type(record) is Discard:
+            known.voids = True
+        size += _COST
+        known.cost += size
+        self._cost += size
         return self._give_up(known) if self._cost > self._max_open else None
 
     def roll_back(self, record: RbTx) -> None:
@@ -115,7 +123,7 @@ class Transactions:
         if record.sequence <= self._seen:
             return None
         self._delivered = max(self._delivered, record.sequence)
-        return Committed(known.begin, record, _operations(known.records))
+        return Committed(known.begin, record, _operations(known))
 
     def close(self) -> Iterator[Complaint]:
         """The transactions that the input leaves unfinished."""
@@ -150,11 +158,17 @@ def _called(known: _Open) -> str:
     return f"transaction {known.begin.transaction}, begun at {known.begin.sequence},"
 
 
-def _operations(records: list[Row | Truncate | Discard]) -> list[Operation]:
+def _operations(known: _Open) -> Sequence[Operation]:
     """What counts of the records, the halves of updates joined."""
+    kept = _kept(known.records) if known.voids else cast("list[Row | Truncate]", known.records)
+    return _paired(kept) if known.halves else kept
+
+
+def _paired(records: Iterable[Row | Truncate]) -> list[Operation]:
+    """The records with each UPDBEF joined to the UPDAFT of its table that follows."""
     operations: list[Operation | None] = []
     halves: dict[int, int] = {}  # for each table, where its UPDBEF stands that waits for an UPDAFT
-    for record in _kept(records):
+    for record in records:
         if isinstance(record, Truncate):
             halves.pop(record.table, None)
             operations.append(record)

@@ -23,21 +23,36 @@ TRANSACTIONS = 2_000
 ROWS_EACH = 50
 CHUNK = 1 << 20
 
-TABLES = {
-    "eight columns, mixed": (
-        "id serial, qty integer, price decimal(10,2), sold date, at datetime year to second, ok boolean,"
-        " name varchar(40,0), memo lvarchar(200)",
-        (7, "12345.67", "2025-03-23", "2025-03-23T10:57:19", True, "Beethoven, Ludwig", "a first edition"),
-    ),
-    "eight columns, plain": (
-        "id serial, a integer, b integer, c bigint, d smallint, code char(8), name varchar(40,0), city varchar(40,0)",
-        (1, 2, 3_000_000_000, 4, "ABCD", "Beethoven, Ludwig", "Bonn"),
-    ),
-    "two columns": ("c1 integer, c2 varchar(20,0)", ("abcabcabc",)),
+MIXED = (
+    "id serial, qty integer, price decimal(10,2), sold date, at datetime year to second, ok boolean, "
+    "name varchar(40,0), memo lvarchar(200)"
+)
+PLAIN = (
+    "id serial, a integer, b integer, c bigint, d smallint, code char(8), "
+    "name varchar(40,0), city varchar(40,0)"
+)
+
+
+def mixed_row(at: int) -> tuple[object, ...]:
+    """A row of the first table; values vary, so that no cache flatters."""
+    minute, second = at // 60 % 60, at % 60
+    moment = f"2025-{at % 12 + 1:02}-{at % 28 + 1:02}T10:{minute:02}:{second:02}"
+    price = f"{at * 7919 % 10_000_000 / 100:.2f}"
+    return at, at % 97, price, moment[:10], moment, at % 2 == 0, f"Beethoven, Ludwig {at}", f"edition {at}"
+
+
+def plain_row(at: int) -> tuple[object, ...]:
+    return at, at * 3, at * 5, at * 7_000_000, at % 1000, f"C{at % 9999}", f"Beethoven {at}", "Bonn"
+
+
+TABLES: dict[str, tuple[str, Callable[[int], tuple[object, ...]]]] = {
+    "eight columns, mixed": (MIXED, mixed_row),
+    "eight columns, plain": (PLAIN, plain_row),
+    "two columns": ("c1 integer, c2 varchar(20,0)", lambda at: (at, "abcabcabc")),
 }
 
 
-def make_stream(text: str, values: tuple[object, ...]) -> bytes:
+def make_stream(text: str, values: Callable[[int], tuple[object, ...]]) -> bytes:
     """Transactions of inserts into one table."""
     schema = read_schema(text, Text())
     parts = [write_schema(1, schema)]
@@ -46,7 +61,7 @@ def make_stream(text: str, values: tuple[object, ...]) -> bytes:
         parts.append(write_head(BeginTx(sequence, transaction, 1_750_000_000, 1001)))
         for row in range(ROWS_EACH):
             sequence += 64
-            image = schema.write((row, *values))  # type: ignore[arg-type]
+            image = schema.write(values(transaction * ROWS_EACH + row))  # type: ignore[arg-type]
             parts.append(write_row(Number.INSERT, RowHead(sequence, transaction, 1, 0), image))
         sequence += 64
         parts.append(write_head(CommTx(sequence, transaction, 1_750_000_001)))

@@ -296,6 +296,7 @@ def _plain(
 
 
 _I2, _I4, _I8 = _integer("h", 16), _integer("i", 32), _integer("q", 64)
+_SINGLE, _DOUBLE = _float("f"), _float("d")
 _INT8_TYPE = _plain("10s", _load_int8, _dump_int8)
 
 TYPES: Final[dict[str, Callable[[Declared, Text], ColumnType]]] = {
@@ -308,10 +309,10 @@ TYPES: Final[dict[str, Callable[[Declared, Text], ColumnType]]] = {
     "int8": _INT8_TYPE,
     "serial8": _INT8_TYPE,
     "date": _plain("i", _load_date, _dump_date),
-    "smallfloat": _float("f"),
-    "real": _float("f"),
-    "float": _float("d"),
-    "double precision": _float("d"),
+    "smallfloat": _SINGLE,
+    "real": _SINGLE,
+    "float": _DOUBLE,
+    "double precision": _DOUBLE,
     "boolean": _plain("2s", _load_boolean, _dump_boolean),
     "char": _char,
     "character": _char,

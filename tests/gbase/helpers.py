@@ -79,7 +79,13 @@ class Told:
         return self.say(CommTx(sequence, transaction, 1_750_000_005))
 
     def row(
-        self, kind: Number, sequence: int, transaction: int, table: int, values: tuple[Value, ...], flags: int = 0
+        self,
+        kind: Number,
+        sequence: int,
+        transaction: int,
+        table: int,
+        values: tuple[Value, ...],
+        flags: int = 0,
     ) -> Told:
         image = self.schemas[table].write(values, self.order)
         self.data += write_row(kind, RowHead(sequence, transaction, table, flags), image)

@@ -32,7 +32,9 @@ def flavour_records(order: str, prefix: int) -> list[bytes]:
 
 BIG = b"".join(flavour_records("big", 1))
 EXPECTED_BIG = read_all([BIG])
-each_flavour = pytest.mark.parametrize("flavour", FLAVOURS["flavours"], ids=lambda f: f"{f['order']}-{f['prefix']}")
+each_flavour = pytest.mark.parametrize(
+    "flavour", FLAVOURS["flavours"], ids=lambda f: f"{f['order']}-{f['prefix']}"
+)
 
 
 def seen(item: object) -> dict[str, Any]:
@@ -73,7 +75,18 @@ def test_a_flavour_is_written_as_it_was_read(flavour: dict[str, Any]) -> None:
     """The rows of the committed transactions, byte for byte."""
     changes = changes_of(read_all([b"".join(flavour_records(**flavour))]))
     stream = write_changes(changes, size_order=flavour["order"], varchar_prefix=flavour["prefix"])
-    kept = (0, 2, 3, 8, 9, 11, 12, 13, 14, 15)  # neither the rolled back, nor the discarded, nor TIMEOUT and ERROR
+    kept = (
+        0,
+        2,
+        3,
+        8,
+        9,
+        11,
+        12,
+        13,
+        14,
+        15,
+    )  # neither the rolled back, nor the discarded, nor TIMEOUT and ERROR
     records = flavour_records(**flavour)
     whole = b"".join(records[at] for at in kept)
     assert sorted(stream) == sorted(whole)  # the schema comes behind BEGINTX, so only the order differs
@@ -81,7 +94,9 @@ def test_a_flavour_is_written_as_it_was_read(flavour: dict[str, Any]) -> None:
 
 
 def test_the_original_insert_comes_out() -> None:
-    tables = read_tables('[tables.t1]\nkey = ["c1"]\nnumber = 111\ncolumns = { c1 = "integer", c2 = "varchar(10)" }')
+    tables = read_tables(
+        '[tables.t1]\nkey = ["c1"]\nnumber = 111\ncolumns = { c1 = "integer", c2 = "varchar(10)" }'
+    )
     (change,) = read_all([CAPTURED_STREAM], tables)
     assert change == Change(
         Op.INSERT,

@@ -29,15 +29,21 @@ def floating_size(precision: int) -> int:
 
 def fixed_load(precision: int, scale: int) -> Callable[[bytes], Value]:
     before = precision - scale
+    width = 2 * (fixed_size(precision, scale) - 1)
+    # where the point and the end are, and what pads the digits, by the first byte of positive numbers
+    # that have digits before the point: the most of all values
+    places = {
+        _ONE + pairs: (2 * pairs, 2 * pairs + scale, "0" * (width - 2 * pairs - scale))
+        for pairs in range(1, (before + 1) // 2 + 1)
+    }
 
     def load(data: bytes) -> Value:
-        if data[0] > _ONE:  # positive, with digits before the point: the most of all values
+        place = places.get(data[0])
+        if place is not None:
+            point, end, padding = place
             digits = data[1:].translate(PAIRS).hex()
-            point = 2 * (data[0] - _ONE)
-            end = point + scale
             whole = digits[:point].lstrip("0")
-            fits = 0 < len(whole) <= before and len(digits) >= end and not digits[end:].strip("0")
-            if fits and digits.isdecimal():
+            if 0 < len(whole) <= before and digits.endswith(padding) and digits.isdecimal():
                 return f"{whole}.{digits[point:end]}" if scale else whole
         return slow(data)
 

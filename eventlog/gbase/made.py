@@ -83,11 +83,14 @@ class Maker:
             return self._odd_row_change(row, span)
         named = self._named(table, schema)
         if number == _INSERT:
-            op: Op = Op.INSERT
-            sides: Iterable[tuple[Any, ...]] = zip(named.columns, _absent, values)  # noqa: B905
+            op = Op.INSERT
+            fields = tuple(map(_new, _field, zip(named.columns, _absent, values)))  # noqa: B905
         else:
-            op, sides = Op.DELETE, zip(named.columns, values, _absent)  # noqa: B905
-        return _whole_change(op, named, sides, values, sequence, span.tail(table, named))
+            op = Op.DELETE
+            fields = tuple(map(_new, _field, zip(named.columns, values, _absent)))  # noqa: B905
+        key = tuple([(column, values[at]) for column, at in named.key]) if named.key else ()
+        tail = span.tail(table, named)
+        return _change((op, named.owner, named.name, key, fields, str(sequence), *tail))
 
     def _update(self, update: Update, span: Span) -> Change:
         before, after = update
@@ -95,8 +98,10 @@ class Maker:
             return self._odd_change(Op.UPDATE, before, after, span)
         named = self._named(after.table, after.schema)
         sides = zip(named.columns, before.values, after.values, strict=True)
+        fields = tuple(map(_new, _field, sides))
+        key = tuple([(column, after.values[at]) for column, at in named.key])
         tail = span.tail(after.table, named)
-        return _whole_change(Op.UPDATE, named, sides, after.values, after.sequence, tail)
+        return _change((Op.UPDATE, named.owner, named.name, key, fields, str(after.sequence), *tail))
 
     def _odd_row_change(self, row: Row, span: Span) -> Change:
         if row.number == _INSERT:
@@ -152,20 +157,6 @@ class Maker:
         if named is None or named.schema is not schema:
             named = self._known[number] = _name(self._tables.numbered(number), number, schema)
         return named
-
-
-def _whole_change(
-    op: Op,
-    named: Named,
-    sides: Iterable[tuple[Any, ...]],
-    values: tuple[Value, ...],
-    sequence: int,
-    tail: Tail,
-) -> Change:
-    keys = named.key
-    key = tuple([(column, values[at]) for column, at in keys]) if keys else ()
-    fields = tuple(map(_new, _field, sides))
-    return _change((op, named.owner, named.name, key, fields, str(sequence), *tail))
 
 
 def _name(table: Table | None, number: int, schema: Schema | None) -> Named:

@@ -34,6 +34,7 @@ class Column(NamedTuple):
     type: ColumnType
 
 
+PLAN_FAULTS: Final = (InvalidValue, struct.error)  # upon which the plain reading says what is wrong
 Plan = Callable[[bytes, int, int, int], tuple[Value, ...]]
 
 
@@ -58,15 +59,13 @@ class Schema:
         self.sizes_bytes = 4 * len(variable)
         self.shape = (self._fixed.size, len(fixed), len(variable))
         self._places = tuple(accumulate((c.type.size or 0 for c in fixed), initial=0))
-        self._plan: Plan | None = None
+        self.plan: Plan = self._first_plan  # of `read`, compiled when the first row comes
 
     def read(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
         """The values of the row that stands in a buffer from `start` to `stop`."""
-        if self._plan is None:
-            self._plan = self._compile() if len(self.columns) <= MAX_COMPILED else self.read_plainly
         try:
-            return self._plan(record, sizes_at, start, stop)
-        except (InvalidValue, struct.error):
+            return self.plan(record, sizes_at, start, stop)
+        except PLAN_FAULTS:
             return self.read_plainly(record, sizes_at, start, stop)
 
     def read_plainly(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
@@ -106,6 +105,10 @@ class Schema:
         raise Corrupt(
             sizes_at, "sizes of variable columns", array, f"they add up to {room} in neither byte order"
         )
+
+    def _first_plan(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
+        self.plan = self._compile() if len(self.columns) <= MAX_COMPILED else self.read_plainly
+        return self.plan(record, sizes_at, start, stop)
 
     def _compile(self) -> Plan:
         known: dict[str, Any] = {

@@ -30,7 +30,7 @@ from eventlog.gbase.records import (
     TabSchem,
     moment,
 )
-from eventlog.gbase.schema import MAX_COLUMNS, MAX_TEXT, Image, Schema, read_schema
+from eventlog.gbase.schema import MAX_COLUMNS, MAX_TEXT, PLAN_FAULTS, Image, Schema, read_schema
 
 MAX_RECORD: Final = 64 << 20
 MAX_SCHEMAS: Final = 64 << 20  # bytes of all schema texts together
@@ -169,7 +169,10 @@ class Stream:
         if start < sizes_at + schema.sizes_bytes:
             needed = ROW_SIZE + schema.sizes_bytes
             raise Corrupt(at, "header size", start - at, f"{needed} are needed for this table")
-        values = schema.read(buffer, sizes_at, start, end)
+        try:
+            values = schema.plan(buffer, sizes_at, start, end)
+        except PLAN_FAULTS:
+            values = schema.read_plainly(buffer, sizes_at, start, end)
         return _new_row((number, sequence, transaction, table, flags, schema, values, None, end - at))
 
     def _undescribed(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:

@@ -230,7 +230,7 @@ def test_mutated_streams_are_read_safely(changes: list[tuple[str, int, int]], si
     check_any_bytes(mutate(changes), size)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.binary(max_size=400))
 @example(b"")
 def test_noise_is_read_safely(data: bytes) -> None:

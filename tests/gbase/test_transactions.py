@@ -142,7 +142,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=200)
+@settings(max_examples=200, deadline=None)
 @given(steps, st.data())
 def test_interleaved_transactions_follow_a_plain_model(script: list[Step], data: st.DataObject) -> None:
     stream, expected, opened = told(), [], {}  # type: ignore[var-annotated]

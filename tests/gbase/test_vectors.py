@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.change import Change, Op
@@ -148,6 +148,7 @@ def test_byte_by_byte_is_the_same(flavour: dict[str, Any]) -> None:
     assert read_all(stream[at : at + 1] for at in range(len(stream))) == read_all([stream])
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(0, len(BIG))))
 def test_cut_anywhere_is_the_same(places: set[int]) -> None:
     assert read_all(cut(BIG, places)) == EXPECTED_BIG
@@ -190,6 +191,7 @@ def test_the_typed_dump_is_read_with_its_notes_and_stale_tails() -> None:
     assert read_all([dump], settings=Settings(framed=True)) == read_all([CAPTURED_STREAM])
 
 
+@settings(deadline=None)
 @given(st.sets(st.integers(0, 2000)))
 def test_a_dump_may_be_cut_anywhere(places: set[int]) -> None:
     dump = (HERE / "dump.txt").read_bytes()

@@ -159,7 +159,7 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
 }
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(
     st.data(),
     st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=5),

@@ -98,18 +98,19 @@ def _whole_datetime_load(qualifier: Qualifier) -> Callable[[bytes], Value]:
     """The same for a date and time of day, which the standard library knows."""
     scale, partial = qualifier.scale, _partial_datetime_load(qualifier)
     filled = 0x80 + EXCESS + qualifier.top
+    moment = dt.datetime
 
     def load(data: bytes) -> Value:
-        first, century, year, month, day, hour, minute, second = data[:8]
+        first, century, year, month, day, hour, minute, second, *pairs = data
         if first != filled or year > 99:  # null, a year before 100, or wrong
             return partial(data)
         try:
-            text = dt.datetime(100 * century + year, month, day, hour, minute, second).isoformat()
+            text = moment(100 * century + year, month, day, hour, minute, second).isoformat()
         except ValueError:
             raise InvalidValue(data.hex(), f"a datetime {qualifier}") from None
-        if not scale:
+        if not pairs:
             return text
-        fraction = data[8:].translate(PAIRS).hex()
+        fraction = bytes(pairs).translate(PAIRS).hex()
         if fraction[scale:].strip("0") or not fraction.isdecimal():
             raise InvalidValue(data.hex(), f"a datetime {qualifier}")
         return f"{text}.{fraction[:scale]}"

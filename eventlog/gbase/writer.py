@@ -163,8 +163,7 @@ class _Writer:
         self, change: Change, schema: Schema | None, side: str, values: dict[str, Value], image: bytes | None
     ) -> Image:
         if image is not None:
-            sizes = change.fact(f"sizes-{side}")
-            return Image(bytes.fromhex(sizes) if isinstance(sizes, str) else b"", image)
+            return Image(_sizes(change, f"sizes-{side}"), image)
         if schema is None:
             raise NotExpressible(
                 f"the columns of {change.table} are not known: state them in the tables file"
@@ -210,6 +209,14 @@ def _number(change: Change, table: Table | None) -> int:
 def _flags(change: Change, side: str) -> int:
     flags = change.fact(f"flags-{side}")
     return _within(flags, 32) if isinstance(flags, int) else 0
+
+
+def _sizes(change: Change, name: str) -> bytes:
+    sizes = change.fact(name)
+    try:
+        return bytes.fromhex(sizes) if isinstance(sizes, str) else b""
+    except ValueError:
+        raise NotExpressible(f"{name} is {sizes!r:.60}, not hex") from None
 
 
 def _seconds(text: object, default: int = 0) -> int:

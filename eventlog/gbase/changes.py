@@ -44,8 +44,8 @@ class Reader:
         self._at = at
         self._frames = 0
         self._takes: dict[type, Callable[[Any], Complaint | Committed | Refused | None]] = {
-            Truncate: lambda record: self._transactions.add(record, 0),
-            Discard: lambda record: self._transactions.add(record, 0),
+            Truncate: self._transactions.add,
+            Discard: self._transactions.add,
             BeginTx: self._transactions.begin,
             RbTx: self._transactions.roll_back,
             CommTx: self._transactions.commit,
@@ -80,10 +80,10 @@ class Reader:
             yield Refused(self._where(), complaint.reason, fault=complaint.fault)
 
     def _take(self, items: Iterable[Item]) -> Iterator[Answer]:
-        takes, add = self._takes, self._transactions.add
+        takes, add_row = self._takes, self._transactions.add_row
         for item in items:
             if type(item) is Row:
-                if (complaint := add(item, item.size)) is not None:
+                if (complaint := add_row(item)) is not None:
                     yield Refused(self._where(), complaint.reason, fault=complaint.fault)
                 continue
             take = takes.get(type(item))

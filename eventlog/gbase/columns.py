@@ -215,16 +215,19 @@ def _varchar(declared: Declared, text: Text) -> ColumnType:
     return ColumnType("", load, dump)
 
 
+_NULL_LVARCHAR: Final = b"\0\1\1"
+
+
 def _lvarchar(declared: Declared, text: Text) -> ColumnType:
     declared.number(0, default=2048, low=1, high=MAX_LENGTH)
     code_set = text.code_set
 
     def load(data: bytes) -> Value:
         size = len(data)
-        if size < 3 or data[0] << 8 | data[1] != size - 2 or data[2] > 1 or (data[2] and size > 3):
+        if size < 3 or data[0] << 8 | data[1] != size - 2 or data[2]:
+            if data == _NULL_LVARCHAR:
+                return None
             raise InvalidValue(data[:8].hex(), f"the start of {size} bytes of lvarchar")
-        if data[2]:
-            return None
         try:
             return str(data[3:], code_set)
         except UnicodeError:

@@ -82,28 +82,37 @@ class Transactions:
         self._strangers.discard(begin.transaction)
         left = self._close(begin.transaction)
         if self._cost + _COST > self._max_open:
-            self._strangers.add(begin.transaction)
+            if len(self._strangers) < _STRANGERS:
+                self._strangers.add(begin.transaction)
             return Complaint(f"transaction {begin.transaction} is left out: too many are open")
         self._open[begin.transaction] = _Open(begin)
         self._cost += _COST
-        return (
-            None
-            if left is None
-            else Complaint(f"{_called(left)} began again before it ended: it is left out")
-        )
+        if left is None:
+            return None
+        return Complaint(f"{_called(left)} began again before it ended: it is left out")
 
-    def add(self, record: Row | Truncate | Discard, size: int) -> Complaint | None:
-        """A record of an open transaction; one of a transaction whose beginning was not seen is left out."""
+    def add_row(self, row: Row) -> Complaint | None:
+        """A row of an open transaction; one of a transaction whose beginning was not seen is left out."""
+        known = self._open.get(row[2])
+        if known is None:
+            return self._stranger(row.transaction)
+        if row[0] > _WHOLE:
+            known.halves = True
+        return self._add(known, row, row[8])
+
+    def add(self, record: Truncate | Discard) -> Complaint | None:
+        """The same of a record that is no row."""
         known = self._open.get(record.transaction)
         if known is None:
             return self._stranger(record.transaction)
+        if isinstance(record, Discard):
+            known.voids = True
+        return self._add(known, record, 0)
+
+    def _add(self, known: _Open, record: Row | Truncate | Discard, size: int) -> Complaint | None:
         if known.given_up:
             return None
         known.records.append(record)
-        if type(record) is Row:
-            known.halves |= record[0] > _WHOLE
-        elif type(record) is Discard:
-            known.voids = True
         size += _COST
         known.cost += size
         self._cost += size

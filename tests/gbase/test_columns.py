@@ -104,6 +104,7 @@ def test_any_bytes_are_a_value_that_writes_again_or_our_error(data: st.DataObjec
         ("interval day(3) to second", "c50f0c030405"),
         ("varchar(20,0)", "05616263"),
         ("varchar(20,0)", ""),
+        ("varchar(20,0)", "000161627a"),
         ("lvarchar(20)", "000500616263"),
         ("lvarchar(20)", "000401616263"),
         ("lvarchar(20)", "000402616263"),

@@ -174,8 +174,8 @@ class Reader:
             "dst_owner": part.dst_owner,
             "dst_table": part.dst_table,
             "repl_date": self._time(part.repl_date),
-            "commit": commit.syslog_addr,
-            "commit-time": self._time(commit.oper_date),
+            "commit_syslog_addr": commit.syslog_addr,
+            "commit_oper_date": self._time(commit.oper_date),
         }
         if typ in BLOBS:
             facts |= {

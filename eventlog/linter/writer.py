@@ -54,7 +54,7 @@ class _Writer:
             yield SheetRow(SHEET, write_cells(self._commit(*last)))
 
     def _commit(self, change: Change, part: Part) -> Part:
-        address, time = change.fact("commit"), change.fact("commit-time")
+        address, time = change.fact("commit_syslog_addr"), change.fact("commit_oper_date")
         address = address if isinstance(address, int) else self._address + 1
         self._address = max(self._address, address)
         return Part(
@@ -166,4 +166,8 @@ def _text(change: Change, name: str, default: str) -> str:
     fact = change.fact(name)
     if isinstance(fact, str):
         return fact
-    return "" if change.fact("commit") is not None or change.fact("tabnum_src") is not None else default
+    return (
+        ""
+        if change.fact("commit_syslog_addr") is not None or change.fact("tabnum_src") is not None
+        else default
+    )

@@ -46,8 +46,8 @@ def test_an_insert_is_decoded_by_its_layout() -> None:
             ("rowid_src", 1),
             ("dst_owner", "OWN"),
             ("dst_table", "USR"),
-            ("commit", 200),
-            ("commit-time", "2021-09-09T01:46:40.25"),
+            ("commit_syslog_addr", 200),
+            ("commit_oper_date", "2021-09-09T01:46:40.25"),
         ),
     )
 

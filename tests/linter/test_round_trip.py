@@ -75,7 +75,7 @@ def test_changes_written_and_read_are_the_same_changes(
 def without_addresses(change: Change | Refused) -> Change:
     """A change whose journal address was null gets one when it is written: leaves addresses out."""
     assert isinstance(change, Change), change
-    facts = tuple((name, fact) for name, fact in change.extra if name != "commit")
+    facts = tuple((name, fact) for name, fact in change.extra if name != "commit_syslog_addr")
     return change._replace(position=None, extra=facts)
 
 
@@ -230,3 +230,16 @@ def test_a_table_that_is_no_queue_says_so() -> None:
             described(connection, "queue")
         with pytest.raises(Misuse, match="no column SYSLOG_ADDR"):
             rows(connection, "attrs", start=1)
+
+
+def test_a_change_of_another_format_is_queued_under_its_own_name() -> None:
+    """A fact that another format calls `commit` is not one of a queue's."""
+    fields = (Field("idu", ABSENT, 1), Field("fname", ABSENT, "Jack"))
+    change = Change(
+        Op.INSERT, "own", "usr", (("idu", 1),), fields, transaction="39@47", extra=(("commit", 5),)
+    )
+    row, ending = write_queue([change], LAYOUT)
+    assert [row[NAMES.index(name)] for name in ("TABNUM_SRC", "DST_OWNER", "DST_TABLE")] == [7, "own", "usr"]
+    assert row[NAMES.index("TRANSACT_ID")] == ending[NAMES.index("TRANSACT_ID")]
+    back = only(read_queue([row, ending]))
+    assert (back.schema, back.table, back.fields) == ("own", "usr", fields)

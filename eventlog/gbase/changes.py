@@ -12,7 +12,7 @@ from eventlog.gbase.errorcodes import error_name
 from eventlog.gbase.made import Maker
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
 from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, Row, Stream
-from eventlog.gbase.transactions import MAX_OPEN, Committed, Complaint, Position, Transactions
+from eventlog.gbase.transactions import MAX_OPEN, START, Committed, Complaint, Position, Transactions
 from eventlog.tables import Tables
 
 Answer = Change | Refused
@@ -35,11 +35,11 @@ class Reader:
         at: Callable[[object], str] = str,
         form: Text | None = None,
         limits: Limits | None = None,
-        delivered: int = 0,
+        since: Position = START,
     ) -> None:
         limits = limits or Limits()
         self._stream = Stream(form or Text(), limits.record)
-        self._transactions = Transactions(delivered, limits.open)
+        self._transactions = Transactions(since, limits.open)
         self._maker = Maker(tables)
         self._at = at
         self._frames = 0

@@ -20,7 +20,7 @@ from eventlog.gbase.changes import Answer, Reader
 from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
 from eventlog.gbase.format import Settings, reader
-from eventlog.gbase.transactions import Position
+from eventlog.gbase.transactions import START, Position
 from eventlog.tables import Tables
 
 CHUNK: Final = 1 << 16
@@ -70,9 +70,9 @@ def follow(
 
     The position is saved when the next list is asked for: whoever takes a list has it safely out by then.
     """
-    delivered = state.load().delivered if state is not None else 0
+    since = state.load() if state is not None else START
     source: Source[bytes] = Source(name, name, (), chunks)
-    stream = reader(settings, tables, source, delivered)
+    stream = reader(settings, tables, source, since)
     for answers in _batches(stream, source, settings.framed, settings.max_record):
         yield answers
         if state is not None:

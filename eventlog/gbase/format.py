@@ -14,7 +14,7 @@ from eventlog.gbase.columns import Text
 from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
 from eventlog.gbase.stream import MAX_RECORD
-from eventlog.gbase.transactions import MAX_OPEN
+from eventlog.gbase.transactions import MAX_OPEN, START, Position
 from eventlog.gbase.writer import write_changes
 from eventlog.settings import setting
 from eventlog.tables import Tables
@@ -52,10 +52,10 @@ class Settings:
         return Text(self.code_set, self.trim_char, self.varchar_prefix)
 
 
-def reader(settings: Settings, tables: Tables, source: Source[bytes], delivered: int = 0) -> Reader:
-    """The reader of one source."""
+def reader(settings: Settings, tables: Tables, source: Source[bytes], since: Position = START) -> Reader:
+    """The reader of one source, where an earlier run of it stopped."""
     limits = Limits(settings.max_record, settings.max_open)
-    return Reader(tables, source.at, settings.text, limits, delivered)
+    return Reader(tables, source.at, settings.text, limits, since)
 
 
 def read(sources: Iterable[Source[bytes]], tables: Tables, settings: Settings) -> Iterator[Change | Refused]:

@@ -26,6 +26,9 @@ class Position(NamedTuple):
     delivered: int = 0  # the highest COMMTX; after a restart, transactions up to it come again
 
 
+START: Final = Position()
+
+
 class Update(NamedTuple):
     """The halves of an update; one is missing where the stream has it without the other."""
 
@@ -62,23 +65,26 @@ class _Open:
 class Transactions:
     """The open transactions of a stream."""
 
-    def __init__(self, delivered: int = 0, max_open: int = MAX_OPEN) -> None:
+    def __init__(self, since: Position = START, max_open: int = MAX_OPEN) -> None:
         self._open: dict[int, _Open] = {}
         self._strangers: set[int] = set()
         self._max_open = max_open
         self._cost = 0
-        self._seen = delivered  # commits that an earlier run delivered
-        self._delivered = delivered
-        self._last = delivered
+        self._seen = since.delivered  # commits that an earlier run delivered
+        self._delivered = self._last = since.delivered
+        self._pending: int | None = since.restart  # until all that was open then has come again
 
     @property
     def position(self) -> Position:
         """The position after all that was taken so far."""
-        restart = min((known.begin.sequence for known in self._open.values()), default=self._last)
-        return Position(restart, self._delivered)
+        begun = [known.begin.sequence for known in self._open.values()]
+        if self._pending is not None:
+            begun.append(self._pending)
+        return Position(min(begun, default=self._last), self._delivered)
 
     def begin(self, begin: BeginTx) -> Complaint | None:
         """A transaction opens; one of the same number that never ended is left out."""
+        self._pass(begin.sequence)
         self._strangers.discard(begin.transaction)
         left = self._close(begin.transaction)
         if self._cost + _COST > self._max_open:
@@ -95,7 +101,7 @@ class Transactions:
         """A row of an open transaction; one of a transaction whose beginning was not seen is left out."""
         known = self._open.get(row[2])
         if known is None:
-            return self._stranger(row.transaction)
+            return self._stranger(row)
         if row[0] > _WHOLE:
             known.halves = True
         return self._add(known, row, row[8])
@@ -104,7 +110,7 @@ class Transactions:
         """The same of a record that is no row."""
         known = self._open.get(record.transaction)
         if known is None:
-            return self._stranger(record.transaction)
+            return self._stranger(record)
         if isinstance(record, Discard):
             known.voids = True
         return self._add(known, record, 0)
@@ -124,6 +130,7 @@ class Transactions:
 
     def commit(self, record: CommTx) -> Committed | Complaint | None:
         """What the transaction did; None if nothing of it is new."""
+        self._pass(record.sequence)
         self._strangers.discard(record.transaction)
         known = self._close(record.transaction)
         if known is None or known.given_up:
@@ -148,8 +155,14 @@ class Transactions:
             self._cost -= known.cost
         return known
 
-    def _stranger(self, transaction: int) -> Complaint | None:
-        if transaction in self._strangers:
+    def _pass(self, sequence: int) -> None:
+        """Behind what an earlier run delivered, nothing that was open at its end is still to come."""
+        if sequence > self._seen:
+            self._pending = None
+
+    def _stranger(self, record: Row | Truncate | Discard) -> Complaint | None:
+        transaction = record.transaction
+        if transaction in self._strangers or record.sequence <= self._seen:  # ended before the restart
             return None
         if len(self._strangers) < _STRANGERS:
             self._strangers.add(transaction)

@@ -83,7 +83,7 @@ def test_a_restart_loses_nothing_and_repeats_nothing() -> None:
     assert first.position == Position(restart=10, delivered=22)
     insert(fake, 3, 30, 3, commit=32)  # while nobody listens
     fake.happen(40, write_head(CommTx(40, 1, 7)))
-    second = Reader(Tables(), delivered=first.position.delivered)
+    second = Reader(Tables(), since=first.position)
     with session(fake) as capturing:
         capturing.capture(TABLE)
         capturing.activate(first.position.restart)

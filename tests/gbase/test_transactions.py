@@ -120,9 +120,28 @@ def test_a_flood_of_beginnings_has_a_limit() -> None:
 def test_commits_that_an_earlier_run_delivered_are_skipped() -> None:
     stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).commit(3, 1)
     stream.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "a")).commit(6, 1)
-    reader = Reader(Tables(), delivered=3)
+    reader = Reader(Tables(), since=Position(3, 3))
     assert [change.after["c1"] for change in changes_of(reader.feed(stream.data))] == [2]
     assert reader.position == Position(6, 6)
+
+
+def test_a_restart_that_saw_nothing_yet_keeps_the_position() -> None:
+    since = Position(restart=10, delivered=22)
+    reader = Reader(Tables(), since=since)
+    assert reader.position == since
+    list(reader.feed(told().begin(10, 1).data))
+    list(reader.feed(Told().begin(15, 2).say(RbTx(16, 2)).data))
+    assert reader.position == since
+    list(reader.feed(Told().begin(30, 3).data))
+    assert reader.position == since
+    list(reader.feed(Told().commit(31, 1).data))
+    assert reader.position == Position(30, 31)
+
+
+def test_a_restart_says_nothing_of_transactions_that_ended_before_it() -> None:
+    """They began before the restart position, so their BEGINTX does not come again."""
+    stream = told().row(Number.INSERT, 11, 9, 7, (1, "a")).commit(22, 9)
+    assert list(Reader(Tables(), since=Position(10, 22)).feed(stream.data)) == []
 
 
 class Step(NamedTuple):

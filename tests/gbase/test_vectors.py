@@ -170,7 +170,7 @@ def test_a_restart_repeats_nothing_and_loses_nothing() -> None:
     for stop in range(len(records)):
         first = Reader(Tables())
         done = changes_of(first.feed(b"".join(records[:stop])))
-        again = Reader(Tables(), delivered=first.position.delivered)
+        again = Reader(Tables(), since=first.position)
         assert done + changes_of(again.feed(BIG)) == everything
 
 

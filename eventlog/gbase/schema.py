@@ -18,6 +18,7 @@ from eventlog.errors import InvalidValue, NotExpressible
 from eventlog.gbase.columns import ColumnType, Text, column_type
 from eventlog.gbase.declared import read_declared
 from eventlog.gbase.faults import BadSchema, Corrupt, shown
+from eventlog.gbase.records import ROW_SIZE
 
 MAX_COLUMNS: Final = 32767
 MAX_TEXT: Final = 1 << 20  # bytes of a schema text
@@ -56,7 +57,7 @@ class Schema:
         self.names = tuple(column.name for column in self.columns)
         self._fixed = struct.Struct(">" + "".join(column.type.code for column in fixed))
         self._orders = {order: struct.Struct(f"{mark}{len(variable)}I") for order, mark in _MARKS.items()}
-        self.sizes_bytes = 4 * len(variable)
+        self.header_size = ROW_SIZE + 4 * len(variable)  # of its row records, at least
         self.shape = (self._fixed.size, len(fixed), len(variable))
         self._places = tuple(accumulate((c.type.size or 0 for c in fixed), initial=0))
         self.plan: Plan = self._first_plan  # of `read`, compiled when the first row comes
@@ -101,7 +102,7 @@ class Schema:
                 return sizes
         if not sizes:
             raise Corrupt(start, "payload size", room + self.shape[0], f"the row has {self.shape[0]} bytes")
-        array = shown(record[sizes_at : sizes_at + self.sizes_bytes])
+        array = shown(record[sizes_at : sizes_at + (self.header_size - ROW_SIZE)])
         raise Corrupt(
             sizes_at, "sizes of variable columns", array, f"they add up to {room} in neither byte order"
         )

@@ -6,6 +6,7 @@ a record that is wrong in something else costs itself; where they are not, the r
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -54,7 +55,7 @@ class Row(NamedTuple):
 
 # a NamedTuple of a sequence, at half the cost of its constructor
 _new_row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
-_row_head = ROW_HEAD.unpack_from
+_row_record = struct.Struct(COMMON.format + ROW_HEAD.format[1:]).unpack_from
 _ROWS: Final = frozenset(map(int, ROWS))
 
 
@@ -137,7 +138,8 @@ class Stream:
 
     def _records(self, buffer: bytes) -> Generator[Item, None, int]:
         """Answers the whole records of a buffer and returns where they end."""
-        base, at, length = self.offset, 0, len(buffer)
+        base, length = self.offset, len(buffer)
+        at = yield from self._sound_rows(buffer, 0, base)
         while length - at >= COMMON_SIZE:
             header, payload, scheme, number = COMMON.unpack_from(buffer, at)
             end = at + header + payload
@@ -155,25 +157,46 @@ class Stream:
                     yield self._raw_row(buffer, at, at + header, end, number)
             else:
                 yield from self._other(buffer[at:end], header, scheme, number)
-            at = end
-            self.offset = base + at
+            self.offset = base + end
+            at = yield from self._sound_rows(buffer, end, base)
         self._wanted = COMMON_SIZE
         return at
 
+    def _sound_rows(self, buffer: bytes, at: int, base: int) -> Generator[Item, None, int]:
+        """The rows from here on, in the shortest way, and where the first record is that is anything else."""
+        length, most, schemas = len(buffer), self._max_record, self._schemas
+        while length - at >= ROW_SIZE:
+            header, payload, scheme, number, sequence, transaction, table, flags = _row_record(buffer, at)
+            start = at + header
+            end = start + payload
+            schema = schemas.get(table)
+            if (
+                number not in _ROWS
+                or scheme != SCHEME
+                or end > length
+                or schema is None
+                or header < schema.header_size
+                or end - at > most
+            ):
+                break
+            try:
+                values = schema.plan(buffer, at + ROW_SIZE, start, end)
+            except (Corrupt, *PLAN_FAULTS):
+                break
+            yield _new_row((number, sequence, transaction, table, flags, schema, values, None, end - at))
+            at = end
+            self.offset = base + at
+        return at
+
     def _row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
-        sequence, transaction, table, flags = _row_head(buffer, at + COMMON_SIZE)
+        sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
         schema = self._schemas.get(table)
         if schema is None:
             return self._undescribed(buffer, at, start, end, number)
-        sizes_at = at + ROW_SIZE
-        if start < sizes_at + schema.sizes_bytes:
-            needed = ROW_SIZE + schema.sizes_bytes
-            raise Corrupt(at, "header size", start - at, f"{needed} are needed for this table")
-        try:
-            values = schema.plan(buffer, sizes_at, start, end)
-        except PLAN_FAULTS:
-            values = schema.read_plainly(buffer, sizes_at, start, end)
-        return _new_row((number, sequence, transaction, table, flags, schema, values, None, end - at))
+        if start - at < schema.header_size:
+            raise Corrupt(at, "header size", start - at, f"{schema.header_size} are needed for this table")
+        values = schema.read_plainly(buffer, at + ROW_SIZE, start, end)
+        return Row(number, sequence, transaction, table, flags, schema, values, None, end - at)
 
     def _undescribed(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
         """A row of a table whose schema is not known, which is said once."""
@@ -187,7 +210,7 @@ class Stream:
         raise Corrupt(at + place, "user data", row.table, why)
 
     def _raw_row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
-        sequence, transaction, table, flags = _row_head(buffer, at + COMMON_SIZE)
+        sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
         image = Image(buffer[at + ROW_SIZE : start], buffer[start:end])
         schema = self._schemas.get(table)
         return Row(number, sequence, transaction, table, flags, schema, (), image, end - at)

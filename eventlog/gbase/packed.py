@@ -43,8 +43,8 @@ def unpack(data: bytes) -> Packed | None:
 
 def _unpack_negative(data: bytes) -> Packed:
     significant = data[1:].rstrip(b"\0")
-    if not significant or significant[-1] > 100:
-        raise InvalidValue(data.hex(), "a packed number: a negative one without digits")
+    if not significant or significant[-1] > 99:
+        raise InvalidValue(data.hex(), "a packed number: a negative one has a last digit of 1 to 99")
     digits = significant[:-1].translate(_NINES) + bytes((100 - significant[-1],))
     text = digits.translate(PAIRS).hex()
     if not text.isdecimal():

@@ -102,6 +102,7 @@ def test_any_bytes_are_a_value_that_writes_again_or_our_error(data: st.DataObjec
         ("datetime year to fraction(1)", "c71418030f0a141e47"),
         ("interval day(3) to second", "c40c18040500"),
         ("interval day(3) to second", "c50f0c030405"),
+        ("interval hour(2) to hour", "3c64"),
         ("varchar(20,0)", "05616263"),
         ("varchar(20,0)", ""),
         ("varchar(20,0)", "000161627a"),

@@ -111,6 +111,7 @@ class Format:
     help: str
     shape: Shape
     settings: type
-    read: Read | None  # None: its rows are folded, which needs current rows; see `pickup`
-    write: Write | None
+    read: Read
+    write: Write
+    folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
     sheet: Sheet | None = None  # the one sheet of a format that stands there even without rows

@@ -72,8 +72,6 @@ class Report:
 def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size: None) -> None:
     """Read, fold where the source is a log, write; the output appears only when it is complete."""
     source, target = format_named(job.source_format), format_named(job.target_format)
-    if target.write is None:
-        raise Misuse(f"{target.name} is read, not written")
     given = {"now": clock} | {name: value for name, value in job.given.items() if value is not None}
     with load_current(job) as current:
         sources = report.good(open_sources(job.inputs, source.shape, job.container, advance))
@@ -133,7 +131,7 @@ def read_changes(
     clock: str,
 ) -> Iterator[Change]:
     """The changes of the sources: folded where they are log rows, else as the format reads them."""
-    if source.read is None:
+    if source.folded:
         for event in pick_up(job, current, report, clock).events(sources):
             yield event.change
     else:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from eventlog import log, neutral
 from eventlog.codec import Format
+from eventlog.gbase import format as gbase
+from eventlog.linter import format as linter
 from eventlog.qlik import messages, tables
 from eventlog.xds import format as xds
 
@@ -14,6 +16,8 @@ FORMATS: dict[str, Format] = {
         xds.FORMAT,
         tables.FORMAT,
         messages.FORMAT,
+        gbase.FORMAT,
+        linter.FORMAT,
         neutral.FORMAT,
     )
 }

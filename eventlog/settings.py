@@ -31,6 +31,11 @@ def build(settings: type[S], given: Mapping[str, Any]) -> S:
     return settings(**{name: given[name] for name in names if given.get(name) is not None})
 
 
+def read_list(text: str) -> tuple[str, ...]:
+    """The items of a list, with commas between them."""
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
 def value_type(field: dataclasses.Field[Any]) -> type:
     """The type that a setting's text is read as."""
     return {"int": int, "bool": bool, "float": float}.get(str(field.type).split(" ")[0], str)

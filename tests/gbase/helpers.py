@@ -53,7 +53,7 @@ def cut(data: bytes, places: Iterable[int]) -> Iterator[bytes]:
 
 def write_changes(changes: Iterable[Change], tables: Tables | None = None, **settings: Any) -> bytes:
     """A stream of changes, all of which can be written."""
-    parts = list(FORMAT.write(changes, tables or Tables(), Settings(**settings)))  # type: ignore[misc]
+    parts = list(FORMAT.write(changes, tables or Tables(), Settings(**settings)))
     assert all(isinstance(part, bytes) for part in parts), parts
     return b"".join(parts)
 

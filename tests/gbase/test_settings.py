@@ -88,14 +88,14 @@ def test_changes_without_a_transaction_are_each_their_own() -> None:
     ],
 )
 def test_what_a_stream_cannot_hold_is_refused(change: Change, reason: str) -> None:
-    (refused,) = FORMAT.write([change], TABLES, Settings())  # type: ignore[misc]
+    (refused,) = FORMAT.write([change], TABLES, Settings())
     assert isinstance(refused, Refused)
     assert reason in refused.reason
 
 
 def test_a_refused_change_costs_itself_and_not_its_transaction() -> None:
     good = Change(Op.INSERT, None, "t1", (("c1", 1),), ROW, transaction="5@9")
-    parts = list(FORMAT.write([good, good._replace(fields=ROW[:1]), good], TABLES, Settings()))  # type: ignore[misc]
+    parts = list(FORMAT.write([good, good._replace(fields=ROW[:1]), good], TABLES, Settings()))
     stream = b"".join(part for part in parts if isinstance(part, bytes))
     assert [change.transaction for change in changes_of(read_all([stream], TABLES))] == ["5@9", "5@9"]
     assert sum(isinstance(part, Refused) for part in parts) == 1

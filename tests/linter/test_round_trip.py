@@ -56,7 +56,7 @@ def queues(draw: st.DrawFn) -> list[Change]:
 
 
 def write_queue(changes: list[Change], tables: Tables, **options: Any) -> list[tuple[Any, ...]]:
-    written = list(FORMAT.write(changes, tables, Settings(**options)))  # type: ignore[misc]
+    written = list(FORMAT.write(changes, tables, Settings(**options)))
     assert all(isinstance(row, SheetRow) for row in written), written
     return [row.cells for row in written]
 
@@ -129,7 +129,7 @@ def test_rows_of_a_layout_come_back(op: Op, old: tuple[int, str], new: tuple[int
     ],
 )
 def test_what_a_queue_cannot_hold_is_refused(change: Change, reason: str) -> None:
-    (refused,) = FORMAT.write([change], LAYOUT, Settings())  # type: ignore[misc]
+    (refused,) = FORMAT.write([change], LAYOUT, Settings())
     assert reason in refused.reason
 
 

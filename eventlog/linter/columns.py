@@ -56,7 +56,9 @@ def _integer(bits: int, low: int | None = None) -> Callable[[Cell], int]:
         try:
             if isinstance(cell, float) and cell.is_integer():  # a nullable column of some Parquet files
                 cell = int(cell)
-            if isinstance(cell, bool | float) or (isinstance(cell, str) and not _DIGITS.fullmatch(cell)):
+            if isinstance(cell, bool) or not isinstance(cell, int | str):
+                raise ValueError
+            if isinstance(cell, str) and not _DIGITS.fullmatch(cell):
                 raise ValueError
             number = int(cell)
         except (ValueError, TypeError):

@@ -168,6 +168,7 @@ FAULTS = [
     ({"TYP": 6}, "TYP is 6, which is not documented"),
     ({"TYP": None}, "TYP is null"),
     ({"TYP": "two"}, "TYP: 'two' is not an integer"),
+    ({"CHANNEL": "٣"}, "CHANNEL: '٣' is not an integer"),
     ({"TYP": "1_0"}, "TYP: '1_0' is not an integer"),
     ({"OPER_DATE": "0011"}, "OPER_DATE: '2 bytes' is not 6 bytes, as hex"),
     ({"OPER_DATE": "ffffffff0000"}, "OPER_DATE ffffffff0000 lies after now in either byte order"),
@@ -287,3 +288,10 @@ def test_an_open_transaction_over_the_limit_is_left_out() -> None:
 
 def test_rows_of_wrong_width_are_reported() -> None:
     assert "only 3 cells" in reasons(read_queue([queue_row(TYP=COMMIT)[:3]]))[0]
+
+
+@pytest.mark.parametrize("cell", [b"5", True, 5.5, [5]])
+def test_only_integers_and_their_texts_are_integers(cell: object) -> None:
+    rows = [list(operation(2, ROW_1)), list(end())]
+    rows[1][NAMES.index("TRANSACT_ID")] = cell
+    assert "TRANSACT_ID" in reasons(read_queue(map(tuple, rows)))[0]

@@ -9,6 +9,7 @@ from eventlog.change import Change
 from eventlog.codec import Format, Row, Shape, SheetRow, Source
 from eventlog.errors import Refused
 from eventlog.linter.changes import Reader, Reading
+from eventlog.linter.columns import SHEET
 from eventlog.linter.operations import MAX_OPEN
 from eventlog.linter.writer import write_changes
 from eventlog.settings import setting
@@ -60,4 +61,5 @@ FORMAT = Format(
     settings=Settings,
     read=read,
     write=write,
+    sheet=SHEET,
 )

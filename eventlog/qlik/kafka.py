@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from confluent_kafka import (
@@ -30,7 +30,7 @@ from eventlog.qlik.messages import MessageSettings, Written
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import number
 from eventlog.qlik.structure import Structure
-from eventlog.settings import setting
+from eventlog.qlik.topics import KafkaSettings
 from eventlog.tables import Tables
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -38,22 +38,6 @@ _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 class KafkaFault(EventlogError):
     """Kafka: {0}"""
-
-
-@dataclass(frozen=True, slots=True)
-class KafkaSettings:
-    brokers: str = setting("localhost:9092", "the brokers to begin with", metavar="HOST:PORT,...")
-    topic: str = setting("", "the topic; when reading, also several", metavar="TOPIC,...")
-    topics: str = setting("one", "write to one topic, or to one for each table", choices=("one", "table"))
-    metadata_topic: str = setting("", "the topic of metadata messages; else they stand among the data")
-    key: str = setting("none", "the key of data messages", choices=("none", "primary-key", "table"))
-    group: str = setting("eventlog", "the consumer group whose offsets are kept")
-    timeout: float = setting(30.0, "seconds to wait for a broker", metavar="SECONDS")
-    options: tuple[tuple[str, str], ...] = setting((), "options of librdkafka", metavar="NAME=VALUE")
-
-    def client(self, **own: Any) -> dict[str, Any]:
-        """The configuration of a client."""
-        return {"bootstrap.servers": self.brokers, **dict(self.options), **own}
 
 
 # --- reading
@@ -69,7 +53,7 @@ class Topics:
         self._consumer = Consumer(
             settings.client(
                 **{
-                    "group.id": settings.group,
+                    "group.id": settings.kafka_group,
                     "enable.auto.commit": False,
                     "enable.auto.offset.store": False,
                     "enable.partition.eof": True,
@@ -88,19 +72,21 @@ class Topics:
 
     def metadata(self) -> tuple[Metadata, ...]:
         """The metadata messages that stand in a topic of their own, from its beginning."""
-        if not self._settings.metadata_topic:
+        if not self._settings.kafka_metadata_topic:
             return ()
         reader = messages.Reader(Tables(), MessageSettings(encoding=self._encoding))
-        sources = (self._source(p, OFFSET_BEGINNING) for p in self._partitions(self._settings.metadata_topic))
+        sources = (
+            self._source(p, OFFSET_BEGINNING) for p in self._partitions(self._settings.kafka_metadata_topic)
+        )
         for item in reader.run(sources):
             if isinstance(item, Refused):
                 raise KafkaFault(f"metadata topic: {item.where}: {item.reason}")
-        self._done = {at: o for at, o in self._done.items() if at[0] != self._settings.metadata_topic}
+        self._done = {at: o for at, o in self._done.items() if at[0] != self._settings.kafka_metadata_topic}
         return tuple(reader.known.values())
 
     def sources(self) -> Iterator[Source[Object]]:
         """One source for each partition."""
-        for topic in self._settings.topic.split(","):
+        for topic in self._settings.kafka.split(","):
             partitions = self._partitions(topic.strip())
             for partition in self._committed(partitions):
                 yield self._source(partition, partition.offset if partition.offset >= 0 else OFFSET_BEGINNING)
@@ -115,13 +101,15 @@ class Topics:
         self._consumer.close()
 
     def _partitions(self, topic: str) -> list[TopicPartition]:
-        found = _ask(lambda: self._consumer.list_topics(topic, timeout=self._settings.timeout)).topics[topic]
+        found = _ask(lambda: self._consumer.list_topics(topic, timeout=self._settings.kafka_timeout)).topics[
+            topic
+        ]
         if found.error is not None:
             raise KafkaFault(f"topic {topic!r}: {found.error.str()}")
         return [TopicPartition(topic, number) for number in sorted(found.partitions)]
 
     def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        return list(_ask(lambda: self._consumer.committed(partitions, timeout=self._settings.timeout)))
+        return list(_ask(lambda: self._consumer.committed(partitions, timeout=self._settings.kafka_timeout)))
 
     def _source(self, partition: TopicPartition, offset: int) -> Source[Object]:
         name = f"{partition.topic}[{partition.partition}]"
@@ -129,15 +117,17 @@ class Topics:
 
     def _records(self, name: str, partition: TopicPartition, start: int) -> Iterator[Object | Refused]:
         topic, number = partition.topic, partition.partition
-        end = _ask(lambda: self._consumer.get_watermark_offsets(partition, timeout=self._settings.timeout))[1]
+        end = _ask(
+            lambda: self._consumer.get_watermark_offsets(partition, timeout=self._settings.kafka_timeout)
+        )[1]
         if end == 0 or start >= end:
             return
         self._consumer.assign([TopicPartition(topic, number, start)])
         while True:
-            message = self._consumer.poll(self._settings.timeout)
+            message = self._consumer.poll(self._settings.kafka_timeout)
             if message is None:
                 raise KafkaFault(
-                    f"{name}: nothing came for {self._settings.timeout:g} s, yet its end is not reached"
+                    f"{name}: nothing came for {self._settings.kafka_timeout:g} s, yet its end is not reached"
                 )
             fault = message.error()
             if fault is not None:
@@ -208,8 +198,8 @@ class Sender:
         value = _bytes(written.message)
         if written.metadata is None:
             self._produce(topic, value, self._key(written))
-        elif self._settings.metadata_topic:
-            self._produce(self._settings.metadata_topic, value, written.metadata.schema_id.encode())
+        elif self._settings.kafka_metadata_topic:
+            self._produce(self._settings.kafka_metadata_topic, value, written.metadata.schema_id.encode())
         else:
             for partition in self._partitions(topic) or [-1]:  # before its data in every partition
                 self._produce(topic, value, None, partition)
@@ -217,10 +207,10 @@ class Sender:
 
     def flush(self) -> None:
         """Waits until the brokers have everything."""
-        left = self._producer.flush(self._settings.timeout)
+        left = self._producer.flush(self._settings.kafka_timeout)
         self._raise()
         if left:
-            raise KafkaFault(f"{left} messages are not out after {self._settings.timeout:g} s")
+            raise KafkaFault(f"{left} messages are not out after {self._settings.kafka_timeout:g} s")
 
     def _produce(self, topic: str, value: bytes, key: bytes | None, partition: int = -1) -> None:
         while True:
@@ -242,20 +232,22 @@ class Sender:
             raise KafkaFault(self._fault.str())
 
     def _topic(self, structure: Structure) -> str:
-        topic = self._settings.topic
-        if self._settings.topics == "table":
+        topic = self._settings.kafka
+        if self._settings.kafka_topics == "table":
             topic = ".".join(name for name in (topic, structure.schema, structure.table) if name)
         if not _TOPIC.fullmatch(topic):
             raise NotExpressible(f"{topic!r} is no name of a topic: [a-zA-Z0-9._-], at most 249")
         return topic
 
     def _partitions(self, topic: str) -> list[int]:
-        found = _ask(lambda: self._producer.list_topics(topic, timeout=self._settings.timeout)).topics[topic]
+        found = _ask(lambda: self._producer.list_topics(topic, timeout=self._settings.kafka_timeout)).topics[
+            topic
+        ]
         return sorted(found.partitions)
 
     def _key(self, written: Written) -> bytes | None:
         assert written.change is not None
-        return KEYS[self._settings.key](written.change, written.structure)
+        return KEYS[self._settings.kafka_key](written.change, written.structure)
 
 
 def _primary_key(change: Change, structure: Structure) -> bytes | None:

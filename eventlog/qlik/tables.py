@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from eventlog.change import Change
-from eventlog.codec import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
+from eventlog.codec import Beside, Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
 from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused
-from eventlog.qlik import headers, partitions, plans, sequence
+from eventlog.qlik import dfm, headers, partitions, plans, sequence
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import Order
 from eventlog.qlik.numbering import Numbered, number
@@ -291,4 +291,5 @@ FORMAT = Format(
     settings=TableSettings,
     read=read,
     write=write,
+    beside=Beside(".dfm", "described", dfm.read),
 )

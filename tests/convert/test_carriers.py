@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from eventlog import tablesfile
 from eventlog.convert import Job, Report, convert, follow
 from eventlog.errors import Misuse, Refused
 from tests.databases import Database
-from tests.support import CLOCK, TABLES
+from tests.support import CLOCK, TABLES, USR
 
 LINES = "".join(
     json.dumps(line) + "\n"

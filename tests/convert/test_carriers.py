@@ -14,7 +14,7 @@ from eventlog import tablesfile
 from eventlog.convert import Job, Report, convert, follow
 from eventlog.errors import Misuse, Refused
 from tests.databases import Database
-from tests.support import CLOCK, TABLES, USR
+from tests.support import CLOCK, TABLES
 
 LINES = "".join(
     json.dumps(line) + "\n"
@@ -82,7 +82,10 @@ def test_a_place_where_neither_side_stands_is_misuse(tmp_path: Path) -> None:
 def test_a_stream_goes_on_where_its_state_file_left_it(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
     stream = tmp_path / "capture.bin"
-    numbered = tablesfile.read(USR + "number = 111\n")
+    numbered = tablesfile.read(
+        '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\nnumber = 111\n'
+        'columns = { idu = "integer", fname = "varchar(64)" }\n'
+    )
     refused: list[Refused] = []
     made = Job("changes", "gbase", (str(tmp_path / "in.jsonl"),), str(stream), tables=numbered)
     convert(made, Report(refused.append), CLOCK)

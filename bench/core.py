@@ -82,7 +82,7 @@ def write_tree(found: list[Change]) -> int:
         event.set("class-name", change.table)
         event.set("event-id", str(change.extra[0][1]))
         key = change.extra[2][1]
-        etree.SubElement(event, "association").text = f"{key},table={change.table},schema={change.schema}"
+        etree.SubElement(event, "association").text = f"{key!s},table={change.table},schema={change.schema}"
         for field in change.fields:
             attr = etree.SubElement(event, "modify-attr")
             attr.set("attr-name", field.column)

@@ -1,0 +1,2 @@
+case {status} when 'N' then {event_time} end, case {status} when 'N' then {record_id} end
+/

@@ -42,6 +42,7 @@ class Dialect:
     local_as_utc: str = ""  # {column}, which stands in the server's own zone, in UTC
     share_lock: str = ""  # keeps a row from changing until our transaction ends
     lock_is_transactional: bool = False  # the leader's lock ends with its transaction, not its session
+    fraction: int = 6  # digits of a second that a time keeps where its type does not say
     empty_is_null: bool = False  # '' is stored as null
     transactional_ddl: bool = False  # a failed migration leaves nothing
     statement_triggers: bool = False  # with transition tables
@@ -137,6 +138,7 @@ MYSQL = Dialect(
     local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
     local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
     share_lock="lock in share mode",
+    fraction=0,
     block_mark="//",
 )
 
@@ -156,6 +158,7 @@ MARIADB = Dialect(
     local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
     local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
     share_lock="lock in share mode",
+    fraction=0,
     block_mark="//",
 )
 

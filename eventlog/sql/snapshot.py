@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -68,6 +69,10 @@ class Snapshot:
         if choice.driver_user is not None:
             values["driver_user"] = choice.driver_user
         return list(self._queries.run(self._connection, "pick_up", self._holes(choice), **values))
+
+    def attempt(self) -> AbstractContextManager[object]:
+        """A block whose failing statement costs only itself, not the snapshot."""
+        return self._connection.begin_nested()
 
     def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
         """Rows by their ids, whatever their status."""

@@ -100,7 +100,7 @@ def write_bare(found: list[Change]) -> int:
         attrs = "".join(
             [
                 f'<modify-attr attr-name="{column}"><remove-all-values/><add-value>'
-                f'<value type="string">{after}</value></add-value></modify-attr>'
+                f'<value type="string">{after!s}</value></add-value></modify-attr>'
                 for column, _, after in change.fields
             ]
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +96,11 @@ def test_two_logs_stand_side_by_side(engine: Engine, database: Database) -> None
     assert migrate.install(engine, two)
     log_one(engine, one)
     assert migrate.uninstall(engine, two)
-    assert Store(engine, one).lead("still there") is not None
+    with Store(engine, one).snapshot() as snapshot:
+        assert len(snapshot.pick_up(Choice())) == 1
 
 
-@pytest.mark.parametrize("stop_before", range(1, 9))
+@pytest.mark.parametrize("stop_before", [2, 6, 7, 8])
 def test_a_failed_migration_can_be_run_again(
     engine: Engine, database: Database, monkeypatch: pytest.MonkeyPatch, stop_before: int
 ) -> None:
@@ -135,19 +135,10 @@ def in_client(database: Database, script: str) -> None:
     if shutil.which(command[0]) is None:
         pytest.skip(f"{database.name}: no {command[0]} on this machine")
     url = database.url
-    host = url.query.get("host", url.host)
-    where = {
-        "psql": [
-            "-h",
-            host,
-            "-U",
-            url.username,
-            "-d",
-            url.database,
-            *(["-p", str(url.port)] if url.port else []),
-        ],
-    }.get(command[0], ["-h", host, "-u", url.username, "-P", str(url.port), "-D", url.database])
-    secrets = {"PGPASSWORD": url.password, "MYSQL_PWD": url.password}
+    host, user, place = str(url.query.get("host", url.host)), str(url.username), str(url.database)
+    where = ["-h", host, *(["-p" if command[0] == "psql" else "-P", str(url.port)] if url.port else [])]
+    where += ["-U", user, "-d", place] if command[0] == "psql" else ["-u", user, "-D", place]
+    secrets = {"PGPASSWORD": str(url.password), "MYSQL_PWD": str(url.password)}
     done = subprocess.run(
         [*command, *where],
         input=script,
@@ -199,25 +190,34 @@ def test_uninstall_and_grants_are_as_they_were(dialect: str) -> None:
     assert migrate.grants_script(log, "publisher") == (GOLDEN / f"{dialect}-grants.sql").read_text()
 
 
+ORIGINAL = """
+create table indirect_process (
+  record_id integer not null primary key,
+  table_key varchar(200) not null,
+  status char(1) default 'N' not null,
+  event_type integer not null,
+  event_time timestamp not null,
+  perpetrator varchar(64),
+  table_name varchar(64) not null,
+  column_name varchar(64),
+  old_value varchar(200),
+  new_value varchar(200)
+)
+"""
+
+
 @pytest.fixture
-def original(engine: Engine, database: Database) -> Iterator[Log]:
+def original(engine: Engine, database: Database) -> Log:
     """A log as the original product's manual tells users to make it, in the layout of the later manuals."""
     with engine.begin() as connection:
-        connection.execute(
-            text(
-                "create table indirect_process (record_id integer not null primary key, table_key varchar(200) not null,"
-                " status char(1) default 'N' not null, event_type integer not null, event_time timestamp not null,"
-                " perpetrator varchar(64), table_name varchar(64) not null, column_name varchar(64),"
-                " old_value varchar(200), new_value varchar(200))"
-            )
-        )
+        connection.execute(text(ORIGINAL))
         connection.execute(
             text(
                 "insert into indirect_process (record_id, table_key, event_type, event_time, table_name)"
                 " values (1, 'idu=1', 6, timestamp '2025-03-23 10:57:19', 'usr')"
             )
         )
-    yield Log(database.dialect, "indirect_process")
+    return Log(database.dialect, "indirect_process")
 
 
 @pytest.mark.parametrize("layout", [None, "modern"])
@@ -260,12 +260,9 @@ def test_a_mapped_column_that_is_not_there_is_named(
 
 
 def test_the_header_table_is_read_as_table_name(engine: Engine, original: Log, database: Database) -> None:
-    quote = database.dialect.quote
+    table = database.dialect.quote(database.dialect.fold("table"))
     with engine.begin() as connection:
-        execute_plain(
-            connection,
-            f"alter table indirect_process rename column table_name to {quote(database.dialect.fold('table'))}",
-        )
+        execute_plain(connection, f"alter table indirect_process rename column table_name to {table}")
         assert bind(connection, original).columns["table_name"].lower() == "table"
 
 

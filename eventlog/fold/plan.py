@@ -255,5 +255,5 @@ def _settled(run: Sequence[Step]) -> tuple[int, ...]:
 
 def _why_superseded(step: Step) -> str:
     """The rule by which a query-back row speaks for others."""
-    what = "row" if step.type in (5, 6) else f"column {step.column}"
-    return f"type {step.type} (row {step.entry.record_id}) reads the {what} as it is now"
+    what = "the row" if step.type in (5, 6) else f"column {step.column}"
+    return f"type {step.type} reads {what} as it is now"

@@ -9,6 +9,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.sql import templates
+from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
 from eventlog.sql.relation import ForeignKey, Installed, Relation
 from eventlog.tables import Column, Table, Tables, key_name, kind_of, multivalued_name, published_name
@@ -40,6 +41,16 @@ class Catalogue:
         stubs = {Table(schema, known, {}): kind for schema, known, kind in dict.fromkeys(candidates)}
         stub = Tables(stubs).get(name)
         return self.relation(stub.schema or "", stub.name, stubs[stub])
+
+    def tracked(self) -> list[tuple[str, str, str]]:
+        """Schema, name and kind of every table that carries triggers of ours."""
+        places = {(row["schema_name"], row["table_name"]) for row in self._ask("tracked", mark=f"%{MARK}%")}
+        schemas = sorted({schema for schema, _ in places})
+        return [named for schema in schemas for named in self.names(schema) if named[:2] in places]
+
+    def subscriptions(self, schema: str | None, name: str) -> list[str]:
+        """The replications that write to a table without firing its triggers."""
+        return [row["name"] for row in self._ask("subscriptions", schema=schema, table_name=name)]
 
     def relation(self, schema: str, name: str, kind: str) -> Relation:
         """The table with what stands on it."""

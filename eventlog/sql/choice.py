@@ -11,7 +11,7 @@ UPDATES = (6, 2, 3, 8)
 DELETES = (4, None)
 GRANULARITIES = ("auto", "statement", "row")
 
-_MARK = "eventlog track "
+MARK = "eventlog track "
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +28,25 @@ class Choice:
     def mark(self) -> str:
         """The words by which a trigger's text remembers the choice, of one line and without quotes' harm."""
         given = {name: value for name, value in asdict(self).items() if value != _DEFAULTS[name]}
-        return _MARK + json.dumps(given, sort_keys=True).replace("'", r"\u0027").replace("*/", r"*\u002f")
+        return MARK + json.dumps(given, sort_keys=True).replace("'", r"\u0027").replace("*/", r"*\u002f")
+
+    def flags(self) -> str:
+        """The flags of `track` that make this choice, each after a blank."""
+        flags = []
+        for name, value in asdict(self).items():
+            if value == _DEFAULTS[name]:
+                continue
+            if name == "children":
+                flags += [f" --child {child}" for child in value]
+            else:
+                words = "off" if value is None else ",".join(value) if isinstance(value, tuple) else value
+                flags.append(f" --{name} {words}")
+        return "".join(flags)
 
 
 def read_mark(text: str) -> Choice | None:
     """The choice that a trigger's text remembers, None if the text is not ours."""
-    _, found, rest = text.partition(_MARK)
+    _, found, rest = text.partition(MARK)
     if not found:
         return None
     try:

@@ -37,10 +37,11 @@ class Dialect:
     dual: str = ""  # what a select without a table is followed by
     collation: str = ""  # compares text exactly, by case and by blanks
     current_schema: str = "current_schema()"
-    utc_now: str = ""  # the clock, in UTC
-    local_now: str = ""  # the clock, in the server's own zone
+    utc_now: str = ""  # the transaction's clock, in UTC
+    local_now: str = ""  # the same in the server's own zone
     local_as_utc: str = ""  # {column}, which stands in the server's own zone, in UTC
     share_lock: str = ""  # keeps a row from changing until our transaction ends
+    force_index: str = ""  # said behind a table, where the optimizer would rather sort
     lock_is_transactional: bool = False  # the leader's lock ends with its transaction, not its session
     fraction: int = 6  # digits of a second that a time keeps where its type does not say
     empty_is_null: bool = False  # '' is stored as null
@@ -48,6 +49,7 @@ class Dialect:
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
     script_head: tuple[str, ...] = ()  # what a script for the database's own client opens with
+    script_tail: tuple[str, ...] = ()
     block_end: str = ";"  # what ends a statement that holds semicolons of its own
     block_mark: str | None = None  # announces such a statement's end to the client
 
@@ -63,9 +65,14 @@ class Dialect:
         """The name as the catalogue keeps it: one without capitals is one that nobody quoted."""
         return name.upper() if self.plain_names == "upper" and name == name.lower() else name
 
+    def index_hint(self, index: str) -> str:
+        """What makes a statement read its table by that index, where that must be said."""
+        return self.force_index.replace("{index}", index)
+
     def script(self, statements: Iterable[str]) -> str:
         """The statements as a file for the database's own client."""
-        return "\n".join((*self.script_head, *(self._ended(statement) for statement in statements), ""))
+        ended = (self._ended(statement) for statement in statements)
+        return "\n".join((*self.script_head, *ended, *self.script_tail, ""))
 
     def _ended(self, statement: str) -> str:
         if ";" not in statement or self.block_mark is None:
@@ -88,15 +95,16 @@ POSTGRESQL = Dialect(
     max_name=63,
     max_parameters=65_535,
     plain_names="lower",
-    utc_now="(clock_timestamp() at time zone 'UTC')",
-    local_now="(clock_timestamp() at time zone (select reset_val from pg_settings where name = 'TimeZone'))",
+    utc_now="(now() at time zone 'UTC')",
+    local_now="(now() at time zone (select reset_val from pg_settings where name = 'TimeZone'))",
     local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
     " at time zone 'UTC')",
     share_lock="for share",
     transactional_ddl=True,
     statement_triggers=True,
     truncate_triggers=True,
-    script_head=("\\set ON_ERROR_STOP on", ""),
+    script_head=("\\set ON_ERROR_STOP on", "begin;", ""),
+    script_tail=("commit;",),
 )
 
 ORACLE = Dialect(
@@ -139,6 +147,7 @@ MYSQL = Dialect(
     local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
     share_lock="lock in share mode",
     fraction=0,
+    force_index="force index ({index})",
     block_mark="//",
 )
 
@@ -159,6 +168,7 @@ MARIADB = Dialect(
     local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
     share_lock="lock in share mode",
     fraction=0,
+    force_index="force index ({index})",
     block_mark="//",
 )
 

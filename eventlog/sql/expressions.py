@@ -21,7 +21,7 @@ class Expression(NamedTuple):
     text: str  # {x} is the value
     plain: bool = False  # the text holds none of the nine characters that a key quotes
     differs: str = ""  # whether {a} and {b} have different texts, null being one; if empty, texts compare
-    unreadable: str = ""  # why a trigger cannot read the value; empty if it can
+    unreadable: str = ""  # why a trigger cannot log the value; empty if it can
 
 
 class Expressions(NamedTuple):
@@ -40,7 +40,7 @@ class Expressions(NamedTuple):
         if type_name.endswith("[]"):
             return self.other
         name, arguments = split_type(type_name)
-        shape = re.sub(r"\d+", "n", arguments)
+        shape = re.sub(r"[1-9]\d*", "n", arguments)
         for known in (f"{name}({arguments})", f"{name}({shape})", name, name.partition(" ")[0]):
             if known in self.by_type:
                 return self.by_type[known]
@@ -55,7 +55,7 @@ class Expressions(NamedTuple):
         expression = self.of(column.type)
         if expression.differs:
             name = dialect.quote(column.name)
-            return expression.differs.format(a=f"{old}.{name}", b=f"{new}.{name}")
+            return expression.differs.format(a=f"{old}.{name}", b=f"{new}.{name}", name=literal(column.name))
         texts = {"a": self.text(column, old, dialect), "b": self.text(column, new, dialect)}
         return self.texts_differ.format(**texts)
 
@@ -87,7 +87,6 @@ def _all(names: str, expression: Expression) -> dict[str, Expression]:
 
 
 _DISTINCT = "{a} is distinct from {b}"
-_IMAGES = "row({a}) *<> row({b})"  # byte for byte, for types that have no equality or a lenient one
 
 POSTGRESQL = Expressions(
     by_type={
@@ -95,17 +94,17 @@ POSTGRESQL = Expressions(
         **_all("uuid, date, time without time zone", Expression("{x}::text", True, _DISTINCT)),
         **_all("timestamp, timestamp without time zone", Expression("{x}::text", True, _DISTINCT)),
         "timestamp with time zone": Expression("({x} at time zone 'UTC')::text", True, _DISTINCT),
-        "time with time zone": Expression("{x}::text", False, _IMAGES),
+        "time with time zone": Expression("{x}::text"),
         "numeric": Expression("trim_scale({x})::text", True, _DISTINCT),
-        "numeric(n,n)": Expression("{x}::text", True, _DISTINCT),
+        **dict.fromkeys(("numeric(n,n)", "numeric(n,0)"), Expression("{x}::text", True, _DISTINCT)),
         "money": Expression("{x}::numeric::text", True, _DISTINCT),
         **_all("text, character varying, name", Expression("{x}::text", False, _DISTINCT + ' collate "C"')),
         "character": Expression("{x}::text"),
         # PostgreSQL breaks Base64 after 76 characters
         "bytea": Expression("translate(encode({x}, 'base64'), chr(10), '')", False, _DISTINCT),
-        "inet": Expression("abbrev({x})", True, _IMAGES),
+        "inet": Expression("abbrev({x})", True),
     },
-    other=Expression("{x}::text", False, _IMAGES),
+    other=Expression("{x}::text"),
     texts_differ='{a} is distinct from {b} collate "C"',
     quoted=r"""case when {v} ~ E'[,;''+"=\\\\<>]' """
     r"""then '"' || replace(replace({v}, E'\\', E'\\\\'), '"', E'\\"') || '"' else {v} end""",
@@ -118,7 +117,8 @@ _CHARACTERS = "convert({x} using utf8mb4)"
 _BOOLEAN = f"case {{x}} + 0 when 0 then 'false' when 1 then 'true' else {_NUMBER} end"
 # Where Base64 is too long for the server's packets it is null; that text is one the publisher refuses.
 _BASE64 = (
-    "if({x} is null, null, coalesce(replace(to_base64({x}), char(10), ''), '(over max_allowed_packet)'))"
+    "if({x} is null, null, coalesce("
+    "convert(replace(to_base64({x}), char(10), '') using utf8mb4), '(over max_allowed_packet)'))"
 )
 # the moment itself, not its rendering in the session's zone, which is ambiguous when clocks go back
 _MOMENT = "convert(timestamp'1970-01-01 00:00:00' + interval unix_timestamp({x}) second using utf8mb4)"
@@ -154,6 +154,7 @@ _BYTES_UNEQUAL = (
     _EITHER_NULL + "utl_i18n.string_to_raw({a}, 'AL32UTF8') <> utl_i18n.string_to_raw({b}, 'AL32UTF8'))"
 )
 _LOBS_UNEQUAL = _EITHER_NULL + "dbms_lob.compare({a}, {b}) <> 0)"
+_NAMED = "updating({name})"  # whether the statement names it is all that can be told
 # utl_encode ends each line of 64 characters with CR and LF
 _RAW_BASE64 = (
     "translate(utl_raw.cast_to_varchar2(utl_encode.base64_encode({x})), 'A' || chr(13) || chr(10), 'A')"
@@ -170,7 +171,7 @@ def _moments(type_name: str, value: str) -> dict[str, Expression]:
 
 ORACLE = Expressions(
     by_type={
-        **_all("number(n), number(n,0), integer", Expression(_TM9, True, _UNEQUAL)),
+        **dict.fromkeys(("number(n)", "number(n,0)"), Expression(_TM9, True, _UNEQUAL)),
         **_all("number, float", Expression(_LEADING_ZERO, True, _UNEQUAL)),
         **_all("binary_float, binary_double", Expression(_TM9, False, _UNEQUAL)),
         "date": Expression(_DATED.format(x="{x}", fraction=""), True, _UNEQUAL),
@@ -183,10 +184,10 @@ ORACLE = Expressions(
         "interval": Expression("to_char({x})", False, _UNEQUAL),
         "raw": Expression(_RAW_BASE64, False, _UNEQUAL),
         "rowid": Expression("rowidtochar({x})"),
-        **_all("long, long raw", Expression("", unreadable="no trigger can read")),
-        "blob": Expression("", unreadable="has no text that a trigger could log"),
+        **_all("long, long raw", Expression("", False, _NAMED, "no trigger can read")),
+        **_all("blob, bfile", Expression("", False, _LOBS_UNEQUAL, "has no text that a trigger could log")),
     },
-    other=Expression("", unreadable="eventlog cannot turn into text"),
+    other=Expression("", False, _NAMED, "eventlog cannot turn into text"),
     texts_differ=_BYTES_UNEQUAL,
     quoted=r"""case when regexp_like({v}, '[,;''+"=\<>]') """
     r"""then '"' || replace(replace({v}, '\', '\\'), '"', '\"') || '"' else {v} end""",

@@ -10,7 +10,7 @@ from eventlog.entry import COLUMNS
 from eventlog.errors import EventlogError
 from eventlog.sql.dialects import Dialect, IllegalName, literal
 
-COMPANIONS = ("state", "lock", "batch", "waiting", "failed", "notice", "version")
+COMPANIONS = ("state", "lock", "batch", "waiting", "failed", "resync", "notice", "version")
 
 _LEGAL = re.compile(r"[\w$# -]+")  # no quotes of any kind: these names also stand inside string constants
 
@@ -94,6 +94,7 @@ _PARTS = (
     "log_pending",
     "log_future",
     *(f"{name}_key" for name in COMPANIONS),
+    "version_pkc",  # as Alembic calls it
     "state_one",
 )
 

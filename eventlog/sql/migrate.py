@@ -85,6 +85,11 @@ def grants_script(log: Log, role: str) -> str:
     return log.dialect.script(templates.statements(log.dialect, "grants", names))
 
 
+def exists(connection: Connection, log: Log) -> bool:
+    """Whether the log's table is there."""
+    return _exists(connection, log, log.dialect.fold(log.table))
+
+
 def head() -> str:
     """The newest revision."""
     found = _scripts().get_current_head()
@@ -151,7 +156,7 @@ def _own(connection: Connection, log: Log) -> bool:
         found = connection.execute(text(f"select attached from {log.names()['state']}")).scalar()  # noqa: S608
         if found is not None:
             return not found
-    return not _exists(connection, log, log.dialect.fold(log.table))
+    return not exists(connection, log)
 
 
 def _exists(connection: Connection, log: Log, table: str) -> bool:
@@ -160,7 +165,7 @@ def _exists(connection: Connection, log: Log, table: str) -> bool:
 
 def _refuse_unpublished(connection: Connection, log: Log) -> None:
     names = log.names()
-    if not _exists(connection, log, log.dialect.fold(log.table)):
+    if not exists(connection, log):
         return
     question = templates.statement(log.dialect, "unpublished", **names)
     count = connection.execute(text(question)).scalar()

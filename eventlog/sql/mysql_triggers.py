@@ -129,4 +129,19 @@ def routines(log: Log) -> Iterator[str]:
     yield from templates.statements(log.dialect, "routines", filled)
 
 
-WRITER = Writer(write, routines, name_of)
+WRITER = Writer(
+    write,
+    routines,
+    name_of,
+    ways_round=(
+        (
+            "truncate, and dropping a partition, fire no trigger on it",
+            "delete from the table instead, or empty the copies and resync",
+        ),
+        (
+            "a replica that applies row-based changes fires no trigger",
+            "publish from the primary, or set slave_run_triggers_for_rbr where there is such a setting",
+        ),
+    ),
+    cascades_fire=False,
+)

@@ -53,7 +53,7 @@ class Place(NamedTuple):
 
 def wake_key(log: Log) -> tuple[int, int]:
     """The advisory lock that a sleeping publisher holds: while it does, a statement notifies."""
-    checksum = zlib.crc32(f"{log.place}.{log.table}".encode())
+    checksum = zlib.crc32(log.table.encode())
     return _WAKE_CLASS, checksum - (1 << 32) if checksum >= 1 << 31 else checksum
 
 
@@ -230,4 +230,14 @@ def routines(log: Log) -> Iterator[str]:
     yield from templates.statements(log.dialect, "routines", log.names() | holes | {"quoted": quoted})
 
 
-WRITER = Writer(write, routines, name_of)
+WRITER = Writer(
+    write,
+    routines,
+    name_of,
+    ways_round=(
+        (
+            "a session with session_replication_role = replica fires no trigger on it",
+            "resync what such a session changed, or enable always the triggers",
+        ),
+    ),
+)

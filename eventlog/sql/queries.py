@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -13,7 +12,7 @@ from sqlalchemy.engine import Connection
 from eventlog.sql import templates
 from eventlog.sql.log import Log
 
-PIECES = ("row", "pending", "first_rows", "wanted_ids", "among_ids")
+PIECES = ("row", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids")
 CHUNK = 10_000
 
 
@@ -22,9 +21,14 @@ class Queries:
 
     def __init__(self, log: Log) -> None:
         self.log = log
+        self._clauses: dict[object, TextClause] = {}
         self._names = log.names()
         for piece in PIECES:
             self._names[piece] = self.piece(piece)
+
+    def name(self, hole: str) -> str:
+        """What fills a hole."""
+        return self._names[hole]
 
     def piece(self, name: str) -> str:
         """A part of a statement, such as a condition."""
@@ -38,7 +42,7 @@ class Queries:
         self, connection: Connection, name: str, holes: dict[str, str] | None = None, **values: Any
     ) -> Any:
         """The result of a named statement."""
-        found: CursorResult[Any] = connection.execute(self._clause(name, **(holes or {})), values)
+        found: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
         return found
 
     def run_all(self, connection: Connection, name: str, rows: list[dict[str, Any]]) -> None:
@@ -57,12 +61,12 @@ class Queries:
         """Run a statement on rows by their ids, in chunks; how many rows it met."""
         return sum(self.run(connection, name, holes, ids=chunk, **values).rowcount for chunk in chunks(ids))
 
-    @functools.cache  # noqa: B019 - a Queries lives as long as its store
-    def _text(self, name: str, holes: tuple[tuple[str, str], ...]) -> TextClause:
-        return text(templates.statement(self.log.dialect, name, **self._names, **dict(holes)))
-
-    def _clause(self, name: str, **holes: str) -> TextClause:
-        return self._text(name, tuple(holes.items()))
+    def clause(self, name: str, **holes: str) -> TextClause:
+        """A named statement with its holes filled."""
+        key = (name, *holes.items())
+        if key not in self._clauses:
+            self._clauses[key] = text(templates.statement(self.log.dialect, name, **self._names, **holes))
+        return self._clauses[key]
 
 
 def chunks(ids: Iterable[int]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from eventlog import tablekey
 from eventlog.errors import EventlogError
 from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject, names_of
+from eventlog.sql.writers import writer_of
 
 
 class CannotTrack(EventlogError):
@@ -86,6 +87,17 @@ def _children_of_values(subject: Subject) -> Iterator[str]:
         )
 
 
+def _cascaded_children(subject: Subject) -> Iterator[str]:
+    if writer_of(subject.dialect).reads_parent or subject.choice.update not in VALUES:
+        return
+    for child in subject.children:
+        if child.link.cascades:
+            yield (
+                f"rows of {child.relation.table} go with their parent by a cascade, in which"
+                f" {subject.dialect.title} lets no trigger see whether the parent is gone: choose --update 8"
+            )
+
+
 def _rows_of_partitions(subject: Subject) -> Iterator[str]:
     values = {subject.choice.insert, subject.choice.update} & VALUES
     others = [t.name for t in subject.relation.triggers if t.row and not t.internal]
@@ -112,6 +124,7 @@ REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
     _nothing_but_key,
     _unreadable,
     _children_of_values,
+    _cascaded_children,
     _rows_of_partitions,
     _closing_quote,
 )

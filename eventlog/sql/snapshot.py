@@ -8,8 +8,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
+from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
+from eventlog.entry import COLUMNS
 from eventlog.sql.queries import CHUNK, Queries, chunks
 
 Cells = Sequence[str | int | None]  # the ten cells of a row, as entry.read_entry takes them
@@ -65,10 +67,24 @@ class Snapshot:
     def pick_up(self, choice: Choice) -> list[Cells]:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
         as many again (specification 4.5). Waiting objects, loopback and future rows do not count."""
-        values: dict[str, Any] = {"rows": 2 * choice.limit, "row_limit": choice.limit}
-        if choice.driver_user is not None:
-            values["driver_user"] = choice.driver_user
-        return list(self._queries.run(self._connection, "pick_up", self._holes(choice), **values))
+        picked = list(self._pending("pick_up", choice))
+        if len(picked) == choice.limit:
+            picked += self._further(choice, picked)
+        return picked
+
+    def _further(self, choice: Choice, picked: Sequence[Any]) -> Iterator[Any]:
+        objects = {_object(cells) for cells in picked}
+        # behind the last row in the one order; in the other there is no single place to go on from
+        where = {"skip": choice.limit} if choice.future else {"after": picked[-1][0]}
+        ids = [
+            number for number, *named in self._pending("further", choice, **where) if tuple(named) in objects
+        ]
+        found = {cells[0]: cells for cells in self.rows(ids)}
+        return (found[number] for number in ids)
+
+    def _pending(self, name: str, choice: Choice, after: int = 0, skip: int = 0) -> Iterable[Any]:
+        clause, values = pending_statement(self._queries, name, choice, after, skip)
+        return self._connection.execute(clause, values)
 
     def attempt(self) -> AbstractContextManager[object]:
         """A block whose failing statement costs only itself, not the snapshot."""
@@ -88,12 +104,18 @@ class Snapshot:
 
     def loopback(self, driver_user: str, limit: int) -> list[int]:
         """The pending rows of the driver's own user."""
+        return self._ids(limit, "loopback", driver_user=driver_user)
+
+    def timeless(self, limit: int) -> list[int]:
+        """The pending rows without event_time, which a pick-up by time never sees."""
+        return self._ids(limit, "timeless")
+
+    def _ids(self, limit: int, condition: str, **values: Any) -> list[int]:
         holes = {
-            "conditions": self._queries.pieces("pending", "loopback"),
+            "conditions": self._queries.pieces("pending", condition),
             "order": self._queries.piece("by_record_id"),
         }
-        found = self._queries.run(self._connection, "ids", holes, driver_user=driver_user, rows=limit)
-        return [row[0] for row in found]
+        return [row[0] for row in self._queries.run(self._connection, "ids", holes, rows=limit, **values)]
 
     def current_rows(self, table: Readable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
         """The rows of the keys as they are in this snapshot, a statement for each chunk of keys.
@@ -111,16 +133,34 @@ class Snapshot:
             for place, *texts in found:
                 yield Current(place, tuple(texts))
 
-    def _holes(self, choice: Choice) -> dict[str, str]:
-        conditions = ["pending", "not_held"]
-        if choice.driver_user is not None:
-            conditions.append("not_loopback")
-        if choice.future:
-            conditions.append("not_future")
-        return {
-            "conditions": self._queries.pieces(*conditions),
-            "order": self._queries.piece("by_event_time" if choice.future else "by_record_id"),
-        }
+
+def pending_statement(
+    queries: Queries, name: str, choice: Choice, after: int = 0, skip: int = 0
+) -> tuple[TextClause, dict[str, Any]]:
+    """A statement on pending rows that may go, and its values."""
+    conditions = ["pending", "not_held"]
+    values: dict[str, Any] = {"rows": choice.limit, "skip": skip}
+    if after:
+        conditions.append("after_row")
+        values["after"] = after
+    if choice.driver_user is not None:
+        conditions.append("not_loopback")
+        values["driver_user"] = choice.driver_user
+    if choice.future:
+        conditions.append("not_future")
+    holes = {
+        "conditions": queries.pieces(*conditions),
+        "order": queries.piece("by_event_time" if choice.future else "by_record_id"),
+        "use_index": "" if choice.future else queries.log.dialect.index_hint(queries.name("log_pending")),
+    }
+    return queries.clause(name, **holes), values
+
+
+_TABLE_NAME, _TABLE_KEY = COLUMNS.index("table_name"), COLUMNS.index("table_key")
+
+
+def _object(cells: Cells) -> tuple[object, object]:
+    return cells[_TABLE_NAME], cells[_TABLE_KEY]
 
 
 def _current_holes(table: Readable) -> dict[str, str]:

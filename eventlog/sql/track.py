@@ -30,6 +30,7 @@ class Plan:
     relation: Relation
     drops: tuple[str, ...]
     creates: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
 
     @property
     def statements(self) -> tuple[str, ...]:
@@ -52,26 +53,38 @@ def untrack(engine: Engine, log: Log, name: str) -> Plan:
     return plan
 
 
+def install_routines(engine: Engine, log: Log) -> None:
+    """The procedures for triggers of one's own, and the switch for bulk loads; any number of times."""
+    with engine.begin() as connection:
+        for statement in writer_of(log.dialect).routines(located(log, Catalogue(connection))):
+            execute_plain(connection, statement)
+
+
 def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> Plan:
     """What `track` would do."""
     catalogue = Catalogue(connection)
     relation = catalogue.find(name)
     subject = read_subject(catalogue, log, relation, choice)
     refuse(subject)
-    expected = list(writer_of(log.dialect).write(subject))
+    return plan_for(catalogue, subject, relation)
+
+
+def plan_for(catalogue: Catalogue, subject: Subject, relation: Relation) -> Plan:
+    """What brings the triggers of a subject to what they should be."""
+    writer = writer_of(subject.dialect)
+    expected = list(writer.write(subject))
     installed = list(installed_of(catalogue, subject.log, relation))
     if _standing(installed) == {(t.schema, t.table, t.name): t.body.strip() for t in expected}:
         return Plan(relation, (), ())
     kept = {(trigger.schema, trigger.table, trigger.name) for trigger in expected}
     stale = [t for t in installed if (t.schema, t.table, t.name) not in kept]
     used = {t.routine for t in installed} - {t.routine for t in stale}
+    creates = (statement for trigger in expected for statement in trigger.create)
     return Plan(
         relation,
-        tuple(_drops(log, stale, used)),
-        (
-            *writer_of(log.dialect).routines(subject.log),
-            *(statement for trigger in expected for statement in trigger.create),
-        ),
+        tuple(_drops(subject.log, stale, used)),
+        (*writer.routines(subject.log), *creates),
+        tuple(_warnings(subject)),
     )
 
 
@@ -140,6 +153,17 @@ def _child(catalogue: Catalogue, parent: Relation, name: str, columns: list[str]
     if missing:
         raise NoChild(f"{name}.{missing[0]}", f"{relation.table} has no such column")
     return Child(relation, tuple(relation.table.columns[column] for column in columns), link)
+
+
+def _warnings(subject: Subject) -> Iterator[str]:
+    writer = writer_of(subject.dialect)
+    for relation in (subject.relation, *(child.relation for child in subject.children)):
+        for foreign in relation.foreign_keys:
+            if foreign.cascades and not writer.cascades_fire:
+                yield (
+                    f"the foreign key of {relation.table} to {foreign.target} cascades and fires no trigger"
+                    f" in {subject.dialect.title}: such changes will not be logged"
+                )
 
 
 def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ()) -> Iterator[str]:

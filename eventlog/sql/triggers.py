@@ -81,6 +81,9 @@ class Writer(NamedTuple):
     write: Callable[[Subject], Iterator[Trigger]]
     routines: Callable[[Log], Iterator[str]]  # what belongs to the log as a whole; any number of times
     name: Callable[[Log, str, str, str | None], str]  # of the trigger of a table, for an event, for a parent
+    ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
+    cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
+    reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
 
 
 class Rows:

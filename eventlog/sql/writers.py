@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from eventlog.sql import mysql_triggers, postgresql_triggers
+from eventlog.sql import mysql_triggers, oracle_triggers, postgresql_triggers
 from eventlog.sql.dialects import Dialect
 from eventlog.sql.triggers import Writer
 
 WRITERS: dict[str, Writer] = {
     "postgresql": postgresql_triggers.WRITER,
+    "oracle": oracle_triggers.WRITER,
     "mysql": mysql_triggers.WRITER,
     "mariadb": mysql_triggers.WRITER,
 }

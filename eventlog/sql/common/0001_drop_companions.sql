@@ -1,5 +1,7 @@
 drop table if exists {notice}
 /
+drop table if exists {resync}
+/
 drop table if exists {failed}
 /
 drop table if exists {waiting}

@@ -1,2 +1,2 @@
-{event_time}, {record_id}
+{log}.{event_time}, {log}.{record_id}
 /

@@ -1,2 +1,2 @@
-{record_id}
+{log}.{record_id}
 /

@@ -1,2 +1,2 @@
-({event_time} <= {log_now} or {event_time} is null)
+{event_time} <= {log_now}
 /

@@ -1,6 +1,6 @@
 create table if not exists {version} (
   version_num varchar(32) not null,
-  constraint {version_key} primary key (version_num)
+  constraint {version_pkc} primary key (version_num)
 )
 /
 insert into {version} (version_num)

@@ -46,6 +46,14 @@ create table if not exists {failed} (
   constraint {failed_key} primary key (record_id)
 ) engine = InnoDB character set utf8mb4 collate {collation}
 /
+create table if not exists {resync} (
+  table_name varchar(255) not null,
+  choice text not null,
+  last_key longtext, -- null before the first chunk
+  rows_logged bigint not null,
+  constraint {resync_key} primary key (table_name)
+) engine = InnoDB character set utf8mb4 collate {collation}
+/
 create table if not exists {notice} (
   notice_id bigint not null auto_increment,
   noticed_at datetime(6) not null default (utc_timestamp(6)),

@@ -38,8 +38,6 @@ end;
 /
 insert into {lock} (one) select 1 from dual where not exists (select null from {lock})
 /
-commit
-/
 begin
   execute immediate q'[
 create table {batch} (
@@ -84,6 +82,21 @@ create table {failed} (
   tries number(10) not null,
   failed_at timestamp(6) default sys_extract_utc(systimestamp) not null,
   constraint {failed_key} primary key (record_id)
+)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+begin
+  execute immediate q'[
+create table {resync} (
+  table_name varchar2(512) not null,
+  choice varchar2(4000) not null,
+  last_key clob, -- null before the first chunk
+  rows_logged number(19) not null,
+  constraint {resync_key} primary key (table_name)
 )
   ]';
 exception

@@ -9,6 +9,15 @@ end;
 /
 begin
   execute immediate q'[
+drop table {resync} purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+begin
+  execute immediate q'[
 drop table {failed} purge
   ]';
 exception

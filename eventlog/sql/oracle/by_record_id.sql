@@ -1,2 +1,2 @@
-case {status} when 'N' then {record_id} end
+case {log}.{status} when 'N' then {log}.{record_id} end
 /

@@ -2,7 +2,7 @@ begin
   execute immediate q'[
 create table {version} (
   version_num varchar2(32 char) not null,
-  constraint {version_key} primary key (version_num)
+  constraint {version_pkc} primary key (version_num)
 )
   ]';
 exception

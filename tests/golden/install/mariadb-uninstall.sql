@@ -2,6 +2,8 @@ drop table if exists `eventlog`;
 
 drop table if exists `eventlog_notice`;
 
+drop table if exists `eventlog_resync`;
+
 drop table if exists `eventlog_failed`;
 
 drop table if exists `eventlog_waiting`;

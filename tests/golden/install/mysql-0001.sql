@@ -46,6 +46,14 @@ create table if not exists `eventlog_failed` (
   constraint `eventlog_failed_key` primary key (record_id)
 ) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
 
+create table if not exists `eventlog_resync` (
+  table_name varchar(255) not null,
+  choice text not null,
+  last_key longtext, -- null before the first chunk
+  rows_logged bigint not null,
+  constraint `eventlog_resync_key` primary key (table_name)
+) engine = InnoDB character set utf8mb4 collate utf8mb4_0900_bin;
+
 create table if not exists `eventlog_notice` (
   notice_id bigint not null auto_increment,
   noticed_at datetime(6) not null default (utc_timestamp(6)),
@@ -85,7 +93,7 @@ deallocate prepare eventlog_statement;
 
 create table if not exists `eventlog_version` (
   version_num varchar(32) not null,
-  constraint `eventlog_version_key` primary key (version_num)
+  constraint `eventlog_version_pkc` primary key (version_num)
 );
 
 insert into `eventlog_version` (version_num)

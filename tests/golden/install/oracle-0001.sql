@@ -44,8 +44,6 @@ end;
 
 insert into "EVENTLOG_LOCK" (one) select 1 from dual where not exists (select null from "EVENTLOG_LOCK");
 
-commit;
-
 begin
   execute immediate q'[
 create table "EVENTLOG_BATCH" (
@@ -92,6 +90,22 @@ create table "EVENTLOG_FAILED" (
   tries number(10) not null,
   failed_at timestamp(6) default sys_extract_utc(systimestamp) not null,
   constraint "EVENTLOG_FAILED_KEY" primary key (record_id)
+)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
+begin
+  execute immediate q'[
+create table "EVENTLOG_RESYNC" (
+  table_name varchar2(512) not null,
+  choice varchar2(4000) not null,
+  last_key clob, -- null before the first chunk
+  rows_logged number(19) not null,
+  constraint "EVENTLOG_RESYNC_KEY" primary key (table_name)
 )
   ]';
 exception
@@ -164,7 +178,7 @@ begin
   execute immediate q'[
 create table "EVENTLOG_VERSION" (
   version_num varchar2(32 char) not null,
-  constraint "EVENTLOG_VERSION_KEY" primary key (version_num)
+  constraint "EVENTLOG_VERSION_PKC" primary key (version_num)
 )
   ]';
 exception

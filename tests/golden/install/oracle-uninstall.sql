@@ -34,6 +34,16 @@ end;
 
 begin
   execute immediate q'[
+drop table "EVENTLOG_RESYNC" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
 drop table "EVENTLOG_FAILED" purge
   ]';
 exception

@@ -1,4 +1,5 @@
 \set ON_ERROR_STOP on
+begin;
 
 grant select, update ("status", "event_type"), delete on "eventlog" to "publisher";
 
@@ -12,3 +13,4 @@ grant select, insert, update, delete on "eventlog_failed" to "publisher";
 
 grant select, insert on "eventlog_notice" to "publisher";
 
+commit;

@@ -1,8 +1,11 @@
 \set ON_ERROR_STOP on
+begin;
 
 drop table if exists "eventlog";
 
 drop table if exists "eventlog_notice";
+
+drop table if exists "eventlog_resync";
 
 drop table if exists "eventlog_failed";
 
@@ -14,3 +17,4 @@ drop table if exists "eventlog_state";
 
 drop table "eventlog_version";
 
+commit;

@@ -48,7 +48,12 @@ class Reader:
         user = None if rules.allow_loopback else rules.driver_user
         cells = snapshot.pick_up(Choice(limit, user, rules.handle_future_events))
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
-        return self._read(snapshot, cells, rules, now)
+        reading = self._read(snapshot, cells, rules, now)
+        if user is not None and rules.loopback_rows == "finish":
+            reading.silent += snapshot.loopback(user, limit)
+        if rules.handle_future_events:
+            reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
+        return reading
 
     def read_again(self, snapshot: Snapshot, facts: Sequence[Remembered]) -> Reading:
         """The events of rows that went out before, under the names they had then, from the part on that

@@ -48,7 +48,7 @@ class Queries:
     def run_all(self, connection: Connection, name: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of values."""
         if rows:
-            connection.execute(self._clause(name), rows)
+            connection.execute(self.clause(name), rows)
 
     def run_by_ids(
         self,

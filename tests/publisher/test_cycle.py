@@ -275,3 +275,36 @@ def test_files_hold_what_was_sent_under_first_and_last_record_id(world: World, t
     sink.close()
     assert sorted(path.name for path in tmp_path.glob("*.xml")) == ["1-2.xml", "3-3.xml"]
     assert world.counts() == {"S": 3}
+
+
+def test_loopback_rows_are_finished_or_left_and_do_not_interrupt(world: World) -> None:
+    world.user(1)
+    world.write(key(1), key(1, event_type=4, perpetrator="idm"), key(1))
+    receiver = Receiver()
+    world.cycle(receiver, driver_user="idm", loopback_rows="leave")
+    assert receiver.event_ids[0].startswith("eventlog:1-3:")
+    assert world.letters() == {1: "S", 2: "N", 3: "S"}
+    world.cycle(receiver, driver_user="idm")
+    assert world.letters() == {1: "S", 2: "S", 3: "S"}
+    assert len(receiver.event_ids) == 1
+
+
+def test_loopback_rows_are_published_on_wish(world: World) -> None:
+    world.write(key(1, event_type=4, perpetrator="idm"))
+    receiver = Receiver()
+    world.cycle(receiver, driver_user="idm", allow_loopback=True)
+    assert receiver.event_ids == ["eventlog:1"]
+
+
+def test_future_rows_wait_and_the_others_leave_by_their_time(world: World) -> None:
+    world.write(
+        key(1, event_type=4, event_time="2100-01-01 00:00:00"),
+        key(2, event_type=4, event_time="2020-01-02 00:00:00"),
+        key(3, event_type=4, event_time="2020-01-01 00:00:00"),
+    )
+    receiver = Receiver()
+    world.cycle(receiver, handle_future_events=True)
+    assert receiver.event_ids == ["eventlog:3", "eventlog:2"]
+    assert world.letters() == {1: "N", 2: "S", 3: "S"}
+    world.cycle(receiver)
+    assert receiver.event_ids[2:] == ["eventlog:1"]

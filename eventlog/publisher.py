@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -27,6 +27,7 @@ logger = logging.getLogger("eventlog.publisher")
 PATIENCE = 1.0  # seconds of answers that a crash may cost
 MOST_DOCUMENTS = 500  # of one batch
 DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
+RENEWAL = 1.0  # seconds between two readings of the catalogue for the sake of rows that may be wrong
 MOST_AGAIN = 10_000  # events that are tried again in one cycle
 
 
@@ -39,9 +40,13 @@ class PublisherSettings:
     """What a cycle does, beside what changes documents."""
 
     delete_from_log: bool = setting(False, "delete handled rows; rows with E and F are kept")
-    query_limit: int = setting(10_000, "rows read in one cycle, 1 to 2147483647", metavar="N")
-    retry_wait: float = setting(10.0, "seconds before an event is sent again; doubled each time", metavar="S")
-    retry_longest: float = setting(3600.0, "the longest wait before an event is sent again", metavar="S")
+    query_limit: int = setting(10_000, "rows read in one cycle", metavar="N", within=(1, 2**31 - 1))
+    retry_wait: float = setting(
+        10.0, "seconds before an event is sent again; doubled each time", metavar="S", within=(0, 604_800)
+    )
+    retry_longest: float = setting(
+        3600.0, "the longest wait before an event is sent again", metavar="S", within=(0, 31_536_000)
+    )
 
 
 @dataclass
@@ -53,6 +58,8 @@ class Cycle:
     events: int = 0
     refused: int = 0
     full: bool = False  # the limit was reached: there may be more
+    paused: bool = False
+    stopped: bool = False  # somebody asked to stop before everything was sent
     down: str | None = None  # why the sink takes nothing at the moment
     wait: float | None = None  # seconds that the receiver asked for
     seconds: float = 0.0
@@ -64,14 +71,18 @@ class Publisher:
     def __init__(
         self,
         store: Store,
-        reader: Reader,
+        make_reader: Callable[[], Reader],
         sink: Sink,
         epoch: int,
         batch_size: int,
         settings: PublisherSettings,
+        stopping: Callable[[], bool] = lambda: False,
     ) -> None:
         self._store = store
-        self._reader = reader
+        self._make_reader = make_reader
+        self._reader = make_reader()
+        self._renewed = time.monotonic()
+        self._stopping = stopping
         self._sink = sink
         self._epoch = epoch
         self._batch_size = batch_size
@@ -86,7 +97,7 @@ class Publisher:
         begun = time.monotonic()
         self._begin()
         for stage in (self._go_on, self._try_again, self._publish_new):
-            if self._cycle.down is None:
+            if not self._stopped:
                 stage()
         self._cycle.seconds = time.monotonic() - begun
         return self._cycle
@@ -146,11 +157,23 @@ class Publisher:
         """Then the pending rows."""
         limit = self._settings.query_limit
         with self._store.snapshot() as snapshot:
+            self._set_clock(snapshot.now())
             reading = self._reader.pick_up(snapshot, limit)
+        if self._is_doubtful(reading):
+            with self._store.snapshot() as snapshot:
+                reading = self._reader.pick_up(snapshot, limit)
         self._cycle.rows += reading.rows
         self._cycle.full = reading.rows >= limit
         self._account(reading)
         self._send(batches.pack(reading.sendings, self._batch_size))
+
+    def _is_doubtful(self, reading: Reading) -> bool:
+        """Whether rows may have been refused because the tables changed meanwhile; they are read anew."""
+        if not reading.doubtful or time.monotonic() < self._renewed + RENEWAL:
+            return False
+        self._reader = self._make_reader()
+        self._renewed = time.monotonic()
+        return True
 
     def _read_again(self, facts: Sequence[Remembered]) -> dict[str, list[Sending]]:
         """The events that are still to be sent, by the names they had."""
@@ -189,7 +212,8 @@ class Publisher:
 
     @property
     def _stopped(self) -> bool:
-        return self._cycle.down is not None or self._tally.fatal is not None
+        self._cycle.stopped = self._cycle.stopped or self._stopping()
+        return self._cycle.stopped or self._cycle.down is not None or self._tally.fatal is not None
 
     def _deliver(self, batch: Sequence[Draft]) -> Sequence[Draft]:
         """Send a batch and take the answers as they come; the documents that are still to go."""

@@ -55,6 +55,7 @@ class CurrentRows:
         self._snapshot = snapshot
         self._dialect = dialect
         self._rows: dict[tuple[Table, QueryKey], list[CurrentRow]] = {}
+        self.refused = False  # the database refused a statement
         self._faults: dict[tuple[Table, QueryKey], EventlogError] = {}
 
     def read(self, needs: Iterable[Need]) -> None:
@@ -84,6 +85,7 @@ class CurrentRows:
             with self._snapshot.attempt():
                 found = list(self._snapshot.current_rows(source, [one.texts for one in asked]))
         except DatabaseFailed as fault:
+            self.refused = True
             if len(asked) == 1:
                 self._faults[table, asked[0].key] = WrongRow(f"key of {table}: {fault}")
                 return

@@ -29,6 +29,7 @@ class Reading:
     silent: list[int] = field(default_factory=list)  # rows that are handled without an event
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
     outcomes: dict[int, Outcome] = field(default_factory=dict)
+    doubtful: bool = False  # rows were refused that other tables might explain
 
 
 class Reader:
@@ -74,6 +75,9 @@ class Reader:
         planned = plan(entries, self._tables, rules, now=now, answerable=self._answerable)
         current = CurrentRows(snapshot, self._dialect)
         current.read(planned.needs())
+        reading.doubtful = current.refused or any(
+            outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
+        )
         for event in rename(planned.events(current.lookup)):
             self._write(event, reading)
         _account(planned, reading)

@@ -16,6 +16,7 @@ COMMANDS = {
     "install": "eventlog.cli.install",
     "uninstall": "eventlog.cli.install",
     "resync": "eventlog.cli.resync",
+    "run": "eventlog.cli.run",
     "bench": "eventlog.cli.bench",
 }
 

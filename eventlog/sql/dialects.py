@@ -45,6 +45,7 @@ class Dialect:
     lock_is_transactional: bool = False  # the leader's lock ends with its transaction, not its session
     fraction: int = 6  # digits of a second that a time keeps where its type does not say
     empty_is_null: bool = False  # '' is stored as null
+    wakes: bool = False  # sessions can be told that there is work
     transactional_ddl: bool = False  # a failed migration leaves nothing
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
@@ -100,6 +101,7 @@ POSTGRESQL = Dialect(
     local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
     " at time zone 'UTC')",
     share_lock="for share",
+    wakes=True,
     transactional_ddl=True,
     statement_triggers=True,
     truncate_triggers=True,

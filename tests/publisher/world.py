@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,7 @@ from eventlog.sinks.sink import ACCEPTED, Document, Reply, Sink
 from eventlog.sql import migrate
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialects import Dialect
+from eventlog.sql.leader import Leader
 from eventlog.sql.log import Log
 from eventlog.sql.store import Store
 from eventlog.sql.upkeep import Failed, Which
@@ -135,16 +137,23 @@ class World:
         with self.engine.connect() as connection:
             return Tables([Catalogue(connection).find("usr").table])
 
+    def elect(self, patience: float = 10.0) -> Leader:
+        """The leader, as soon as the server has noticed that the former one is gone."""
+        deadline = time.monotonic() + patience
+        while (leader := self.store.lead("test")) is None:
+            assert time.monotonic() < deadline, "somebody else leads"
+            time.sleep(0.01)
+        return leader
+
     @contextmanager
     def publisher(self, sink: Sink, **given: Any) -> Iterator[Publisher]:
         """The leader's publisher."""
-        leader = self.store.lead("test")
-        assert leader is not None
+        leader = self.elect()
         rules, xds = build(Rules, given), build(XdsSettings, given)
         reader = Reader(self.tables(), rules, xds, self.log.dialect)
         settings = build(PublisherSettings, given)
         with leader:
-            yield Publisher(self.store, reader, sink, leader.epoch, xds.batch_size, settings)
+            yield Publisher(self.store, lambda: reader, sink, leader.epoch, xds.batch_size, settings)
 
     def cycle(self, sink: Sink, **given: Any) -> Cycle:
         """One cycle of a new leader."""

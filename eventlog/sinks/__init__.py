@@ -13,6 +13,9 @@ from eventlog.sinks.sink import Sink, SinkKind
 SINKS = {
     "stdout": "eventlog.sinks.stdout",
     "files": "eventlog.sinks.files",
+    "http": "eventlog.sinks.http",
+    "command": "eventlog.sinks.command",
+    "kafka": "eventlog.sinks.kafka",
 }
 
 

@@ -149,7 +149,7 @@ class Plan:
                 plain = plain and step.type < 4 and not step.silence
                 life.append(step)
         if life:
-            self._lives.append(_Life(of, remaining(life), False, plain))
+            self._lives.append(_Life(of, life if plain else remaining(life), False, plain))
 
     def _events_of(self, life: _Life, lookup: Lookup | None) -> Iterator[Event]:
         steps = life.steps if life.plain else list(self._spoken(life, lookup))

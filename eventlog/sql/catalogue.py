@@ -42,9 +42,10 @@ class Catalogue:
         stub = Tables(stubs).get(name)
         return self.relation(stub.schema or "", stub.name, stubs[stub])
 
-    def tracked(self) -> list[tuple[str, str, str]]:
-        """Schema, name and kind of every table that carries triggers of ours."""
-        places = {(row["schema_name"], row["table_name"]) for row in self._ask("tracked", mark=f"%{MARK}%")}
+    def tracked(self, log: str) -> list[tuple[str, str, str]]:
+        """Schema, name and kind of every table that carries triggers of ours for that log."""
+        found = self._ask("tracked", mark=f"%{MARK}%{log}%")
+        places = {(row["schema_name"], row["table_name"]) for row in found}
         schemas = sorted({schema for schema, _ in places})
         return [named for schema in schemas for named in self.names(schema) if named[:2] in places]
 

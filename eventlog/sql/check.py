@@ -88,10 +88,15 @@ def check(
 def tracked_tables(seen: Checked) -> Iterator[Watched]:
     """The tables that carry triggers of this log, with their choices."""
     name_of = writer_of(seen.log.dialect).name
-    for schema, name, kind in seen.catalogue.tracked():
+    qualified_log = seen.log.names()["log"]
+    for schema, name, kind in seen.catalogue.tracked(qualified_log):
         relation = seen.catalogue.relation(schema, name, kind)
         names = {name_of(seen.log, name, event, None) for event in EVENTS}
-        ours = tuple(trigger for trigger in relation.triggers if trigger.name in names)
+        ours = tuple(
+            trigger
+            for trigger in relation.triggers
+            if trigger.name in names and qualified_log in trigger.body
+        )
         choices = [choice for trigger in ours if (choice := read_mark(trigger.body))]
         if choices:
             yield Watched(relation, ours, choices[0])

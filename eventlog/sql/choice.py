@@ -24,6 +24,7 @@ class Choice:
     columns: tuple[str, ...] | None = None  # None: all
     granularity: str = "auto"
     children: tuple[str, ...] = ()  # child.column
+    without: tuple[str, ...] = ()  # of all columns, or of those chosen
 
     def mark(self) -> str:
         """The words by which a trigger's text remembers the choice, of one line and without quotes' harm."""

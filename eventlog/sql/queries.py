@@ -13,7 +13,6 @@ from eventlog.sql import templates
 from eventlog.sql.log import Log
 
 PIECES = ("row", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids")
-CHUNK = 10_000
 
 
 class Queries:
@@ -59,7 +58,14 @@ class Queries:
         **values: Any,
     ) -> int:
         """Run a statement on rows by their ids, in chunks; how many rows it met."""
-        return sum(self.run(connection, name, holes, ids=chunk, **values).rowcount for chunk in chunks(ids))
+        chunks = self.chunks(ids)
+        return sum(self.run(connection, name, holes, ids=chunk, **values).rowcount for chunk in chunks)
+
+    def chunks(self, ids: Iterable[int]) -> Iterator[str]:
+        """The ids as JSON texts of a bounded number each, ascending."""
+        ordered, size = sorted(ids), self.log.dialect.chunk
+        for start in range(0, len(ordered), size):
+            yield json.dumps(ordered[start : start + size], separators=(",", ":"))
 
     def clause(self, name: str, **holes: str) -> TextClause:
         """A named statement with its holes filled."""
@@ -69,8 +75,6 @@ class Queries:
         return self._clauses[key]
 
 
-def chunks(ids: Iterable[int]) -> Iterator[str]:
-    """The ids as JSON texts of a bounded number each, ascending."""
-    ordered = sorted(ids)
-    for start in range(0, len(ordered), CHUNK):
-        yield json.dumps(ordered[start : start + CHUNK], separators=(",", ":"))
+def unbound(sql: str) -> str:
+    """SQL in which a colon means itself, not a parameter."""
+    return sql.replace(":", r"\:")

@@ -53,10 +53,10 @@ def _unreadable_key(subject: Subject) -> Iterator[str]:
 
 def _unknown_column(subject: Subject) -> Iterator[str]:
     known = subject.table.columns
-    for name in subject.choice.columns or ():
+    for name in (*(subject.choice.columns or ()), *subject.choice.without):
         if name not in known:
-            yield f"it has no column {name}: --columns takes names from {', '.join(known)}"
-        elif name in subject.relation.virtual:
+            yield f"it has no column {name}: --columns and --without take names from {', '.join(known)}"
+        elif name in subject.relation.virtual and name not in subject.choice.without:
             yield f"column {name} is computed when it is read, so no trigger sees it: leave it out"
 
 

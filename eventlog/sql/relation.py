@@ -51,14 +51,11 @@ class Relation:
     virtual: tuple[str, ...] = ()  # columns whose values a trigger does not see
     kind: str = "table"
 
-    def columns(self, names: tuple[str, ...] | None) -> tuple[Column, ...]:
+    def columns(self, names: tuple[str, ...] | None, without: tuple[str, ...] = ()) -> tuple[Column, ...]:
         """The columns beside the key that are logged, in their order."""
         chosen = self.table.columns.keys() if names is None else set(names)
-        return tuple(
-            column
-            for column in self.table.columns.values()
-            if column.name in chosen and column.name not in (*self.table.key, *self.virtual)
-        )
+        left_out = {*self.table.key, *self.virtual, *without}
+        return tuple(c for c in self.table.columns.values() if c.name in chosen and c.name not in left_out)
 
     @property
     def key(self) -> tuple[tuple[str, Column], ...]:

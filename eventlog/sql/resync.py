@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.errors import EventlogError
 from eventlog.sql.expressions import EXPRESSIONS
-from eventlog.sql.queries import Queries
+from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.store import Store
 from eventlog.sql.triggers import qualified
 from eventlog.tables import Table
@@ -109,11 +109,11 @@ class _Run:
         text = EXPRESSIONS[log.dialect.name].key(named, "t", log.dialect)
         values = _values("a", last) | _values("z", end) | {"event_type": self._wanted.event_type}
         values["table_name"] = table.name
-        holes = self._holes(last, end) | {"key_text": _unbound(text)}
+        holes = self._holes(last, end) | {"key_text": unbound(text)}
         return int(self._queries.run(connection, "resync_chunk", holes, **values).rowcount)
 
     def _holes(self, last: Key | None, end: Key | None) -> dict[str, str]:
-        within = [f"({_unbound(self._wanted.where)})"] if self._wanted.where else []
+        within = [f"({unbound(self._wanted.where)})"] if self._wanted.where else []
         if last is not None:
             within.append(_behind(self._keys, "a"))
         if end is not None:
@@ -146,11 +146,6 @@ def _nested(pairs: Sequence[tuple[str, str]]) -> str:
 
 def _values(mark: str, key: Key | None) -> dict[str, Any]:
     return {f"{mark}{n}": value for n, value in enumerate(key or ())}
-
-
-def _unbound(text: str) -> str:
-    """SQL in which a colon means itself."""
-    return text.replace(":", r"\:")
 
 
 # How a value of a key is kept for the next run; a type that is not here cannot be gone on from.

@@ -12,7 +12,7 @@ from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
 from eventlog.entry import COLUMNS
-from eventlog.sql.queries import CHUNK, Queries, chunks
+from eventlog.sql.queries import Queries, unbound
 
 Cells = Sequence[str | int | None]  # the ten cells of a row, as entry.read_entry takes them
 
@@ -29,8 +29,9 @@ class Choice:
 class KeyColumn(NamedTuple):
     """A column of a table's key as a statement needs it."""
 
-    name: str  # quoted
-    type: str  # as the catalogue writes it
+    name: str  # quoted, of alias t
+    type: str  # that the list of keys has in the statement
+    matches: str = "{c} = {k}"  # whether the column is the key's value
 
 
 class Readable(Protocol):
@@ -92,7 +93,7 @@ class Snapshot:
 
     def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
         """Rows by their ids, whatever their status."""
-        for chunk in chunks(ids):
+        for chunk in self._queries.chunks(ids):
             yield from self._queries.run(self._connection, "rows_by_id", ids=chunk)
 
     def rows_of_object(self, table_name: str, table_key: str) -> list[Cells]:
@@ -124,10 +125,11 @@ class Snapshot:
         column's type: one bad value would fail the whole statement.
         """
         holes = _current_holes(table)
-        for start in range(0, len(keys), CHUNK):
+        size = self._queries.log.dialect.chunk
+        for start in range(0, len(keys), size):
             wanted = [
                 {"n": start + n} | {f"k{i}": value for i, value in enumerate(key)}
-                for n, key in enumerate(keys[start : start + CHUNK])
+                for n, key in enumerate(keys[start : start + size])
             ]
             found = self._queries.run(self._connection, "current", holes, keys=json.dumps(wanted))
             for place, *texts in found:
@@ -165,10 +167,13 @@ def _object(cells: Cells) -> tuple[object, object]:
 
 def _current_holes(table: Readable) -> dict[str, str]:
     typed = [(f"k{i}", column) for i, column in enumerate(table.key)]
+    matches = (
+        column.matches.replace("{c}", column.name).replace("{k}", f"k.{name}") for name, column in typed
+    )
     return {
         "source": table.source,
-        "columns": "".join(f",\n  {expression}" for expression in table.expressions),
+        "columns": "".join(f",\n  {unbound(expression)}" for expression in table.expressions),
         "typed_keys": "".join(f", {name} {column.type}" for name, column in typed),
         "typed_paths": "".join(f", {name} {column.type} path '$.{name}'" for name, column in typed),
-        "matches": " and ".join(f"t.{column.name} = k.{name}" for name, column in typed),
+        "matches": " and ".join(unbound(match) for match in matches),
     }

@@ -52,7 +52,7 @@ class Subject:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        return self.relation.columns(self.choice.columns)
+        return self.relation.columns(self.choice.columns, self.choice.without)
 
 
 class Row(NamedTuple):

@@ -17,6 +17,7 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import read_mark
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.log import Log, log_named
+from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.store import Store
 from eventlog.tables import Column, Table, Tables
 from eventlog.values import Kind
@@ -80,6 +81,12 @@ def read_tables(engine: Engine, log: Log, config: Config) -> Tables:
         found = dict.fromkeys(_published(connection, log, settings))
     known = [_adapt(table, found, settings, _entries(config.tables, table)) for table in found]
     return Tables(known, log.dialect.name)
+
+
+def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:
+    """How the current rows of each table that has a key are read."""
+    with engine.connect() as connection:
+        return {table: readable(connection, table, log.dialect) for table in tables if table.key}
 
 
 def _published(connection: Connection, log: Log, settings: TableSettings) -> Iterator[Table]:

@@ -6,41 +6,20 @@ read, under the catalogue's own names; and a key that the database refuses costs
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from eventlog import values
-from eventlog.errors import EventlogError, InvalidValue, WrongRow
+from eventlog.change import Value
+from eventlog.errors import EventlogError, WrongRow
 from eventlog.fold import Answer, CurrentRow, Need, QueryKey
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.dialects import Dialect
-from eventlog.sql.expressions import EXPRESSIONS
-from eventlog.sql.fitting import check_fits
-from eventlog.sql.queries import CHUNK
-from eventlog.sql.snapshot import KeyColumn, Snapshot
-from eventlog.tables import Column, Table
+from eventlog.sql.readable import ReadableTable
+from eventlog.sql.snapshot import Snapshot
+from eventlog.tables import Table
 
 
-@dataclass(frozen=True)
-class Readable:
-    """A table as the statement of the query-back needs it."""
-
-    source: str
-    key: tuple[KeyColumn, ...]
-    expressions: tuple[str, ...]
-
-
-def readable(table: Table, dialect: Dialect) -> Readable:
-    """The table under its quoted names, each column as its text."""
-    quote = dialect.quote
-    place = "" if table.schema is None else f"{quote(table.schema)}."
-    texts = EXPRESSIONS[dialect.name]
-    return Readable(
-        place + quote(table.name),
-        tuple(KeyColumn(quote(column.name), column.type) for column in table.key_columns),
-        tuple(texts.text(column, "t", dialect) for column in table.data),
-    )
+CHUNK = 10_000  # keys that one refusal may concern at first
 
 
 class _Asked(NamedTuple):
@@ -51,9 +30,9 @@ class _Asked(NamedTuple):
 class CurrentRows:
     """The answers to what a plan needs, all read in one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, dialect: Dialect) -> None:
+    def __init__(self, snapshot: Snapshot, tables: Mapping[Table, ReadableTable]) -> None:
         self._snapshot = snapshot
-        self._dialect = dialect
+        self._tables = tables
         self._rows: dict[tuple[Table, QueryKey], list[CurrentRow]] = {}
         self.refused = False  # the database refused a statement
         self._faults: dict[tuple[Table, QueryKey], EventlogError] = {}
@@ -63,13 +42,13 @@ class CurrentRows:
         tables: dict[Table, list[_Asked]] = {}
         for need in needs:
             try:
-                asked = _Asked(need.key, tuple(map(self._key_text, need.table.key_columns, need.key)))
-            except InvalidValue as fault:
-                self._faults[need] = WrongRow(f"key of {need.table}: {fault}")
+                texts = self._tables[need.table].load_values(list(map(_text, need.key)))
+            except WrongRow as fault:
+                self._faults[need] = fault
             else:
-                tables.setdefault(need.table, []).append(asked)
+                tables.setdefault(need.table, []).append(_Asked(need.key, texts))
         for table, wanted in tables.items():
-            source = readable(table, self._dialect)
+            source = self._tables[table]
             for start in range(0, len(wanted), CHUNK):
                 self._read(table, source, wanted[start : start + CHUNK])
 
@@ -79,7 +58,7 @@ class CurrentRows:
             return self._faults[table, key]
         return self._rows.get((table, key), ())
 
-    def _read(self, table: Table, source: Readable, asked: Sequence[_Asked]) -> None:
+    def _read(self, table: Table, source: ReadableTable, asked: Sequence[_Asked]) -> None:
         """One statement; where the database refuses it, two halves, down to the key that it refuses."""
         try:
             with self._snapshot.attempt():
@@ -96,11 +75,9 @@ class CurrentRows:
         for place, texts in found:
             self._rows.setdefault((table, asked[place].key), []).append(texts)
 
-    def _key_text(self, column: Column, value: object) -> str:
-        """The text of a key's value as the database reads it in a JSON text."""
-        assert isinstance(value, str | int | float | bytes)
-        if isinstance(value, bytes):
-            return f"\\x{value.hex()}"
-        text = values.plain_text(value)
-        check_fits(column.type, text, self._dialect.fraction)
-        return text
+
+def _text(value: Value) -> str:
+    """The text of a key's value, as table_key has it."""
+    assert value is not None
+    assert not isinstance(value, tuple)
+    return values.plain_text(value)

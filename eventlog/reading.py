@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
@@ -11,9 +11,9 @@ from eventlog.entry import Entry, read_entry, read_event_time
 from eventlog.errors import EventlogError
 from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan
 from eventlog.queryback import CurrentRows
-from eventlog.sql.dialects import Dialect
+from eventlog.sql.readable import ReadableTable
 from eventlog.sql.snapshot import Cells, Choice, Snapshot
-from eventlog.tables import Tables
+from eventlog.tables import Table, Tables
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 
@@ -35,12 +35,13 @@ class Reading:
 class Reader:
     """Reads rows, folds them, asks for the current rows and writes the events."""
 
-    def __init__(self, tables: Tables, rules: Rules, xds: XdsSettings, dialect: Dialect) -> None:
+    def __init__(
+        self, tables: Tables, readable: Mapping[Table, ReadableTable], rules: Rules, xds: XdsSettings
+    ) -> None:
         self._tables = tables
-        self._answerable = frozenset(table for table in tables if table.key)
+        self._readable = readable
         self._rules = rules
         self._again = replace(rules, driver_user=None, handle_future_events=False)
-        self._dialect = dialect
         self._writer = EventWriter(tables, xds)
 
     def pick_up(self, snapshot: Snapshot, limit: int) -> Reading:
@@ -72,8 +73,8 @@ class Reader:
     ) -> Reading:
         reading = Reading()
         entries = list(_entries(cells, reading))
-        planned = plan(entries, self._tables, rules, now=now, answerable=self._answerable)
-        current = CurrentRows(snapshot, self._dialect)
+        planned = plan(entries, self._tables, rules, now=now, answerable=self._readable)
+        current = CurrentRows(snapshot, self._readable)
         current.read(planned.needs())
         reading.doubtful = current.refused or any(
             outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()

@@ -11,7 +11,7 @@ from typing import Self
 
 from eventlog.config import Config, statements
 from eventlog.fold import Rules
-from eventlog.opening import driver_user, read_tables
+from eventlog.opening import driver_user, read_readable, read_tables
 from eventlog.postpoll import check_safe, run_statements
 from eventlog.publisher import Cycle, Publisher, PublisherSettings
 from eventlog.reading import Reader
@@ -50,7 +50,8 @@ def make_reader(config: Config, store: Store) -> Reader:
     if "log_name" not in config.given:
         rules = replace(rules, log_name=store.log.table)
     tables = read_tables(store.engine, store.log, config)
-    return Reader(tables, rules, config.build(XdsSettings), store.log.dialect)
+    readable = read_readable(store.engine, store.log, tables)
+    return Reader(tables, readable, rules, config.build(XdsSettings))
 
 
 class Session:

@@ -56,6 +56,7 @@ class KafkaSink:
             "enable.idempotence": True,
             "delivery.timeout.ms": int(settings.kafka_timeout * 1000),
             "linger.ms": 5,
+            "log_level": 0,  # what it has to say comes as errors
         } | options
         self._died = False
         self.producer = self._open()

@@ -46,7 +46,6 @@ class Dialect:
     share_lock: str = ""  # keeps a row from changing until our transaction ends
     force_index: str = ""  # said behind a table, where the optimizer would rather sort
     lock_is_transactional: bool = False  # the leader's lock ends with its transaction, not its session
-    fraction: int = 6  # digits of a second that a time keeps where its type does not say
     empty_is_null: bool = False  # '' is stored as null
     wakes: bool = False  # sessions can be told that there is work
     transactional_ddl: bool = False  # a failed migration leaves nothing
@@ -155,7 +154,6 @@ MYSQL = Dialect(
     local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
     local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
     share_lock="lock in share mode",
-    fraction=0,
     force_index="force index ({index})",
     block_mark="//",
 )
@@ -178,7 +176,6 @@ MARIADB = Dialect(
     local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
     local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
     share_lock="lock in share mode",
-    fraction=0,
     force_index="force index ({index})",
     block_mark="//",
 )

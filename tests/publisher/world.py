@@ -13,6 +13,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.fold import Rules
+from eventlog.opening import read_readable
 from eventlog.publisher import Cycle, Publisher, PublisherSettings
 from eventlog.reading import Reader
 from eventlog.settings import build
@@ -150,7 +151,8 @@ class World:
         """The leader's publisher."""
         leader = self.elect()
         rules, xds = build(Rules, given), build(XdsSettings, given)
-        reader = Reader(self.tables(), rules, xds, self.log.dialect)
+        tables = self.tables()
+        reader = Reader(tables, read_readable(self.engine, self.log, tables), rules, xds)
         settings = build(PublisherSettings, given)
         with leader:
             yield Publisher(self.store, lambda: reader, sink, leader.epoch, xds.batch_size, settings)

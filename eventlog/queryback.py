@@ -18,7 +18,6 @@ from eventlog.sql.readable import ReadableTable
 from eventlog.sql.snapshot import Snapshot
 from eventlog.tables import Table
 
-
 CHUNK = 10_000  # keys that one refusal may concern at first
 
 

@@ -18,6 +18,14 @@ COMMANDS = {
     "uninstall": "eventlog.cli.install",
     "resync": "eventlog.cli.resync",
     "run": "eventlog.cli.run",
+    "pause": "eventlog.cli.pause",
+    "resume": "eventlog.cli.pause",
+    "preview": "eventlog.cli.preview",
+    "status": "eventlog.cli.status",
+    "errors": "eventlog.cli.errors",
+    "redrive": "eventlog.cli.redrive",
+    "skip": "eventlog.cli.skip",
+    "purge": "eventlog.cli.purge",
     "bench": "eventlog.cli.bench",
 }
 

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -199,7 +199,7 @@ class Arrivals:
 
     def __init__(self) -> None:
         self.documents: list[str] = []
-        self.behave = lambda handler: handler.accept()
+        self.behave: Callable[[Any], None] = lambda handler: handler.accept()
         arrivals = self
 
         class Handler(BaseHTTPRequestHandler):

@@ -26,6 +26,7 @@ COMMANDS = {
     "redrive": "eventlog.cli.redrive",
     "skip": "eventlog.cli.skip",
     "purge": "eventlog.cli.purge",
+    "deliver": "eventlog.cli.deliver",
     "bench": "eventlog.cli.bench",
 }
 

@@ -16,7 +16,7 @@ from eventlog.sql.binding import LAYOUTS, bind
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import read_mark
 from eventlog.sql.connect import connect, dialect_at
-from eventlog.sql.log import Log, log_named
+from eventlog.sql.log import COMPANIONS, Log, log_named
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.store import Store
 from eventlog.tables import Column, Table, Tables
@@ -94,7 +94,7 @@ def _published(connection: Connection, log: Log, settings: TableSettings) -> Ite
     for name in names(settings.sync_tables):
         yield catalogue.find(name).table
     if settings.sync_schema is not None:
-        ours = {log.table, *(log.beside(name) for name in ("state", "batch", "waiting", "failed", "notice"))}
+        ours = {log.dialect.fold(log.table), *(log.beside(name) for name in COMPANIONS)}
         for found in catalogue.names(settings.sync_schema):
             if found[1] not in ours:
                 yield catalogue.relation(*found).table

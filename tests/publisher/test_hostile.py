@@ -65,7 +65,7 @@ def statements(world: World) -> Iterator[set[str]]:
     event.remove(world.engine, "before_cursor_execute", hear)
 
 
-def test_hostile_names_get_E_and_run_nothing(world: World) -> None:
+def test_hostile_names_are_refused_and_run_nothing(world: World) -> None:
     world.user(1)
     world.write(key(1), key(1, event_type=9))
     with world.publisher(Receiver(), query_limit=1000) as publisher:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,10 +62,24 @@ def open_store(config: Config, *, keep_open: int = 4) -> Store:
     if settings.url is None:
         raise Misuse("which database? say --url, EVENTLOG_URL, or url in eventlog.toml")
     engine = connect(settings.url, statements(settings.connection_init), keep_open=keep_open)
-    log = log_named(dialect_at(engine), settings.log_table, config.columns)
-    with engine.connect() as connection:
-        bound = bind(connection, log, settings.layout)
+    try:
+        log = log_named(dialect_at(engine), settings.log_table, config.columns)
+        with engine.connect() as connection:
+            bound = bind(connection, log, settings.layout)
+    except BaseException:
+        engine.dispose()
+        raise
     return Store(engine, replace(bound, local_time=settings.log_time == "local"))
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Store]:
+    """The log while the block runs."""
+    store = open_store(config)
+    try:
+        yield store
+    finally:
+        store.engine.dispose()
 
 
 def driver_user(engine: Engine, log: Log) -> str:

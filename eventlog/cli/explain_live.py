@@ -12,7 +12,7 @@ from eventlog.config import Config, read_config, read_file
 from eventlog.entry import Entry, Status, read_entry
 from eventlog.errors import EventlogError
 from eventlog.fold import Fate, Outcome, Rules
-from eventlog.opening import open_store
+from eventlog.opening import opened
 from eventlog.pickup import Found
 from eventlog.publisher import PublisherSettings
 from eventlog.reading import Reading
@@ -31,19 +31,18 @@ def explain_log(
 ) -> Iterator[Explained]:
     """The rows of the next cycle; with table and key every row of that object."""
     config = read_config((settings for _, settings in ALL), flags, os.environ, file)
-    store = open_store(config)
-    reader = make_reader(config, store)
-    with store.snapshot() as snapshot:
-        reading = reader.pick_up(snapshot, config.build(PublisherSettings).query_limit)
-        cells = [] if table is None or key is None else snapshot.rows_of_object(table, key)
-    found = {entry.record_id: entry for entry in reading.entries}
-    refused = dict(reading.refused)
-    for row in cells:
-        try:
-            found[int(str(row[0]))] = read_entry(row)
-        except EventlogError as fault:
-            refused[int(str(row[0]))] = str(fault)
-    store.engine.dispose()
+    with opened(config) as store:
+        reader = make_reader(config, store)
+        with store.snapshot() as snapshot:
+            reading = reader.pick_up(snapshot, config.build(PublisherSettings).query_limit)
+            cells = [] if table is None or key is None else snapshot.rows_of_object(table, key)
+        found = {entry.record_id: entry for entry in reading.entries}
+        refused = dict(reading.refused)
+        for row in cells:
+            try:
+                found[int(str(row[0]))] = read_entry(row)
+            except EventlogError as fault:
+                refused[int(str(row[0]))] = str(fault)
     for number in sorted(found.keys() | refused.keys()):
         entry = found.get(number) or Entry(number, "N", 0, "", None, "", "")
         if table in (None, entry.table_name) and key in (None, entry.table_key):

@@ -44,7 +44,7 @@ from eventlog.xds.settings import XdsSettings
 LIMIT = 10_000
 SECONDS = 10  # of the latency's measurement
 FILL = {
-    "values (type 3)": "select 3, 'usr', 'idu=' || n, 'fname', null, 'John' || n from generate_series({0}, {1}) n",
+    "values (type 3)": "select 3, 'usr', 'idu=' || n, 'fname', null, 'John' || n from generate_series({0}, {1}) n",  # noqa: E501
     "query-back (type 6)": "select 6, 'usr', 'idu=' || n, null, null, null from generate_series({0}, {1}) n",
 }
 
@@ -104,16 +104,13 @@ class Bench:
         sink.close()
         assert sent == self.rows, f"{sent} of {self.rows}"
 
-    def measure(self, kind: str) -> None:
-        leader = self.store.lead("bench")
-        assert leader is not None
-        with leader:
-            self.fill(kind)
-            floor = _timed(lambda: self.floor(leader.epoch))
-            self.fill(kind)
-            before = _peak()
-            with tempfile.TemporaryDirectory() as folder:
-                whole = _timed(lambda: self.publish(leader.epoch, Path(folder)))
+    def measure(self, kind: str, epoch: int) -> None:
+        self.fill(kind)
+        floor = _timed(lambda: self.floor(epoch))
+        self.fill(kind)
+        before = _peak()
+        with tempfile.TemporaryDirectory() as folder:
+            whole = _timed(lambda: self.publish(epoch, Path(folder)))
         print(
             f"{kind:<20} {self.rows / whole:>9,.0f} events/s   floor {self.rows / floor:>9,.0f} rows/s   "
             f"{floor / whole:>4.0%} of the floor   peak memory {before} -> {_peak()} MiB",
@@ -187,8 +184,12 @@ def main() -> None:
     with embedded_postgres(settings=FAST | {"shared_buffers": "512MB"}) as server:
         engine = connect(server.url, keep_open=4)
         bench = Bench(engine, rows, batch_size)
-        for kind in FILL:
-            bench.measure(kind)
+        leader = bench.store.lead("bench")
+        assert leader is not None
+        with leader:
+            for kind in FILL:
+                bench.measure(kind, leader.epoch)
+        time.sleep(1)
         latency(engine, server.url, rate)
         engine.dispose()
 

@@ -294,4 +294,4 @@ def _without_collections() -> Iterator[None]:
 
 
 def _document(draft: Draft) -> Document:
-    return Document(draft.name, [Item(s.event_id, s.association, s.text) for s in draft.sendings])
+    return Document(draft.name, [Item(s.event_id, s.text) for s in draft.sendings])

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from eventlog.errors import EventlogError, InvalidValue, Misuse
-from eventlog.settings import build, declared, value_type
+from eventlog.settings import build, declared, value_reader
 
 S = TypeVar("S")
 FILE = Path("eventlog.toml")
@@ -25,8 +25,7 @@ _TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int}
 
 
 class InvalidSettings(Misuse):
-    """{0} of the settings cannot be used:
-    {1}"""
+    """{0} settings cannot be used: {1}"""
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ def read_config(
             except EventlogError as fault:
                 faults.append(f"{_spell(where, name)}: {fault}")
     if faults:
-        raise InvalidSettings(len(faults), "\n  ".join(faults))
+        raise InvalidSettings(len(faults), "; ".join(faults))
     return Config(given, columns, tables)
 
 
@@ -86,7 +85,8 @@ def read_file(file: Path | None) -> dict[str, Any]:
 
 def read_value(field: dataclasses.Field[Any], value: Any) -> Any:
     """The value of a setting, of its type and within its limits."""
-    read = _READERS[value_type(field)](value)
+    kind = value_reader(field)
+    read = _READERS[kind](value) if kind in _READERS else kind(_read_text(value))
     choices, within, check = (field.metadata[fact] for fact in ("choices", "within", "check"))
     if choices and str(read) not in choices:
         raise InvalidValue(str(value), f"one of {', '.join(choices)}")
@@ -133,11 +133,10 @@ def _read_text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-_READERS: dict[type, Callable[[Any], Any]] = {
+_READERS: dict[object, Callable[[Any], Any]] = {
     bool: _read_bool,
     int: _number(int, "a whole number"),
     float: _number(float, "a number"),
-    str: _read_text,
 }
 
 

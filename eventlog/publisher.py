@@ -25,6 +25,7 @@ from eventlog.sinks.sink import Document, Item, Reply, Sink
 from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.store import Store
 from eventlog.tally import LETTERS, Tally, Waits
+from eventlog.xds.answers import Level
 
 logger = logging.getLogger("eventlog.publisher")
 
@@ -248,6 +249,12 @@ class Publisher:
         answer = self._tally.take(draft, reply, self._now())
         for status in answer.unknown:
             logger.warning("the receiver speaks of %s, which was not sent", status.event_id)
+        for event_id, status in answer.statuses.items():
+            if status.level >= Level.ERROR:
+                facts = {"event_id": event_id, "level": status.level.name.lower()}
+                logger.warning("event %s: %s: %s", event_id, facts["level"], status.text, extra=facts)
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("document %s: %d events", draft.name, len(draft.sendings), extra=_facts(draft))
         self._faults = 0 if reply.fault is None else self._faults
         self._cycle.documents += 1
         self._cycle.events += len(draft.sendings)
@@ -291,6 +298,13 @@ def _without_collections() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
+
+
+def _facts(draft: Draft) -> dict[str, object]:
+    return {
+        "event_ids": [sending.event_id for sending in draft.sendings],
+        "record_ids": [row for sending in draft.sendings for row in sending.settles],
+    }
 
 
 def _document(draft: Draft) -> Document:

@@ -21,7 +21,7 @@ from eventlog.opening import DatabaseSettings, TableSettings
 from eventlog.publisher import PublisherSettings
 from eventlog.records import Records, RecordsAsJson
 from eventlog.session import SessionSettings
-from eventlog.settings import declared, value_type
+from eventlog.settings import declared, value_reader
 from eventlog.sinks import SINKS, sink_kind
 from eventlog.xds.settings import XdsSettings
 
@@ -106,6 +106,6 @@ def _option(field: dataclasses.Field[Any]) -> SettingOption:
     if field.default not in (None, False):
         told += f"  [default: {'yes' if field.default is True else field.default}]"
     told += f"  [env: {variable(field.name)}]"
-    if value_type(field) is bool:
+    if value_reader(field) is bool:
         return SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, help=told)
     return SettingOption([flag], default=None, help=told, metavar=field.metadata["metavar"] or None)

@@ -96,6 +96,7 @@ class Publisher:
         self._waits = Waits(settings.retry_wait, settings.retry_longest)
         self._open: list[int] | None = None  # the batches that are remembered; None: not looked yet
         self._number = 0
+        self._clock: datetime | None = None  # the database's, when ours stood at 0
         self._begin()
 
     def cycle(self) -> Cycle:
@@ -150,8 +151,9 @@ class Publisher:
 
     def _try_again(self) -> None:
         """Then the events whose wait is over."""
-        with self._store.snapshot() as snapshot:
-            self._set_clock(snapshot.now())
+        if self._clock is None:
+            with self._store.snapshot() as snapshot:
+                self._set_clock(snapshot.now())
         waiting = self._store.waiting(self._now(), MOST_AGAIN)
         if waiting:
             found = self._read_again([Remembered(w.event_id, w.record_ids, tries=w.tries) for w in waiting])
@@ -285,6 +287,7 @@ class Publisher:
         self._clock = datetime.fromisoformat(now) - timedelta(seconds=time.monotonic())
 
     def _now(self) -> datetime:
+        assert self._clock is not None
         return self._clock + timedelta(seconds=time.monotonic())
 
 

@@ -167,7 +167,7 @@ class Publisher:
         limit = self._settings.query_limit
         reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, limit))
         self._cycle.rows += reading.rows
-        self._cycle.full = reading.rows >= limit
+        self._cycle.full = reading.full
         self._account(reading)
         self._send(batches.pack(reading.sendings, self._batch_size))
 

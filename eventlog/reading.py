@@ -31,6 +31,7 @@ class Reading:
     """What rows came to."""
 
     rows: int = 0
+    full: bool = False  # there may be more of them
     sendings: list[Sending] = field(default_factory=list)  # in the order of leaving
     silent: list[int] = field(default_factory=list)  # rows that are handled without an event
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
@@ -60,8 +61,11 @@ class Reader:
         cells = snapshot.pick_up(Choice(limit, user, rules.handle_future_events))
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = self._read(snapshot, cells, rules, now)
+        reading.full = reading.rows >= limit
         if user is not None and rules.loopback_rows == "finish":
-            reading.silent += snapshot.loopback(user, limit)
+            loopback = snapshot.loopback(user, limit)
+            reading.silent += loopback
+            reading.full = reading.full or len(loopback) >= limit
         if rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
         return reading

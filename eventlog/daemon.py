@@ -103,7 +103,7 @@ class Daemon:
             self._signals.sleep(STANDBY)
             if self._interrupted:
                 return
-        with Session(self._config, store, leader, self._signals) as session:
+        with Session(self._config, store, leader, self._signals, self._alive) as session:
             logger.info("leading", extra={"leader": name, "epoch": leader.epoch})
             self._begun = True
             self._monitor.leading(True)
@@ -117,7 +117,7 @@ class Daemon:
         while not self._interrupted:
             cycle = session.cycle()
             self._monitor.cycle(cycle)
-            self._monitor.alive(DAY if self._settings.time_of_day else self._settings.polling_interval)
+            self._alive()
             if self._once:
                 self._end(cycle)
                 return
@@ -131,6 +131,9 @@ class Daemon:
                 heard = time.monotonic()
             self._rest(session, cycle, nap)
             nap = min(nap * 4, float(self._settings.polling_interval))
+
+    def _alive(self) -> None:
+        self._monitor.alive(DAY if self._settings.time_of_day else self._settings.polling_interval)
 
     def _end(self, cycle: Cycle) -> None:
         """After the one cycle of --once."""

@@ -413,3 +413,18 @@ def _fails(run: Callable[..., None], fault: type[EventlogError], **given: Any) -
     except EventlogError as found:
         return isinstance(found, fault)
     return False
+
+
+def test_the_wait_before_connecting_again_grows_to_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals = Signals()
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 6:
+            signals.request_stop()
+
+    monkeypatch.setattr(signals, "sleep", sleep)
+    config = Config({"url": "postgresql://127.0.0.1:1/nowhere", "reconnect": 3})
+    Daemon(config, lambda: config, signals).run()
+    assert waits == [0.5, 1.0, 2.0, 3.0, 3.0, 3.0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from pathlib import Path
+from typing import Any
 
 from eventlog.cli.live import ALL
 from eventlog.config import read_config
@@ -38,6 +39,6 @@ def test_the_example_can_be_used_with_every_line(tmp_path: Path) -> None:
 def test_what_is_commented_out_is_the_default() -> None:
     plain = tomllib.loads(uncommented())
     for name, value in plain.items():
-        default = DECLARED[name.replace("-", "_")].default if name not in ("log", "tables") else value
+        default: Any = DECLARED[name.replace("-", "_")].default if name not in ("log", "tables") else value
         if default not in (None, "") and name.replace("-", "_") not in FREE:
             assert value == default or float(value) == float(default), name

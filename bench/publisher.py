@@ -89,8 +89,8 @@ class Bench:
             with self.store.work(epoch) as work:
                 work.finish({Status.SUCCESS: [int(str(cells[0])) for cells in picked]})
 
-    def publish(self, epoch: int, folder: Path) -> None:
-        """The whole way."""
+    def publish(self, epoch: int, folder: Path) -> str:
+        """The whole way; whether it slows down."""
         with self.engine.connect() as connection:
             tables = Tables([Catalogue(connection).find("usr").table])
         readable = read_readable(self.engine, self.log, tables)
@@ -99,25 +99,31 @@ class Bench:
         publisher = Publisher(
             self.store, lambda: reader, sink, epoch, self.batch_size, PublisherSettings(query_limit=LIMIT)
         )
+        rates: list[float] = []
         sent = 0
-        while found := publisher.cycle().events:
-            sent += found
+        while (cycle := publisher.cycle()).events:
+            sent += cycle.events
+            rates.append(cycle.events / cycle.seconds)
         sink.close()
         assert sent == self.rows, f"{sent} of {self.rows}"
+        tenth = max(1, len(rates) // 10)
+        return (
+            f"last tenth / first tenth {statistics.mean(rates[-tenth:]) / statistics.mean(rates[:tenth]):.2f}"
+        )
 
-    def measure(self, kind: str) -> None:
-        leader = self.store.lead("bench")
-        assert leader is not None
-        with leader:
-            self.fill(kind)
-            floor = _timed(lambda: self.floor(leader.epoch))
-            self.fill(kind)
-            before = _peak()
-            with tempfile.TemporaryDirectory() as folder:
-                whole = _timed(lambda: self.publish(leader.epoch, Path(folder)))
+    def measure(self, kind: str, epoch: int) -> None:
+        self.fill(kind)
+        floor = _timed(lambda: self.floor(epoch))
+        self.fill(kind)
+        before = _peak()
+        with tempfile.TemporaryDirectory() as folder:
+            begun = time.monotonic()
+            steadiness = self.publish(epoch, Path(folder))
+            whole = time.monotonic() - begun
         print(
             f"{kind:<20} {self.rows / whole:>9,.0f} events/s   floor {self.rows / floor:>9,.0f} rows/s   "
-            f"{floor / whole:>4.0%} of the floor   peak memory {before} -> {_peak()} MiB",
+            f"{floor / whole:>4.0%} of the floor   peak memory {before} -> {_peak()} MiB   "
+            f"{steadiness}",
             flush=True,
         )
 
@@ -188,8 +194,12 @@ def main() -> None:
     with embedded_postgres(settings=FAST | {"shared_buffers": "512MB"}) as server:
         engine = connect(server.url, keep_open=4)
         bench = Bench(engine, rows, batch_size)
-        for kind in FILL:
-            bench.measure(kind)
+        leader = bench.store.lead("bench")
+        assert leader is not None
+        with leader:
+            for kind in FILL:
+                bench.measure(kind, leader.epoch)
+        time.sleep(1)
         latency(engine, server.url, rate)
         engine.dispose()
 

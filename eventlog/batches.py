@@ -21,7 +21,6 @@ class Sending(NamedTuple):
     run_id: str  # of the event as a whole
     object: ObjectName
     settles: tuple[int, ...]
-    association: str
     text: str
     part: int = 1
     parts: int = 1

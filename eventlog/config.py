@@ -23,8 +23,7 @@ _TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int}
 
 
 class InvalidSettings(Misuse):
-    """{0} of the settings cannot be used:
-    {1}"""
+    """{0} settings cannot be used: {1}"""
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def read_config(
             except EventlogError as fault:
                 faults.append(f"{_spell(where, name)}: {fault}")
     if faults:
-        raise InvalidSettings(len(faults), "\n  ".join(faults))
+        raise InvalidSettings(len(faults), "; ".join(faults))
     return Config(given, columns, tables)
 
 

@@ -48,6 +48,14 @@ class DaemonSettings:
     reconnect: int = setting(30, "the longest wait before connecting again", metavar="S", within=(1, 604_800))
 
 
+class AnotherLeads(EventlogError):
+    """another publisher leads this log; --once does not wait for it to end"""
+
+
+class SinkDown(EventlogError):
+    """the sink takes nothing: {0}; the rows are new still"""
+
+
 class Daemon:
     """The publisher as a process."""
 
@@ -89,11 +97,13 @@ class Daemon:
         """Stand by until we lead, then run cycles."""
         name = f"{socket.gethostname()}:{os.getpid()}"
         while (leader := store.lead(name)) is None:
+            if self._once:
+                raise AnotherLeads
             self._monitor.alive(STANDBY)
             self._signals.sleep(STANDBY)
             if self._interrupted:
                 return
-        with Session(self._config, store, leader, self._signals) as session:
+        with Session(self._config, store, leader, self._signals, self._alive) as session:
             logger.info("leading", extra={"leader": name, "epoch": leader.epoch})
             self._begun = True
             self._monitor.leading(True)
@@ -107,9 +117,10 @@ class Daemon:
         while not self._interrupted:
             cycle = session.cycle()
             self._monitor.cycle(cycle)
-            self._monitor.alive(DAY if self._settings.time_of_day else self._settings.polling_interval)
+            self._alive()
             if self._once:
-                self._signals.request_stop()
+                self._end(cycle)
+                return
             self._failures = self._failures + 1 if cycle.down else 0
             if cycle.documents:
                 heard, nap = time.monotonic(), NAPS
@@ -120,6 +131,15 @@ class Daemon:
                 heard = time.monotonic()
             self._rest(session, cycle, nap)
             nap = min(nap * 4, float(self._settings.polling_interval))
+
+    def _alive(self) -> None:
+        self._monitor.alive(DAY if self._settings.time_of_day else self._settings.polling_interval)
+
+    def _end(self, cycle: Cycle) -> None:
+        """After the one cycle of --once."""
+        self._signals.request_stop()
+        if cycle.down is not None:
+            raise SinkDown(cycle.down)
 
     def _rest(self, session: Session, cycle: Cycle, nap: float) -> None:
         """Sleep until the next cycle is due, or until somebody wakes us."""
@@ -148,7 +168,7 @@ class Daemon:
 
     def _recover(self, fault: EventlogError) -> None:
         """After a fault: connect again, for ever; what is wrong from the start ends the daemon."""
-        if not self._begun and not isinstance(fault, ConnectionLost):
+        if self._once or (not self._begun and not isinstance(fault, ConnectionLost)):
             raise fault
         self._failures += 1
         self._monitor.fault()

@@ -167,4 +167,4 @@ def _item(found: Element) -> Item:
         element.set("event-id", name)
     association = (element.findtext("association") or "").strip() or f"({found.where})"
     text = etree.tostring(element, encoding="unicode", with_tail=False)
-    return Item(name, association, text.replace("\r", "&#13;").replace("\n", "&#10;"))
+    return Item(name, text.replace("\r", "&#13;").replace("\n", "&#10;"), association)

@@ -25,6 +25,7 @@ from eventlog.sinks.sink import Document, Item, Reply, Sink
 from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.store import Store
 from eventlog.tally import LETTERS, Tally, Waits
+from eventlog.xds.answers import Level
 
 logger = logging.getLogger("eventlog.publisher")
 
@@ -95,6 +96,7 @@ class Publisher:
         self._waits = Waits(settings.retry_wait, settings.retry_longest)
         self._open: list[int] | None = None  # the batches that are remembered; None: not looked yet
         self._number = 0
+        self._clock: datetime | None = None  # the database's, when ours stood at 0
         self._begin()
 
     def cycle(self) -> Cycle:
@@ -149,8 +151,9 @@ class Publisher:
 
     def _try_again(self) -> None:
         """Then the events whose wait is over."""
-        with self._store.snapshot() as snapshot:
-            self._set_clock(snapshot.now())
+        if self._clock is None:
+            with self._store.snapshot() as snapshot:
+                self._set_clock(snapshot.now())
         waiting = self._store.waiting(self._now(), MOST_AGAIN)
         if waiting:
             found = self._read_again([Remembered(w.event_id, w.record_ids, tries=w.tries) for w in waiting])
@@ -164,7 +167,7 @@ class Publisher:
         limit = self._settings.query_limit
         reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, limit))
         self._cycle.rows += reading.rows
-        self._cycle.full = reading.rows >= limit
+        self._cycle.full = reading.full
         self._account(reading)
         self._send(batches.pack(reading.sendings, self._batch_size))
 
@@ -248,6 +251,12 @@ class Publisher:
         answer = self._tally.take(draft, reply, self._now())
         for status in answer.unknown:
             logger.warning("the receiver speaks of %s, which was not sent", status.event_id)
+        for event_id, status in answer.statuses.items():
+            if status.level >= Level.ERROR:
+                facts = {"event_id": event_id, "level": status.level.name.lower()}
+                logger.warning("event %s: %s: %s", event_id, facts["level"], status.text, extra=facts)
+        if logger.isEnabledFor(logging.DEBUG):
+            logger.debug("document %s: %d events", draft.name, len(draft.sendings), extra=_facts(draft))
         self._faults = 0 if reply.fault is None else self._faults
         self._cycle.documents += 1
         self._cycle.events += len(draft.sendings)
@@ -278,6 +287,7 @@ class Publisher:
         self._clock = datetime.fromisoformat(now) - timedelta(seconds=time.monotonic())
 
     def _now(self) -> datetime:
+        assert self._clock is not None
         return self._clock + timedelta(seconds=time.monotonic())
 
 
@@ -293,5 +303,12 @@ def _without_collections() -> Iterator[None]:
             gc.enable()
 
 
+def _facts(draft: Draft) -> dict[str, object]:
+    return {
+        "event_ids": [sending.event_id for sending in draft.sendings],
+        "record_ids": [row for sending in draft.sendings for row in sending.settles],
+    }
+
+
 def _document(draft: Draft) -> Document:
-    return Document(draft.name, [Item(s.event_id, s.association, s.text) for s in draft.sendings])
+    return Document(draft.name, [Item(s.event_id, s.text) for s in draft.sendings])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from eventlog.batches import Remembered, Sending
-from eventlog.entry import Entry, read_entry, read_event_time
+from eventlog.entry import EVENT_TYPES, Entry, read_entry, read_event_time
 from eventlog.errors import EventlogError
 from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan
 from eventlog.queryback import CurrentRows
@@ -18,6 +19,10 @@ from eventlog.tables import Table, Tables
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 
+_ROW_TYPES = frozenset(n for n, t in EVENT_TYPES.items() if not t.per_field)
+_FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
+# what a timestamp column gives for the years that a document can name
+_PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?").fullmatch
 _WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
 
 
@@ -26,6 +31,7 @@ class Reading:
     """What rows came to."""
 
     rows: int = 0
+    full: bool = False  # there may be more of them
     sendings: list[Sending] = field(default_factory=list)  # in the order of leaving
     silent: list[int] = field(default_factory=list)  # rows that are handled without an event
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
@@ -55,8 +61,11 @@ class Reader:
         cells = snapshot.pick_up(Choice(limit, user, rules.handle_future_events))
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = self._read(snapshot, cells, rules, now)
+        reading.full = reading.rows >= limit
         if user is not None and rules.loopback_rows == "finish":
-            reading.silent += snapshot.loopback(user, limit)
+            loopback = snapshot.loopback(user, limit)
+            reading.silent += loopback
+            reading.full = reading.full or len(loopback) >= limit
         if rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
         return reading
@@ -103,8 +112,7 @@ class Reader:
         if not text and parts == 1:
             reading.silent += settles
             return
-        association = self._writer.association(change)
-        reading.sendings.append(Sending(event_id, run_id, name, settles, association, text, part, parts))
+        reading.sendings.append(Sending(event_id, run_id, name, settles, text, part, parts))
 
 
 def _renamed(facts: Sequence[Remembered], events: Iterable[Event]) -> list[Event]:
@@ -130,7 +138,7 @@ def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:
     for row in cells:
         reading.rows += 1
         try:
-            good.append(read_entry(row))
+            good.append(_plain_entry(row) or read_entry(row))
         except EventlogError as fault:
             reading.refused.append((int(str(row[0])), str(fault)))
     good.sort(key=itemgetter(0))
@@ -140,6 +148,24 @@ def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:
         else:
             number = entry[0].record_id
             reading.refused.append((number, f"record_id {number} stands {len(entry)} times"))
+
+
+def _plain_entry(row: Cells) -> Entry | None:
+    """The entry of a row as triggers write it: the log's own column types have checked most of it."""
+    record_id, status, event_type, event_time, perpetrator, table, key, column, old, new = row
+    if not (
+        type(record_id) is int
+        and record_id > 0
+        and type(event_type) is int
+        and (event_type in _ROW_TYPES or (event_type in _FIELD_TYPES and column is not None))
+        and table is not None
+        and key is not None
+        and type(event_time) is str
+        and _PLAIN_TIME(event_time)
+    ):
+        return None
+    time_text = f"{event_time[:10]}T{event_time[11:19]}{event_time[19:].rstrip('0').rstrip('.')}"
+    return Entry(record_id, status, event_type, time_text, perpetrator, table, key, column, old, new)  # type: ignore[arg-type]
 
 
 def _account(planned: Plan, reading: Reading) -> None:

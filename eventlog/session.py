@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from types import TracebackType
@@ -58,13 +59,22 @@ def make_reader(config: Config, store: Store) -> Reader:
 class Session:
     """One leadership, from its election to its end."""
 
-    def __init__(self, config: Config, store: Store, leader: Leader, signals: Signals) -> None:
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        leader: Leader,
+        signals: Signals,
+        pulse: Callable[[], None] = lambda: None,
+    ) -> None:
         self.store = store
         self._config = config
         self._leader = leader
         self._settings = config.build(SessionSettings)
         self._after = statements(self._settings.post_poll_stmt)
         self._noted = 0.0
+        self._signals = signals
+        self._pulse = pulse  # told before each document that we are alive
         with ExitStack() as stack:
             stack.callback(leader.close)
             check_safe(self._after, store.log.table, store.log.column("record_id"))
@@ -79,7 +89,7 @@ class Session:
                 leader.epoch,
                 config.build(XdsSettings).batch_size,
                 config.build(PublisherSettings),
-                lambda: signals.stop,
+                self._stopping,
             )
             self._stack = stack.pop_all()
 
@@ -102,6 +112,10 @@ class Session:
             run_statements(self.store.engine, self._after, self._settings.transaction_isolation_level)
         self._note(cycle)
         return cycle
+
+    def _stopping(self) -> bool:
+        self._pulse()
+        return self._signals.stop
 
     def heartbeat(self) -> str | None:
         """Send a heartbeat; why it did not arrive."""

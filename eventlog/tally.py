@@ -10,7 +10,7 @@ from typing import NamedTuple
 from eventlog.batches import Draft, Sending
 from eventlog.entry import Status as Letter
 from eventlog.fold import ObjectName
-from eventlog.sinks.sink import Reply
+from eventlog.sinks.sink import ACCEPTED, Reply
 from eventlog.sql.work import Failure, Waiting, Work
 from eventlog.xds.answers import Answer, Level, Status, match
 from eventlog.xds.documents import document
@@ -78,6 +78,8 @@ class Tally:
 
     def take(self, draft: Draft, reply: Reply, now: datetime) -> Answer:
         """The answer to a document."""
+        if reply == ACCEPTED:
+            return self._take_success(draft)
         answer = match((s.event_id for s in draft.sendings), _statuses(reply))
         for sending in draft.sendings:
             self._settle(sending, answer.statuses[sending.event_id], now)
@@ -89,6 +91,17 @@ class Tally:
         work.fail(self.failures)
         work.release_all(self.released)
         work.hold_all(self.waiting)
+
+    def _take_success(self, draft: Draft) -> Answer:
+        """A plain yes, which most answers are."""
+        rows = self.letters.setdefault(Letter.SUCCESS, [])
+        for sending in draft.sendings:
+            if sending.parts > 1 or sending.tries:
+                self._settle(sending, GOOD, datetime.min)
+            else:
+                rows += sending.settles
+                self.levels[_OPERATIONS[sending.text[1:2]], "success"] += 1
+        return Answer({})
 
     def clear(self) -> None:
         """Begin anew once a transaction has written it."""

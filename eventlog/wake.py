@@ -15,10 +15,12 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
+import psycopg
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.sql import templates
 from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log import Log
 from eventlog.sql.postgresql_triggers import wake_key
 from eventlog.sql.track import located
@@ -121,9 +123,15 @@ class ListeningBed(Bed):
         while not (self._signals.stop or self._signals.reload) and (left := until - time.monotonic()) > 0:
             select.select([self._signals.pipe, self._driver.fileno()], [], [], left)
             self._signals.drain()
-            heard = [notice.payload for notice in self._driver.notifies(timeout=0)]
-            if self._log.dialect.fold(self._log.table) in heard:
+            if self._log.dialect.fold(self._log.table) in self._heard():
                 return
+
+    def _heard(self) -> list[str]:
+        """The logs that writers speak of."""
+        try:
+            return [notice.payload for notice in self._driver.notifies(timeout=0)]
+        except psycopg.Error as fault:
+            raise ConnectionLost(" ".join(str(fault).split())) from fault
 
     def rise(self) -> None:
         if self._announced:

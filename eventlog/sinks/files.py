@@ -77,9 +77,12 @@ class FilesSink:
         """Whether the document is out; one that is on record gets its place now if it has none."""
         if name not in self._known:
             return False
-        if (self._aside / name).exists():
-            self._place(name)
-            _flush_folder(self._folder)
+        try:
+            if (self._aside / name).exists():
+                self._place(name)
+                _flush_folder(self._folder)
+        except OSError as fault:
+            raise FolderFailed(self._folder, fault.strerror) from fault
         return True
 
     def close(self) -> None:

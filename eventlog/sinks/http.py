@@ -21,6 +21,7 @@ from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered,
 LONGEST_ANSWER = 16 << 20  # bytes
 LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
 _WAITING = (429, 503)  # RFC 6585, 4 and RFC 9110, 15.6.4: come back later
+_HUNG_UP = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
 _PLAIN = "http"
 _SCHEMES = (_PLAIN, "https")
 
@@ -84,25 +85,36 @@ class HttpSink:
             self._connection = None
 
     def _post(self, document: Document) -> Reply:
+        """The answer; a kept connection that the receiver closed meanwhile is tried anew, once."""
+        kept = self._connection
+        reply, hung_up = self._exchange(document)
+        if hung_up and kept is not None:
+            reply, _ = self._exchange(document)
+        return reply
+
+    def _exchange(self, document: Document) -> tuple[Reply, bool]:
+        """The reply, and whether the receiver hung up without a word."""
         until = time.monotonic() + self._timeout
         try:
             connection = self._connected()
         except OSError as fault:
             self.close()
-            return unreachable(f"{self._address.hostname}: {fault}")
+            return unreachable(f"{self._address.hostname}: {fault}"), False
         try:
             connection.request("POST", self._path, document.text.encode(), self._headers)
             response = connection.getresponse()
             body = self._read(response, until)
         except (OSError, http.client.HTTPException, TooLate) as fault:
             self.close()
-            return unanswered(f"{self._address.hostname}: {str(fault) or type(fault).__name__}")
-        if not 200 <= response.status < 300:
-            wait = (
-                _retry_after(response.getheader("Retry-After", "")) if response.status in _WAITING else None
-            )
-            return unanswered(f"{self._address.hostname} answered {response.status} {response.reason}", wait)
-        return answered(body)
+            reason = f"{self._address.hostname}: {str(fault) or type(fault).__name__}"
+            return unanswered(reason), isinstance(fault, _HUNG_UP)
+        return self._judge(response, body), False
+
+    def _judge(self, response: http.client.HTTPResponse, body: bytes) -> Reply:
+        if 200 <= response.status < 300:
+            return answered(body)
+        wait = _retry_after(response.getheader("Retry-After", "")) if response.status in _WAITING else None
+        return unanswered(f"{self._address.hostname} answered {response.status} {response.reason}", wait)
 
     def _connected(self) -> http.client.HTTPConnection:
         """The connection; a new one where the receiver has closed the old one."""

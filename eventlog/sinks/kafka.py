@@ -64,8 +64,11 @@ class KafkaSink:
     def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
         """All messages at once; what a broker has not acknowledged in time is taken back."""
         faults: dict[str, str] = {}
-        for item in (item for sent in documents for item in sent.items):
-            self._send(item, faults)
+        for sent in documents:
+            for item in sent.items:
+                self._send(item, faults)
+            if not sent.items:
+                self.producer.produce(self._topic, sent.text.encode())  # a heartbeat
         if self.producer.flush(self._timeout):
             self.producer.purge()
             self.producer.flush(self._timeout)

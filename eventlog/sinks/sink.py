@@ -9,18 +9,33 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
+from xml.sax.saxutils import unescape
 
 from eventlog.errors import InvalidDocument
 from eventlog.xds import answers
 from eventlog.xds.documents import document
+
+_BEFORE, _AFTER = "<association>", "</association>"  # as EventWriter writes them
+_REFERENCES = {"&#13;": "\r", "&#10;": "\n", "&#9;": "\t", "&quot;": '"'}
 
 
 class Item(NamedTuple):
     """One event of a document."""
 
     event_id: str
-    association: str
     text: str
+    object: str | None = None  # its association, where somebody has read it already
+
+    @property
+    def association(self) -> str:
+        """The event's object, as the receiver knows it."""
+        if self.object is not None:
+            return self.object
+        start = self.text.find(_BEFORE)
+        if start < 0:
+            return ""
+        start += len(_BEFORE)
+        return unescape(self.text[start : self.text.index(_AFTER, start)], _REFERENCES).strip()
 
 
 class Document:
@@ -61,7 +76,7 @@ def unreachable(fault: str, wait: float | None = None) -> Reply:
 def answered(reply: bytes) -> Reply:
     """What a receiver's own words say; what is no answer document is no answer."""
     try:
-        return Reply(answers.read(reply))
+        return Reply(tuple(answers.read(reply)))
     except InvalidDocument as fault:
         return unanswered(str(fault))
 

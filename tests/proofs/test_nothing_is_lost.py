@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy.engine import make_url
 
+from eventlog.embedded import FAST, embedded_postgres
+from eventlog.sql.dialects import POSTGRESQL
 from tests.databases import Database
 from tests.proofs.rig import KILLS, SECONDS, Arrivals, Chain, Rig, events_of, first_row
 
@@ -76,6 +79,8 @@ def test_a_receiver_that_misbehaves_gets_every_event_in_order(rig: Rig, arrivals
             handler.reply(b"", status=500)
         elif choice < 0.2:
             handler.connection.close()
+        elif choice < 0.21:
+            time.sleep(1.5)  # longer than the publisher waits
         else:
             handler.accept()
 
@@ -89,3 +94,26 @@ def test_a_receiver_that_misbehaves_gets_every_event_in_order(rig: Rig, arrivals
         chain.take(document)
     assert chain.ends() == rig.truth()
     assert chain.repeats == 0  # what was not taken was not counted, so nothing came twice
+
+
+def test_the_database_server_is_killed_under_load(tmp_path: Path, arrivals: Arrivals) -> None:
+    settings = FAST | {"synchronous_commit": "on", "max_connections": "50"}
+    with embedded_postgres(settings=settings) as server:
+        rig = Rig(Database("killed PostgreSQL", make_url(server.url), POSTGRESQL), tmp_path)
+        try:
+            for _ in range(2):
+                rig.start(*HTTP, "--http-url", arrivals.url, "--batch-size", "3", "--reconnect", "1")
+            with rig.writing():
+                for _ in range(max(2, KILLS // 3)):
+                    time.sleep(1 + rig.random.random() * 2)
+                    server.kill()
+                    server.start()
+                time.sleep(1)
+            rig.drain()
+            chain = Chain()
+            for document in arrivals.documents:
+                chain.take(document)
+            assert chain.ends() == rig.truth()
+            assert [process.poll() for process in rig.processes] == [None, None]
+        finally:
+            rig.close()

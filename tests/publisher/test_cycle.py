@@ -308,3 +308,10 @@ def test_future_rows_wait_and_the_others_leave_by_their_time(world: World) -> No
     assert world.letters() == {1: "N", 2: "S", 3: "S"}
     world.cycle(receiver)
     assert receiver.event_ids[2:] == ["eventlog:1"]
+
+
+def test_many_loopback_rows_are_finished_at_once(world: World) -> None:
+    world.write(*(key(number, event_type=4, perpetrator="idm") for number in range(5)))
+    with world.publisher(Receiver(), driver_user="idm", query_limit=2) as publisher:
+        assert [publisher.cycle().full for _ in range(3)] == [True, True, False]
+    assert world.counts() == {"S": 5}

@@ -21,9 +21,9 @@ from sqlalchemy import text
 
 from eventlog import daemon as loop
 from eventlog.config import Config
-from eventlog.daemon import Daemon
+from eventlog.daemon import AnotherLeads, Daemon, SinkDown
 from eventlog.embedded import FAST, embedded_postgres
-from eventlog.errors import Misuse
+from eventlog.errors import EventlogError, Misuse
 from eventlog.monitor import MonitorSettings
 from eventlog.monitor.monitor import Monitor
 from eventlog.monitor.server import serving
@@ -387,3 +387,44 @@ def test_a_process_stops_with_0_when_told_and_with_1_on_fatal(postgres: Any, arr
         _, words = process.communicate(timeout=20)
         assert process.returncode == code, words
         assert b"geheim" not in words
+
+
+def test_once_is_one_cycle_and_tells_what_went_wrong(world: World, arrivals: Arrivals) -> None:
+    def once(**given: Any) -> None:
+        config = configured(world, arrivals, **given)
+        Daemon(config, lambda: config, Signals(), once=True).run()
+
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    once(query_limit=1)
+    assert world.counts() == {"S": 1, "N": 1}
+    until(lambda: _fails(once, SinkDown, http_url="http://127.0.0.1:1/"))  # as soon as the lock is free
+    assert world.counts() == {"S": 1, "N": 1}
+    with running(world, arrivals) as run:
+        until(lambda: "eventlog_leader 1" in run.monitor.text())
+        with pytest.raises(AnotherLeads):
+            once()
+    with pytest.raises(EventlogError, match="no connection"):
+        once(url="postgresql://127.0.0.1:1/nowhere")
+
+
+def _fails(run: Callable[..., None], fault: type[EventlogError], **given: Any) -> bool:
+    try:
+        run(**given)
+    except EventlogError as found:
+        return isinstance(found, fault)
+    return False
+
+
+def test_the_wait_before_connecting_again_grows_to_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals = Signals()
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 6:
+            signals.request_stop()
+
+    monkeypatch.setattr(signals, "sleep", sleep)
+    config = Config({"url": "postgresql://127.0.0.1:1/nowhere", "reconnect": 3})
+    Daemon(config, lambda: config, signals).run()
+    assert waits == [0.5, 1.0, 2.0, 3.0, 3.0, 3.0]

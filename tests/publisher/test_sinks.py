@@ -27,10 +27,8 @@ OUTPUT = b'<nds><output><status level="warning" event-id="eventlog:1">so</status
 
 
 def make(number: int, text: str | None = None) -> Document:
-    event = f'<delete class-name="usr" event-id="eventlog:{number}"/>'
-    return Document(
-        f"{number}-{number}", [Item(f"eventlog:{number}", f"idu={number},table=usr", event)], text
-    )
+    event = f'<delete event-id="eventlog:{number}"><association>idu={number},table=usr</association></delete>'
+    return Document(f"{number}-{number}", [Item(f"eventlog:{number}", event)], text)
 
 
 def test_every_sink_can_be_opened_by_its_name() -> None:

@@ -14,6 +14,9 @@ from eventlog.errors import EventlogError, Misuse
 COMMANDS = {
     "convert": "eventlog.cli.convert",
     "explain": "eventlog.cli.explain",
+    "install": "eventlog.cli.install",
+    "uninstall": "eventlog.cli.install",
+    "resync": "eventlog.cli.resync",
     "bench": "eventlog.cli.bench",
 }
 

@@ -1,0 +1,2 @@
+case {log}.{status} when 'N' then {log}.{event_time} end, case {log}.{status} when 'N' then {log}.{record_id} end
+/

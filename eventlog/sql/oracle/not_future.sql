@@ -1,0 +1,2 @@
+case {status} when 'N' then {event_time} end <= {log_now}
+/

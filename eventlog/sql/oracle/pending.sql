@@ -1,0 +1,2 @@
+case {status} when 'N' then {record_id} end is not null
+/

@@ -12,11 +12,17 @@ from eventlog import __version__
 from eventlog.errors import EventlogError, Misuse
 
 COMMANDS = {
+    "demo": "eventlog.cli.demo",
     "convert": "eventlog.cli.convert",
     "explain": "eventlog.cli.explain",
     "install": "eventlog.cli.install",
     "uninstall": "eventlog.cli.install",
     "resync": "eventlog.cli.resync",
+    "track": "eventlog.cli.track",
+    "untrack": "eventlog.cli.track",
+    "check": "eventlog.cli.check",
+    "receive": "eventlog.cli.receive",
+    "import-config": "eventlog.cli.import_config",
     "bench": "eventlog.cli.bench",
 }
 

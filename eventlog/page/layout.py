@@ -65,7 +65,9 @@ def live(name: str, *content: Node, **attributes: Attribute) -> Markup:
 def choice(name: str, label: str, options: Iterable[str], chosen: str) -> Markup:
     """A choice of one, or of all."""
     written = [tag("option", "all", value="", selected=not chosen)]
-    written += [tag("option", option, value=option, selected=option == chosen) for option in options]
+    written += [
+        tag("option", option, value=option, selected=option == chosen) for option in options if option
+    ]
     return tag("label", tag("span", label), tag("select", written, name=name))
 
 

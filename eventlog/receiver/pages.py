@@ -20,6 +20,7 @@ from eventlog.page.markup import Markup, Node, link, tag
 from eventlog.receiver import incoming
 from eventlog.receiver.archive import PAGE, Archive, Cursor, Filter, Kept, Line
 from eventlog.receiver.incoming import Attribute, Event
+from eventlog.xds import documents
 from eventlog.xds.answers import Level
 
 PRODUCT = "eventlog receiver"
@@ -200,9 +201,8 @@ def _answered(line: Line) -> Node:
 
 
 def _answer(kept: Kept) -> str:
-    if kept.level in LEVELS:
-        return kept.reply.decode()
-    return f"{kept.level}, instead of\n{kept.reply.decode()}"
+    text = documents.indent(kept.reply)
+    return text if kept.level in LEVELS else f"{kept.level}, instead of\n{text}"
 
 
 def _value(attribute: Attribute) -> Node:

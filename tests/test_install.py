@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlfluff
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Engine
 
 from eventlog.entry import COLUMNS
-from eventlog.sql import binding, migrate
+from eventlog.sql import binding, migrate, track
 from eventlog.sql.binding import MissingColumn, NoLog, WrongLayout, bind
+from eventlog.sql.choice import Choice as TrackChoice
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.dialects import DIALECTS, IllegalName
 from eventlog.sql.log import Log, UnknownLogColumn, log_named
-from eventlog.sql.migrate import LogInUse
+from eventlog.sql.migrate import LogInUse, LogWritten
 from eventlog.sql.snapshot import Choice
 from eventlog.sql.store import Store
 from tests.databases import Database
@@ -78,6 +81,18 @@ def test_unpublished_rows_are_not_thrown_away_unasked(engine: Engine, database: 
     with pytest.raises(LogInUse, match="1 rows"):
         migrate.uninstall(engine, log)
     assert migrate.uninstall(engine, log, discard=True)
+
+
+def test_a_log_that_triggers_write_to_stays(engine: Engine, database: Database) -> None:
+    log = Log(database.dialect)
+    migrate.install(engine, log)
+    with engine.begin() as connection:
+        connection.execute(text("create table usr (idu integer not null primary key, fname varchar(9))"))
+    track.track(engine, log, "usr", TrackChoice())
+    with pytest.raises(LogWritten, match="usr still write to eventlog"):
+        migrate.uninstall(engine, log, discard=True)
+    track.untrack(engine, log, "usr")
+    assert migrate.uninstall(engine, log)
 
 
 def test_names_of_the_users_own(engine: Engine, database: Database) -> None:
@@ -286,3 +301,24 @@ def test_a_setting_names_schema_and_table() -> None:
     assert log_named(DIALECTS["oracle"], "indirect.eventlog").names()["log"] == '"INDIRECT"."EVENTLOG"'
     with pytest.raises(UnknownLogColumn, match="'old'"):
         log_named(DIALECTS["oracle"], "x", {"old": "y"})
+
+
+@pytest.mark.parametrize("page", ["postgresql", "mysql", "oracle"])
+def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
+    dialect = "mariadb" if page == "mysql" else page
+    shown = (Path(__file__).parent.parent / "docs" / "databases" / f"{page}.md").read_text()
+    assert (GOLDEN / f"{dialect}-grants.sql").read_text() in shown
+
+
+@pytest.mark.parametrize("script", ["0001", "uninstall", "grants"])
+def test_oracles_script_is_understood_by_a_parser_of_oracles(script: str) -> None:
+    """SQL*Plus's own words are for its client; what each block hides from a parser is parsed by itself."""
+    lines = (GOLDEN / f"oracle-{script}.sql").read_text().splitlines()
+    sql = "\n".join(line for line in lines if not line.startswith(("set ", "whenever ")))
+    hidden = re.findall(r"execute immediate q'\[(.*?)\]'", sql, re.DOTALL)
+    shown = re.sub(r"q'\[.*?\]'", "q'[null]'", sql, flags=re.DOTALL)  # its lexer stops at a quote in there
+    for statement in (shown, *hidden):
+        known = statement.replace('default "EVENTLOG_SEQUENCE".nextval', "default 0")  # not in quotes
+        known = re.sub(r"decode\(.*?, 'N', (.*?)\)", r"\1", known)  # nor an index on a function
+        parsed = sqlfluff.parse(known.strip() + "\n", dialect="oracle")
+        assert "unparsable" not in str(parsed), statement

@@ -12,7 +12,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.entry import Status, read_entry
-from eventlog.sql import migrate
+from eventlog.sql import connect, migrate
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log import Log
 from eventlog.sql.snapshot import Choice, KeyColumn
@@ -300,3 +300,42 @@ def test_current_rows_are_those_of_the_snapshot(store: Store, usr: type[Usr]) ->
         with store.engine.begin() as connection:
             connection.execute(text("delete from usr"))
         assert len(list(snapshot.current_rows(usr(), [("1", "p'1")]))) == 1
+
+
+TOKYO = {
+    "postgresql": ("alter database {place} set timezone to 'Asia/Tokyo'", "select 1"),
+    "mariadb": ("set global time_zone = '+09:00'", "set global time_zone = 'SYSTEM'"),
+    "mysql": ("set global time_zone = '+09:00'", "set global time_zone = 'SYSTEM'"),
+}
+
+
+def test_a_log_of_the_original_may_count_in_the_servers_own_zone(store: Store, database: Database) -> None:
+    if database.dialect.name not in TOKYO:
+        pytest.skip(f"{database.name}: its zone is the operating system's")
+    away, back = TOKYO[database.dialect.name]
+    clock = now(store)
+    for hours in (1, 8, 10):  # in Tokyo it is nine hours later
+        write(store, {"table_key": f"h={hours}", "event_time": clock + timedelta(hours=hours)})
+    local = Store(store.engine, Log(database.dialect, local_time=True))
+    with store.engine.begin() as connection:
+        connection.execute(text(away.format(place=database.url.database)))
+    try:
+        assert pick_up(local, future=True) == ["h=1", "h=8"]
+        with local.snapshot() as snapshot:
+            first = read_entry(tuple(snapshot.pick_up(Choice())[0]))
+        assert datetime.fromisoformat(first.event_time) == clock - timedelta(hours=8)
+    finally:
+        with store.engine.begin() as connection:
+            connection.execute(text(back))
+    assert pick_up(store, future=True) == []
+
+
+def test_the_lock_goes_with_its_leader_though_connections_are_kept(database: Database, store: Store) -> None:
+    engine = connect.connect(database.url, keep_open=2)
+    kept = Store(engine, store.log)
+    for _ in range(3):
+        leader = kept.lead("pooled")
+        assert leader is not None
+        with leader, kept.work(leader.epoch) as work:
+            work.record_heartbeat()
+    engine.dispose()

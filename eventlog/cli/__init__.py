@@ -13,15 +13,15 @@ from eventlog.errors import EventlogError, Misuse
 
 COMMANDS = {
     "demo": "eventlog.cli.demo",
-    "convert": "eventlog.cli.convert",
-    "explain": "eventlog.cli.explain",
     "install": "eventlog.cli.install",
     "uninstall": "eventlog.cli.install",
-    "resync": "eventlog.cli.resync",
     "track": "eventlog.cli.track",
     "untrack": "eventlog.cli.track",
+    "resync": "eventlog.cli.resync",
     "check": "eventlog.cli.check",
+    "explain": "eventlog.cli.explain",
     "receive": "eventlog.cli.receive",
+    "convert": "eventlog.cli.convert",
     "import-config": "eventlog.cli.import_config",
     "bench": "eventlog.cli.bench",
 }

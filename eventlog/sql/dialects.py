@@ -38,6 +38,7 @@ class Dialect:
     collation: str = ""  # compares text exactly, by case and by blanks
     current_schema: str = "current_schema()"
     compares_by_case: bool = True  # columns of users do, unless they say otherwise
+    chunk: int = 10_000  # ids or keys that one statement is sent
     text_type: str = "text"  # of any length
     utc_now: str = ""  # the transaction's clock, in UTC
     local_now: str = ""  # the same in the server's own zone
@@ -119,6 +120,7 @@ ORACLE = Dialect(
     max_parameters=65_535,
     plain_names="upper",
     dual=" from dual",
+    chunk=1_000,  # a bound text beyond 32 767 bytes is no text to json_table
     text_type="varchar2(4000)",
     current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
     utc_now="sys_extract_utc(systimestamp)",

@@ -13,11 +13,17 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.errors import EventlogError
 from eventlog.sql import templates
+from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log import Log
+from eventlog.sql.track import located
 
 BASE = "base"
 HEAD = "heads"
+
+
+class LogWritten(EventlogError):
+    """triggers on {0} still write to {1}, and every change there would fail without it: untrack them first"""
 
 
 class LogInUse(EventlogError):
@@ -43,6 +49,7 @@ def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
         if revision(connection, log) is None and not _exists(connection, log, log.beside("state")):
             return False
         own = _own(connection, log)
+        _refuse_tracked(connection, log)
         if own and not discard:
             _refuse_unpublished(connection, log)
         connection.rollback()
@@ -161,6 +168,13 @@ def _own(connection: Connection, log: Log) -> bool:
 
 def _exists(connection: Connection, log: Log, table: str) -> bool:
     return inspect(connection).has_table(log.reflected(table), schema=log.place)
+
+
+def _refuse_tracked(connection: Connection, log: Log) -> None:
+    catalogue = Catalogue(connection)
+    written = catalogue.tracked(located(log, catalogue).names()["log"])
+    if written:
+        raise LogWritten(", ".join(f"{schema}.{name}" for schema, name, _ in written), log.table)
 
 
 def _refuse_unpublished(connection: Connection, log: Log) -> None:

@@ -48,19 +48,19 @@ class _Writer:
         """What is noted of a row, by event."""
         rows = self.rows
         old, new = rows.key(OLD), rows.key(NEW)
-        yield "insert", notes("changes", rows.inserted(NEW), new)
-        moved = notes("left", rows.deleted(), old) + notes("came", rows.inserted(NEW), new)
-        kept = notes("changes", rows.updated(OLD, NEW), new)
+        yield "insert", notes("changed", rows.inserted(NEW), new)
+        moved = notes("departed", rows.deleted(), old) + notes("arrived", rows.inserted(NEW), new)
+        kept = notes("changed", rows.updated(OLD, NEW), new)
         yield "update", either(rows.moved(OLD, NEW), moved, kept)
         if deleted := rows.deleted():
-            yield "delete", notes("changes", deleted, old)
+            yield "delete", notes("changed", deleted, old)
 
     def child_blocks(self, child: Child) -> Iterator[tuple[str, str]]:
         rows = self.rows
         old, new = rows.child_key(child, OLD), rows.child_key(child, NEW)
-        taken = either(rows.linked(child, OLD), notes("changes", rows.child_rows(child, OLD, None), old))
-        given = either(rows.linked(child, NEW), notes("changes", rows.child_rows(child, None, NEW), new))
-        kept = either(rows.linked(child, NEW), notes("changes", rows.child_rows(child, OLD, NEW), new))
+        taken = either(rows.linked(child, OLD), notes("changed", rows.child_rows(child, OLD, None), old))
+        given = either(rows.linked(child, NEW), notes("changed", rows.child_rows(child, None, NEW), new))
+        kept = either(rows.linked(child, NEW), notes("changed", rows.child_rows(child, OLD, NEW), new))
         yield "insert", given
         yield "update", either(rows.child_moved(child, OLD, NEW), taken + given, kept)
         yield "delete", taken

@@ -13,7 +13,6 @@ from eventlog.sql import templates
 from eventlog.sql.log import Log
 
 PIECES = ("row", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids")
-CHUNK = 10_000
 
 
 class Queries:
@@ -54,7 +53,14 @@ class Queries:
         **values: Any,
     ) -> int:
         """Run a statement on rows by their ids, in chunks; how many rows it met."""
-        return sum(self.run(connection, name, holes, ids=chunk, **values).rowcount for chunk in chunks(ids))
+        chunks = self.chunks(ids)
+        return sum(self.run(connection, name, holes, ids=chunk, **values).rowcount for chunk in chunks)
+
+    def chunks(self, ids: Iterable[int]) -> Iterator[str]:
+        """The ids as JSON texts of a bounded number each, ascending."""
+        ordered, size = sorted(ids), self.log.dialect.chunk
+        for start in range(0, len(ordered), size):
+            yield json.dumps(ordered[start : start + size], separators=(",", ":"))
 
     def clause(self, name: str, **holes: str) -> TextClause:
         """A named statement with its holes filled."""
@@ -62,13 +68,6 @@ class Queries:
         if key not in self._clauses:
             self._clauses[key] = text(templates.statement(self.log.dialect, name, **self._names, **holes))
         return self._clauses[key]
-
-
-def chunks(ids: Iterable[int]) -> Iterator[str]:
-    """The ids as JSON texts of a bounded number each, ascending."""
-    ordered = sorted(ids)
-    for start in range(0, len(ordered), CHUNK):
-        yield json.dumps(ordered[start : start + CHUNK], separators=(",", ":"))
 
 
 def unbound(sql: str) -> str:

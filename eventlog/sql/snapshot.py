@@ -11,7 +11,7 @@ from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
 from eventlog.entry import COLUMNS
-from eventlog.sql.queries import CHUNK, Queries, chunks, unbound
+from eventlog.sql.queries import Queries, unbound
 
 Cells = Sequence[str | int | None]  # the ten cells of a row, as entry.read_entry takes them
 
@@ -88,7 +88,7 @@ class Snapshot:
 
     def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
         """Rows by their ids, whatever their status."""
-        for chunk in chunks(ids):
+        for chunk in self._queries.chunks(ids):
             yield from self._queries.run(self._connection, "rows_by_id", ids=chunk)
 
     def rows_of_object(self, table_name: str, table_key: str) -> list[Cells]:
@@ -120,10 +120,11 @@ class Snapshot:
         column's type: one bad value would fail the whole statement.
         """
         holes = _current_holes(table)
-        for start in range(0, len(keys), CHUNK):
+        size = self._queries.log.dialect.chunk
+        for start in range(0, len(keys), size):
             wanted = [
                 {"n": start + n} | {f"k{i}": value for i, value in enumerate(key)}
-                for n, key in enumerate(keys[start : start + CHUNK])
+                for n, key in enumerate(keys[start : start + size])
             ]
             found = self._queries.run(self._connection, "current", holes, keys=json.dumps(wanted))
             for place, *texts in found:

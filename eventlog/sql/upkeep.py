@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.entry import Status
 from eventlog.sql.dialects import literal
-from eventlog.sql.queries import CHUNK, Queries, chunks
+from eventlog.sql.queries import Queries
 
 
 class Failed(NamedTuple):
@@ -86,10 +87,13 @@ class Upkeep:
         self._connection = connection
         self._queries = queries
 
-    def failures(self, which: Which, limit: int = CHUNK, after: int = 0) -> list[Failed]:
+    def failures(self, which: Which, limit: int = 1000, after: int = 0) -> list[Failed]:
         """The rows with E or F behind a record_id, oldest first."""
         conditions = ["has_failed", "after_row"]
         values: dict[str, Any] = {"after": after, "rows": limit}
+        if which.ids:
+            conditions.append("of_ids")
+            values["ids"] = json.dumps(which.ids)
         for condition, name, value in _conditions(which):
             conditions.append(condition)
             values[name] = value
@@ -98,7 +102,7 @@ class Upkeep:
 
     def overtaken(self, ids: Iterable[int]) -> set[int]:
         """The per-field rows among these whose column was published from a later row."""
-        return {row[0] for chunk in chunks(ids) for row in self._run("overtaken", ids=chunk)}
+        return {row[0] for chunk in self._queries.chunks(ids) for row in self._run("overtaken", ids=chunk)}
 
     def redrive(self, ids: Sequence[int], *, as_query_back: bool = False) -> int:
         """Make failed rows new again, as they are or to be read back; how many."""
@@ -160,9 +164,6 @@ class Upkeep:
 
 
 def _conditions(which: Which) -> Iterator[tuple[str, str, Any]]:
-    if which.ids:
-        (one_chunk,) = chunks(which.ids)
-        yield "of_ids", "ids", one_chunk
     if which.table is not None:
         yield "of_table", "table", which.table
     if which.reason is not None:

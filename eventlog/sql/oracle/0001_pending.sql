@@ -1,6 +1,6 @@
 begin
   execute immediate q'[
-create index {log_pending} on {log} (case {status} when 'N' then {record_id} end)
+create index {log_pending} on {log} (decode({status}, 'N', {record_id}))
   ]';
 exception
   when others then

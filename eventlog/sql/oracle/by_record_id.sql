@@ -1,2 +1,2 @@
-case {log}.{status} when 'N' then {log}.{record_id} end
+decode({log}.{status}, 'N', {log}.{record_id})
 /

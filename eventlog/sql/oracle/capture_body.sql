@@ -8,22 +8,23 @@ compound trigger
     new_value clob
   );
   type entries is table of entry index by pls_integer;
-  changes entries;
-  left entries; -- of rows that got another key: all deletes of the statement first
-  came entries;
+  changed entries;
+  departed entries; -- of rows that got another key: all deletes of the statement first
+  arrived entries;
   who varchar2(4000) := sys_context('USERENV', 'SESSION_USER');
   capturing boolean := not {capture}.is_off;
 
-  procedure flush(rows in out nocopy entries) is
+  procedure flush(noted in out nocopy entries) is
+    how_many integer := noted.count;
   begin
-    forall i in 1 .. rows.count
+    forall i in 1..how_many
       insert into {log} ({event_type}, {perpetrator}, {table_name}, {table_key}, {column_name}, {old_value}, {new_value})
-      values (rows(i).event_type, who, {table_text}, rows(i).table_key, rows(i).column_name, rows(i).old_value, rows(i).new_value);
-    rows.delete;
+      values (noted(i).event_type, who, {table_text}, noted(i).table_key, noted(i).column_name, noted(i).old_value, noted(i).new_value);
+    noted.delete();
   end;
 
   procedure note(
-    rows in out nocopy entries,
+    noted in out nocopy entries,
     event_type number,
     table_key varchar2,
     column_name varchar2 default null,
@@ -37,7 +38,7 @@ compound trigger
     this.column_name := column_name;
     this.old_value := old_value;
     this.new_value := new_value;
-    rows(rows.count + 1) := this;
+    noted(noted.count + 1) := this;
   end;
 
 after each row is
@@ -46,16 +47,16 @@ begin
     return;
   end if;
 {rows}
-  if changes.count >= 1000 then
-    flush(changes);
+  if changed.count >= 1000 then
+    flush(changed);
   end if;
 end after each row;
 
 after statement is
 begin
-  flush(changes);
-  flush(left);
-  flush(came);
+  flush(changed);
+  flush(departed);
+  flush(arrived);
 end after statement;
 
 end;

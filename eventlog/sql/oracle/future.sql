@@ -1,8 +1,8 @@
 begin
   execute immediate q'[
 create index {log_future} on {log} (
-  case {status} when 'N' then {event_time} end,
-  case {status} when 'N' then {record_id} end
+  decode({status}, 'N', {event_time}),
+  decode({status}, 'N', {record_id})
 )
   ]';
 exception

@@ -1,2 +1,2 @@
-case {status} when 'N' then {event_time} end <= {log_now}
+decode({status}, 'N', {event_time}) <= {log_now}
 /

@@ -1,2 +1,2 @@
-case {status} when 'N' then {record_id} end is not null
+decode({status}, 'N', {record_id}) is not null
 /

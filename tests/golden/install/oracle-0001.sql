@@ -166,7 +166,7 @@ end;
 
 begin
   execute immediate q'[
-create index "EVENTLOG_PENDING" on "EVENTLOG" (case "STATUS" when 'N' then "RECORD_ID" end)
+create index "EVENTLOG_PENDING" on "EVENTLOG" (decode("STATUS", 'N', "RECORD_ID"))
   ]';
 exception
   when others then
@@ -195,8 +195,8 @@ commit;
 begin
   execute immediate q'[
 create index "EVENTLOG_FUTURE" on "EVENTLOG" (
-  case "STATUS" when 'N' then "EVENT_TIME" end,
-  case "STATUS" when 'N' then "RECORD_ID" end
+  decode("STATUS", 'N', "EVENT_TIME"),
+  decode("STATUS", 'N', "RECORD_ID")
 )
   ]';
 exception

@@ -1,5 +1,5 @@
 select k.n{columns}
-from jsonb_to_recordset(cast(:keys as jsonb)) as k(n integer{typed_keys})
+from json_to_recordset(cast(:keys as json)) as k(n integer{typed_keys})
 join {source} as t on {matches}
 order by k.n
 /

@@ -12,6 +12,7 @@ from eventlog.errors import EventlogError, Misuse
 
 COMMANDS = {
     "convert": "eventlog.cli.convert",
+    "backlog": "eventlog.cli.backlog",
     "explain": "eventlog.cli.explain",
     "bench": "eventlog.cli.bench",
 }

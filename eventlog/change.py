@@ -27,6 +27,8 @@ class Absent(enum.Enum):
 
     ABSENT = "absent"
 
+    __hash__ = object.__hash__  # an Enum's own is written in Python, and shapes are hashed often
+
     def __repr__(self) -> str:
         return "ABSENT"
 

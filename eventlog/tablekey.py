@@ -17,6 +17,7 @@ from eventlog.errors import MalformedAssociation, MalformedKey
 SPECIAL = frozenset(",;'+\"=\\<>")
 
 _PLAIN = re.compile(r"[^,;'+\"=\\<>]*")
+_ONE_PLAIN_PAIR = re.compile(r"([^,;'+\"=\\<>]+)=([^,;'+\"=\\<>]*)")
 _QUOTED = re.compile(r'"((?:[^"\\]+|\\["\\])*)"')
 _ESCAPED = re.compile(r'\\(["\\])')
 
@@ -25,6 +26,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 def read(text: str) -> Pairs:
     """The columns and values of a table_key, in its order."""
+    if plain := _ONE_PLAIN_PAIR.fullmatch(text):
+        return ((plain[1], plain[2]),)
     pairs, end = _read_pairs(text)
     if end < len(text):
         raise MalformedKey(end + 1, "'+' or the end of the key")

@@ -127,7 +127,7 @@ class Table:
             return name, text
         try:
             value = values.load(column.kind, text)
-            same = values.dump(column.kind, value) == text
+            same = type(value) is int or values.dump(column.kind, value) == text
         except EventlogError:
             same = False
         return name, value if same else text

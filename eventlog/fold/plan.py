@@ -8,15 +8,15 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-from eventlog.change import Change, Field, Op
-from eventlog.entry import EVENT_TYPES, Entry
+from eventlog.change import Change, Op
+from eventlog.entry import Entry
 from eventlog.errors import EventlogError
 from eventlog.fold.current import Answer, current_fields
 from eventlog.fold.lives import remaining
 from eventlog.fold.outcome import Fate, Outcome
 from eventlog.fold.rules import Rules
-from eventlog.fold.runs import Run, Spoken, cut, run_fields, runs
-from eventlog.fold.understand import Object, Place, QueryKey, Reader, Step
+from eventlog.fold.runs import cut, run_fields, runs
+from eventlog.fold.understand import Object, QueryKey, Reader, Step
 from eventlog.tables import Table, Tables
 
 ObjectName = tuple[str, str]  # table_name and table_key, as the rows spell them
@@ -46,6 +46,7 @@ class _Life(NamedTuple):
     object: Object
     steps: Sequence[Step]
     ended: bool
+    plain: bool  # every step has something to say, and knows it without the current row
 
 
 def plan(
@@ -68,13 +69,18 @@ def plan(
     else:
         entries = sorted(entries, key=itemgetter(0))
     objects: dict[ObjectName, list[Entry]] = {}
+    screened = rules.driver_user is not None or rules.handle_future_events or held
     for entry in entries:
-        name = (entry.table_name, entry.table_key)
-        left = _leaves(entry, name, rules, now, held)
-        if left is None:
-            objects.setdefault(name, []).append(entry)
+        name = entry[5:7]
+        if screened or entry.status != rules.status:
+            left = _leaves(entry, name, rules, now, held)
+            if left is not None:
+                planned.outcomes[entry.record_id] = left
+                continue
+        if name in objects:
+            objects[name].append(entry)
         else:
-            planned.outcomes[entry.record_id] = left
+            objects[name] = [entry]
     reader = Reader(tables, rules, answerable)
     for name, rows in objects.items():
         planned.add_object(reader, name, rows)
@@ -127,46 +133,44 @@ class Plan:
         except EventlogError as fault:
             self.outcomes.update((row.record_id, Outcome(Fate.REFUSED, str(fault))) for row in rows)
             return
+        by_time = self._rules.handle_future_events
         life: list[Step] = []
+        plain = True
         for row in rows:
             try:
-                step = of.step(row, self._place(row))
+                step = of.step(row, (row.event_time if by_time else "", row.record_id))
             except EventlogError as fault:
                 self.outcomes[row.record_id] = Outcome(Fate.REFUSED, str(fault))
                 continue
             if step.type == 4:
-                self._lives.append(_Life(of, (*remaining(life), step), ended=True))
-                life = []
+                self._lives.append(_Life(of, (*remaining(life), step), True, plain))
+                life, plain = [], True
             else:
+                plain = plain and step.type < 4 and not step.silence
                 life.append(step)
         if life:
-            self._lives.append(_Life(of, remaining(life), ended=False))
-
-    def _place(self, row: Entry) -> Place:
-        return (row.event_time if self._rules.handle_future_events else "", row.record_id)
+            self._lives.append(_Life(of, remaining(life), False, plain))
 
     def _events_of(self, life: _Life, lookup: Lookup | None) -> Iterator[Event]:
-        for run in runs(self._spoken(life, lookup)):
-            yield from self._cut(life.object, run)
+        steps = life.steps if life.plain else list(self._spoken(life, lookup))
+        for run in runs(steps):
+            yield from self._events_of_run(life.object, run)
 
-    def _spoken(self, life: _Life, lookup: Lookup | None) -> Iterator[Spoken]:
+    def _spoken(self, life: _Life, lookup: Lookup | None) -> Iterator[Step]:
         """The steps that have something to say; the others get their outcome here."""
         for step in life.steps:
-            if step.silent:
-                self._settle(step, Outcome(Fate.SAYS_NOTHING, _silence(step)))
-            elif step.type > 4:
-                spoken = self._query_back(life, step, lookup)
-                if isinstance(spoken, Outcome):
-                    self._settle(step, spoken)
-                else:
-                    yield spoken
-            elif step.type == 4:
-                yield Spoken(step, Op.DELETE, ())
+            if step.silence:
+                self._settle(step, Outcome(Fate.SAYS_NOTHING, step.silence))
+            elif step.type < 5:
+                yield step
             else:
-                field = Field(step.column, step.before, step.after)
-                yield Spoken(step, EVENT_TYPES[step.type].op, (field,))
+                spoken = self._query_back(life, step, lookup)
+                if isinstance(spoken, Step):
+                    yield spoken
+                else:
+                    self._settle(step, spoken)
 
-    def _query_back(self, life: _Life, step: Step, lookup: Lookup | None) -> Spoken | Outcome:
+    def _query_back(self, life: _Life, step: Step, lookup: Lookup | None) -> Step | Outcome:
         if life.ended:
             return Outcome(Fate.NO_EFFECT, "its object was deleted later")
         assert lookup is not None
@@ -177,40 +181,42 @@ class Plan:
             return Outcome(Fate.REFUSED, f"its current row: {fault}")
         if fields is None:
             return Outcome(Fate.NO_EFFECT, "its object is gone")
-        adds = step.type in (5, 7) and self._rules.insert_query_back == "add"
-        if not fields and not adds:
+        if not fields and step.op is Op.UPDATE:
             return Outcome(Fate.SAYS_NOTHING, f"{table} has no column beside the key that may leave")
-        return Spoken(step, Op.INSERT if adds else Op.UPDATE, fields)
+        return step._replace(fields=fields)
 
-    def _cut(self, of: Object, run: Run) -> Iterator[Event]:
+    def _events_of_run(self, of: Object, run: Sequence[Step]) -> Iterator[Event]:
         """The run as one event, or as several where it is long."""
-        steps = [part.step for part in run.spoken]
-        first = steps[0]
-        settles = tuple(sorted(row for step in steps for row in _rows(step)))
+        first = run[0]
+        settles = _settled(run)
         name = event_id(self._rules.log_name, settles)
         sent = Outcome(Fate.SENT, "", name)
-        for step in steps:
-            self._settle(step, sent)
-        whole = Change(
-            _op(run, steps),
-            of.reader.schema,
-            of.reader.name,
-            of.key,
-            (),
-            str(settles[0]),
-            None,
-            first.entry.event_time + "Z",
-            first.entry.perpetrator,
-            all(step.type > 4 for step in steps),
-        )
-        parts = cut(run_fields(run), run.op, self._rules.max_changes)
+        for step in run:
+            if step.swallowed:
+                self._settle(step, sent)
+            else:
+                self.outcomes[step.entry.record_id] = sent
+        op = first.op
+        reads_back = first.type > 4 and all(step.type > 4 for step in run)
+        if reads_back and op is Op.UPDATE and all(step.type in (5, 7) for step in run):
+            op = Op.INSERT  # types 5 and 7 stay inserts, also where they are sent as a modify
+        parts = cut(run_fields(run), first.op, self._rules.max_changes)
         for number, fields in enumerate(parts, 1):
             part_id = name if number == 1 else f"{name}.{number}"
-            extra = (("event_id", part_id), ("record_ids", settles), ("table_key", of.table_key))
-            op = Op.UPDATE if number > 1 and run.op is Op.INSERT else whole.op
-            change = whole._replace(op=op, fields=tuple(fields), extra=extra)
-            place = (*first.place, number)
-            yield Event(change, part_id, place, (of.table_name, of.table_key), settles, number, len(parts))
+            change = Change(
+                Op.UPDATE if number > 1 and first.op is Op.INSERT else op,
+                of.reader.schema,
+                of.reader.name,
+                of.key,
+                tuple(fields),
+                str(settles[0]),
+                None,
+                first.entry.event_time + "Z",
+                first.entry.perpetrator,
+                reads_back,
+                (("event_id", part_id), ("record_ids", settles), ("table_key", of.table_key)),
+            )
+            yield Event(change, part_id, (*first.place, number), of.name, settles, number, len(parts))
 
     def _settle(self, step: Step, outcome: Outcome) -> None:
         """The outcome of a row, and of those that it speaks for."""
@@ -238,23 +244,16 @@ def _leaves(
     return None
 
 
-def _op(run: Run, steps: Sequence[Step]) -> Op:
-    """Types 5 and 7 stay inserts, marked as read back, also where they are sent as a modify."""
-    if run.op is Op.UPDATE and all(step.type in (5, 7) for step in steps):
-        return Op.INSERT
-    return run.op
-
-
-def _rows(step: Step) -> tuple[int, ...]:
-    return (step.entry.record_id, *step.swallowed)
-
-
-def _silence(step: Step) -> str:
-    if step.type == 2 and step.before == step.after:
-        return "old and new value are equal" if step.after is not None else "old and new value are null"
-    return f"column {step.column} is of the key, or may not leave"
+def _settled(run: Sequence[Step]) -> tuple[int, ...]:
+    """The rows that a run's event decides, those that were superseded included."""
+    rows = [step.entry.record_id for step in run]
+    for step in run:
+        rows += step.swallowed
+    rows.sort()
+    return tuple(rows)
 
 
 def _why_superseded(step: Step) -> str:
+    """The rule by which a query-back row speaks for others."""
     what = "row" if step.type in (5, 6) else f"column {step.column}"
     return f"type {step.type} (row {step.entry.record_id}) reads the {what} as it is now"

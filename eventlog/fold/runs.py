@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -12,36 +12,25 @@ from eventlog.fold.understand import Step
 Fields = Sequence[Field]
 
 
-class Spoken(NamedTuple):
-    """A step with the fields that it brings: its own, or those that were queried back."""
-
-    step: Step
-    op: Op
-    fields: Fields
-
-
-class Run(NamedTuple):
-    op: Op
-    spoken: list[Spoken]
-
-
-def runs(spoken: Iterable[Spoken]) -> Iterator[Run]:
+def runs(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
     """The consecutive steps of the same operation."""
-    run: Run | None = None
-    for part in spoken:
-        if run is None or run.op is not part.op:
-            if run is not None:
-                yield run
-            run = Run(part.op, [])
-        run.spoken.append(part)
-    if run is not None:
+    if len({step.op for step in steps}) == 1:
+        yield steps
+        return
+    run: list[Step] = []
+    for step in steps:
+        if run and run[0].op is not step.op:
+            yield run
+            run = []
+        run.append(step)
+    if run:
         yield run
 
 
-def run_fields(run: Run) -> Fields:
+def run_fields(run: Sequence[Step]) -> Fields:
     """The fields of a run in row order; what an insert repeats are the values of one attribute."""
-    fields = [field for part in run.spoken for field in part.fields]
-    if run.op is not Op.INSERT or len({field.column for field in fields}) == len(fields):
+    fields = run[0].fields if len(run) == 1 else [field for step in run for field in step.fields]
+    if run[0].op is not Op.INSERT or len({field.column for field in fields}) == len(fields):
         return fields
     gathered: dict[str, tuple[Scalar, ...]] = {}
     for field in fields:
@@ -54,7 +43,7 @@ def cut(fields: Fields, op: Op, most: int) -> list[Fields]:
 
     What goes on after a cut only adds the values that are left: before is null in it.
     """
-    if len(fields) * 2 <= most and not any(isinstance(side, tuple) for f in fields for side in f[1:]):
+    if len(fields) * 2 <= most and not _multivalued(fields):
         return [fields]
     pieces = [piece for field in fields for piece in _pieces(field, op)]
     if len(pieces) <= most:
@@ -62,6 +51,10 @@ def cut(fields: Fields, op: Op, most: int) -> list[Fields]:
     return [
         _joined(pieces[at : at + most], at == 0 and op is Op.INSERT) for at in range(0, len(pieces), most)
     ]
+
+
+def _multivalued(fields: Fields) -> bool:
+    return any(isinstance(after, tuple) or isinstance(before, tuple) for _, before, after in fields)
 
 
 class _Piece(NamedTuple):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Container
 from typing import NamedTuple
 
 from eventlog import tablekey, values
-from eventlog.change import ABSENT, Key, Side, Value
+from eventlog.change import ABSENT, Field, Key, Op, Value
 from eventlog.entry import Entry
 from eventlog.errors import UnknownColumn, UnknownTable, ValueTooLarge, WrongRow
 from eventlog.fold.rules import Rules
@@ -24,10 +24,10 @@ class Step(NamedTuple):
     place: Place
     entry: Entry
     type: int
+    op: Op
     column: str = ""
-    silent: bool = False
-    before: Side = ABSENT
-    after: Side = ABSENT
+    fields: tuple[Field, ...] = ()  # what it says; a query-back learns that from the current row
+    silence: str = ""  # why it says nothing
     swallowed: tuple[int, ...] = ()
 
 
@@ -36,19 +36,19 @@ class Attribute(NamedTuple):
 
     name: str
     load: Loader
-    silent: bool  # a key column, or one that may not leave
+    silence: str  # why its values do not leave: it is of the key, or withheld
     known: bool
 
 
 class Object:
     """One object of the pick-up, by its table_name and the text of its table_key."""
 
-    __slots__ = ("_query_key", "key", "reader", "table_key", "table_name")
+    __slots__ = ("_query_key", "key", "name", "reader", "table_key")
 
     def __init__(self, reader: TableReader, table_name: str, table_key: str) -> None:
         values.check_xml(table_key)
         self.reader = reader
-        self.table_name = table_name
+        self.name = (table_name, table_key)
         self.table_key = table_key
         self._query_key: QueryKey | None = None
         self.key: Key = reader.table.load_key(table_key) if reader.table else tablekey.read(table_key)
@@ -72,7 +72,7 @@ class Object:
     def _read_query_key(self) -> QueryKey:
         table = self.reader.table
         if table is None:
-            raise UnknownTable(self.table_name)
+            raise UnknownTable(self.name[0])
         if not self.reader.answerable:
             raise WrongRow(f"table {table} may not be queried back: no current rows are at hand for it")
         return query_key(table, tablekey.read(self.table_key))
@@ -88,6 +88,8 @@ class TableReader:
         self.name = table.name if table else values.check_xml(name)
         limit = table.max_value if table and table.max_value is not None else rules.max_value
         self._limit = limit
+        inserts = Op.INSERT if rules.insert_query_back == "add" else Op.UPDATE
+        self.query_ops = {5: inserts, 6: Op.UPDATE, 7: inserts, 8: Op.UPDATE}
         self._attributes: dict[str, Attribute] = {}
 
     def attribute(self, name: str | None) -> Attribute:
@@ -102,12 +104,16 @@ class TableReader:
     def loader(self, kind: Kind) -> Loader:
         """What loads a column's text, up to the limit of its size."""
         load, limit = values.CODECS[kind].load, self._limit
+        surely_small = limit // 4  # characters, of which none takes more than four bytes
+        as_it_is = kind is Kind.STRING
 
         def load_limited(text: str | None) -> Value:
             if text is None:
                 return None
-            if len(text) * 4 > limit and (size := len(text.encode(errors="replace"))) > limit:
+            if len(text) > surely_small and (size := len(text.encode(errors="replace"))) > limit:
                 raise ValueTooLarge(size, limit)
+            if as_it_is and text.isprintable():
+                return text
             return load(text)
 
         return load_limited
@@ -115,9 +121,11 @@ class TableReader:
     def _attribute(self, name: str) -> Attribute:
         column = self.table.column(name) if self.table else None
         if column is None or self.table is None:
-            return Attribute(values.check_xml(name), self.loader(Kind.STRING), silent=False, known=False)
-        silent = column.name in self.table.key or not column.leaves
-        return Attribute(column.name, self.loader(column.kind), silent, known=True)
+            return Attribute(values.check_xml(name), self.loader(Kind.STRING), "", known=False)
+        silence = "" if column.leaves else f"column {column.name} is withheld"
+        if column.name in self.table.key:
+            silence = f"column {column.name} is of the key"
+        return Attribute(column.name, self.loader(column.kind), silence, known=True)
 
 
 class Reader:
@@ -167,39 +175,40 @@ def _query_value(kind: Kind, text: str) -> Value:
 
 
 def _insert_field(of: Object, entry: Entry, place: Place) -> Step:
-    attribute = of.reader.attribute(entry.column_name)
-    after = attribute.load(entry.new_value)
-    return Step(place, entry, 1, attribute.name, attribute.silent, ABSENT, after)
+    name, load, silence, _ = of.reader.attribute(entry.column_name)
+    fields = (Field(name, ABSENT, load(entry.new_value)),)
+    return Step(place, entry, 1, Op.INSERT, name, fields, silence)
 
 
 def _update_field(of: Object, entry: Entry, place: Place) -> Step:
-    attribute = of.reader.attribute(entry.column_name)
-    before, after = attribute.load(entry.old_value), attribute.load(entry.new_value)
-    silent = attribute.silent or before == after
-    return Step(place, entry, 2, attribute.name, silent, before, after)
+    name, load, silence, _ = of.reader.attribute(entry.column_name)
+    before, after = load(entry.old_value), load(entry.new_value)
+    if before == after:
+        silence = silence or "old and new value are equal, or both null"
+    return Step(place, entry, 2, Op.UPDATE, name, (Field(name, before, after),), silence)
 
 
 def _replace_field(of: Object, entry: Entry, place: Place) -> Step:
-    attribute = of.reader.attribute(entry.column_name)
-    after = attribute.load(entry.new_value)
-    return Step(place, entry, 3, attribute.name, attribute.silent, ABSENT, after)
+    name, load, silence, _ = of.reader.attribute(entry.column_name)
+    fields = (Field(name, ABSENT, load(entry.new_value)),)
+    return Step(place, entry, 3, Op.UPDATE, name, fields, silence)
 
 
 def _delete_row(of: Object, entry: Entry, place: Place) -> Step:
-    return Step(place, entry, 4)
+    return Step(place, entry, 4, Op.DELETE)
 
 
 def _query_row(of: Object, entry: Entry, place: Place) -> Step:
     of.query_key()
-    return Step(place, entry, entry.event_type)
+    return Step(place, entry, entry.event_type, of.reader.query_ops[entry.event_type])
 
 
 def _query_field(of: Object, entry: Entry, place: Place) -> Step:
     of.query_key()
-    attribute = of.reader.attribute(entry.column_name)
-    if not attribute.known:
+    name, _, silence, known = of.reader.attribute(entry.column_name)
+    if not known:
         raise UnknownColumn(of.reader.table, entry.column_name)
-    return Step(place, entry, entry.event_type, attribute.name, attribute.silent)
+    return Step(place, entry, entry.event_type, of.reader.query_ops[entry.event_type], name, (), silence)
 
 
 _STEPS: dict[int, Callable[[Object, Entry, Place], Step]] = {

@@ -7,15 +7,20 @@ from eventlog.values import check_xml
 
 def content(text: str) -> str:
     """The text as an element holds it."""
-    if text.isprintable() and "&" not in text and "<" not in text and ">" not in text:
+    if "&" in text:
+        text = text.replace("&", "&amp;")
+    if "<" in text:
+        text = text.replace("<", "&lt;")
+    if ">" in text:
+        text = text.replace(">", "&gt;")
+    if text.isprintable():
         return text
-    return check_xml(text).translate(_IN_CONTENT)
+    return check_xml(text).replace("\r", "&#13;").replace("\n", "&#10;")
 
 
 def attribute(text: str) -> str:
     """The text as an attribute in double quotes holds it."""
-    return check_xml(text).translate(_IN_ATTRIBUTE)
-
-
-_IN_CONTENT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;", "\n": "&#10;"})
-_IN_ATTRIBUTE = _IN_CONTENT | str.maketrans({'"': "&quot;", "\t": "&#9;"})
+    text = content(text)
+    if '"' in text or "\t" in text:
+        return text.replace('"', "&quot;").replace("\t", "&#9;")
+    return text

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from eventlog import tablekey, values
-from eventlog.change import ABSENT, Absent, Change, Op, Scalar, Undecoded, Value, scalars
+from eventlog.change import ABSENT, Change, Field, Op, Scalar, Side, Undecoded, scalars
 from eventlog.errors import NotExpressible
 from eventlog.tables import Column, Table, Tables, reference_key
 from eventlog.values import Kind
 from eventlog.xds.settings import XdsSettings
+from eventlog.xds.shape import Shapes
 from eventlog.xds.text import attribute, content
 
 Render = Callable[[Scalar], str]
@@ -21,24 +22,37 @@ class EventWriter:
     def __init__(self, tables: Tables, settings: XdsSettings) -> None:
         self._tables = tables
         self._settings = settings
+        self._reads_back_as_modify = settings.insert_query_back == "modify"
         self._writers: dict[tuple[str | None, str], _TableWriter] = {}
+        self._shapes = Shapes(self._assemble, self._takes_text)
 
     def write(self, change: Change, event_id: str) -> str:
         """The event as text; empty for a modify that changes nothing."""
-        writer = self._writers.get((change.schema, change.table)) or self._writer(change)
-        if change.op is Op.DELETE:
+        return self._shapes.fill(change, event_id) or self._assemble(change, event_id)
+
+    def _assemble(self, change: Change, event_id: str) -> str:
+        """The event piece by piece."""
+        writer = self._writers.get(change[1:3]) or self._writer(change)
+        op = change.op
+        if op is Op.DELETE:
             return writer.event("delete", change, event_id, "")
-        if change.op is Op.UPDATE or (change.current and self._settings.insert_query_back == "modify"):
-            changed = writer.modify_attrs(change)
+        if op is Op.UPDATE or (change.current and self._reads_back_as_modify):
+            changed = writer.modify_attrs(change.fields)
             return writer.event("modify", change, event_id, changed) if changed else ""
-        if change.op is Op.INSERT:
-            return writer.event("add", change, event_id, writer.add_attrs(change))
-        raise NotExpressible(f"XDS has no event for {change.op}; --expand-truncate makes deletes of its rows")
+        if op is Op.INSERT:
+            return writer.event("add", change, event_id, writer.add_attrs(change.fields))
+        raise NotExpressible(f"XDS has no event for {op}; --expand-truncate makes deletes of its rows")
 
     def association(self, change: Change) -> str:
         """The association of the change's object."""
-        writer = self._writers.get((change.schema, change.table)) or self._writer(change)
-        return tablekey.write_association(writer.table_key(change), writer.name, writer.schema)
+        writer = self._writers.get(change[1:3]) or self._writer(change)
+        return writer.table_key(change) + writer.association_end
+
+    def _takes_text(self, change: Change) -> bool:
+        """Whether each of the change's columns holds text that is written as it is."""
+        table = self._tables.of(change.schema, change.table)
+        columns = [table.column(f.column) if table else None for f in change.fields]
+        return all(c is None or (c.kind in (Kind.STRING, Kind.PADDED) and not c.reference) for c in columns)
 
     def _writer(self, change: Change) -> _TableWriter:
         table = self._tables.of(change.schema, change.table)
@@ -51,21 +65,17 @@ class _TableWriter:
     """What is the same for all events of one table, rendered once."""
 
     def __init__(self, change: Change, table: Table | None, tables: Tables, settings: XdsSettings) -> None:
-        self.schema = change.schema
-        self.name = change.table
-        self._table = table
-        self._tables = tables
-        self._settings = settings
-        self._key = frozenset(table.key) if table else frozenset(name for name, _ in change.key)
-        self._opening = f' class-name="{attribute(self.name)}" event-id="'
-        self._association_end = content(tablekey.write_association("", self.name, self.schema))
-        self._attributes: dict[str, _Attribute] = {}
+        self.association_end = tablekey.write_association("", change.table, change.schema)
+        self._table = table or Table(change.schema, change.table, {}, tuple(name for name, _ in change.key))
+        self._opening = f' class-name="{attribute(change.table)}" event-id="'
+        self._association_end = content(self.association_end) + "</association>"
+        self._attributes = _Attributes(self._table, tables, settings.time_syntax)
 
     def event(self, name: str, change: Change, event_id: str, body: str) -> str:
         """The element of an event."""
         return (
-            f'<{name}{self._opening}{attribute(event_id)}"><association>{content(self.table_key(change))}'
-            f"{self._association_end}</association>{body}</{name}>"
+            f'<{name}{self._opening}{attribute(event_id)}"><association>'
+            f"{content(self.table_key(change))}{self._association_end}{body}</{name}>"
         )
 
     def table_key(self, change: Change) -> str:
@@ -75,68 +85,84 @@ class _TableWriter:
                 return fact
         if not change.key:
             raise NotExpressible(
-                f"the key of table {self.name} is not known; state it in the tables file: "
-                f'[tables.{self.name}] key = ["…"]'
+                f"the key of table {self._table} is not known; state it in the tables file: "
+                f'[tables.{self._table.name}] key = ["…"]'
             )
-        if self._table is not None:
-            return self._table.dump_key(change.key)
-        return Table(self.schema, self.name, {}).dump_key(change.key)
+        return self._table.dump_key(change.key)
 
-    def add_attrs(self, change: Change) -> str:
+    def add_attrs(self, fields: Iterable[Field]) -> str:
         """The add-attr elements of an insert: null gives none."""
-        return "".join(
-            self._attribute(field.column).add(field.after)
-            for field in change.fields
-            if field.after is not None and field.column not in self._key
-        )
+        attributes = self._attributes
+        return "".join([attributes[f.column].add(f.after) for f in fields if f.after is not None])
 
-    def modify_attrs(self, change: Change) -> str:
+    def modify_attrs(self, fields: Sequence[Field]) -> str:
         """The modify-attr elements of an update, without what is unchanged or was not captured."""
-        fields = [f for f in change.fields if f.column not in self._key]
-        if fields and all(f.after is ABSENT for f in fields):
+        attributes = self._attributes
+        body = "".join([attributes[column].modify(before, after) for column, before, after in fields])
+        if not body and fields and all(after is ABSENT for _, _, after in fields):
             raise NotExpressible("what the row held after the update was not captured")
-        return "".join(
-            self._attribute(f.column).modify(f.before, f.after)
-            for f in fields
-            if f.after is not ABSENT and f.before != f.after
-        )
-
-    def _attribute(self, name: str) -> _Attribute:
-        found = self._attributes.get(name)
-        if found is None:
-            column = self._table.column(name) if self._table else None
-            render = _renderer(column, self._tables, self._settings.time_syntax)
-            found = self._attributes[name] = _Attribute(column.published if column else name, render)
-        return found
+        return body
 
 
 class _Attribute:
     """One attribute of a class: its tags, and how its values are rendered."""
 
-    __slots__ = ("_add", "_modify", "_render")
+    __slots__ = ("_add", "_modify", "_render", "_replace")
 
     def __init__(self, name: str, render: Render) -> None:
         self._add = f'<add-attr attr-name="{attribute(name)}">'
         self._modify = f'<modify-attr attr-name="{attribute(name)}">'
+        self._replace = f"{self._modify}<remove-all-values/><add-value>"
         self._render = render
 
-    def add(self, after: Value | Absent) -> str:
+    def add(self, after: Side) -> str:
         if after is ABSENT:
             return ""
         return f"{self._add}{self._values(after)}</add-attr>"
 
-    def modify(self, before: Value | Absent, after: Value | Absent) -> str:
+    def modify(self, before: Side, after: Side) -> str:
+        """The modification; nothing if both sides are equal, or the new one was not captured."""
+        if before is ABSENT and isinstance(after, str):
+            return f"{self._replace}{self._render(after)}</add-value></modify-attr>"
+        if before == after or after is ABSENT:
+            return ""
         if before is ABSENT:
             gone = "<remove-all-values/>"
         else:
             gone = "" if before is None else f"<remove-value>{self._values(before)}</remove-value>"
-        come = "" if after is None or after is ABSENT else f"<add-value>{self._values(after)}</add-value>"
+        come = "" if after is None else f"<add-value>{self._values(after)}</add-value>"
         return f"{self._modify}{gone}{come}</modify-attr>"
 
-    def _values(self, side: Value | Absent) -> str:
+    def _values(self, side: Side) -> str:
         if isinstance(side, str):
             return self._render(side)
         return "".join(map(self._render, scalars(side)))
+
+
+class _Silent(_Attribute):
+    """A key column: the association says its value."""
+
+    def add(self, after: Side) -> str:
+        return ""
+
+    def modify(self, before: Side, after: Side) -> str:
+        return ""
+
+
+class _Attributes(dict[str, _Attribute]):
+    """The attributes of a table by the names of their columns, made when first asked for."""
+
+    def __init__(self, table: Table, tables: Tables, time_syntax: int) -> None:
+        self._table = table
+        self._tables = tables
+        self._time_syntax = time_syntax
+
+    def __missing__(self, name: str) -> _Attribute:
+        column = self._table.column(name)
+        render = _renderer(column, self._tables, self._time_syntax)
+        kind = _Silent if name in self._table.key else _Attribute
+        made = self[name] = kind(column.published if column else name, render)
+        return made
 
 
 def _renderer(column: Column | None, tables: Tables, time_syntax: int) -> Render:
@@ -153,8 +179,9 @@ def _renderer(column: Column | None, tables: Tables, time_syntax: int) -> Render
 
 
 def _render_string(value: Scalar) -> str:
-    text = value if isinstance(value, str) else values.plain_text(value)
-    return f'<value type="string">{content(text)}</value>'
+    if isinstance(value, str):
+        return f'<value type="string">{content(value)}</value>'
+    return f'<value type="string">{content(values.plain_text(value))}</value>'
 
 
 def _typed_renderer(kind: Kind) -> Render:

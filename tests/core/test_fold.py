@@ -1,0 +1,242 @@
+"""The laws of the fold, against a simple reference and over any log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog import tablesfile
+from eventlog.change import ABSENT, Op, scalars
+from eventlog.entry import Entry
+from eventlog.fold import Event, Fate, Outcome, QueryKey, Rules, plan
+from eventlog.tables import Table
+from tests import reference
+from tests.support import TABLES as USR_TABLES
+
+TABLES = tablesfile.read(
+    '[tables.t]\nkey = ["k"]\ncolumns = { k = "varchar(9)", a = "text", b = "text", c = "text" }\n'
+)
+TABLE = TABLES.get("t")
+DATA = ["a", "b", "c"]
+TIME = "2025-03-23T10:57:19"
+
+values = st.none() | st.sampled_from(["x", "y", "z"])
+rows = st.lists(
+    st.tuples(
+        st.integers(1, 8),
+        st.sampled_from(["k=1", "k=2", "k=3"]),
+        st.sampled_from(["k", *DATA]),
+        values,
+        values,
+    ),
+    max_size=25,
+)
+currents = st.dictionaries(
+    st.sampled_from(["k=1", "k=2", "k=3"]), st.fixed_dictionaries(dict.fromkeys(DATA, values))
+)
+
+
+def entries_of(drawn: list[tuple[int, str, str, str | None, str | None]]) -> list[Entry]:
+    return [
+        Entry(at * 3 + 1, "N", kind, TIME, None, "t", key, column, old, new)
+        for at, (kind, key, column, old, new) in enumerate(drawn)
+    ]
+
+
+def lookup_in(current: reference.Current) -> Callable[[Table, QueryKey], list[list[str | None]]]:
+    def lookup(table: Table, key: QueryKey) -> list[list[str | None]]:
+        row = current.get(f"k={key[0]!s}")
+        return [] if row is None else [[row[column] for column in DATA]]
+
+    return lookup
+
+
+def fold(
+    entries: list[Entry], current: reference.Current, rules: Rules | None = None
+) -> tuple[list[Event], dict[int, Outcome]]:
+    planned = plan(entries, TABLES, rules or Rules(), answerable=[TABLE])
+    return planned.events(lookup_in(current)), planned.outcomes
+
+
+def told(event: Event, add: bool) -> str:
+    """An event in the words of the reference."""
+    change = event.change
+    op = {Op.DELETE: "delete", Op.UPDATE: "modify"}.get(
+        change.op, "modify" if change.current and not add else "add"
+    )
+    lines = []
+    for column, before, after in change.fields:
+        if op == "add":
+            if after is not None:
+                lines.append(f"{column} = {list(scalars(after))!r}")
+        else:
+            lines.append(f"{column}: -{'all' if before is ABSENT else repr(before)} +{after!r}")
+    ids = ",".join(map(str, event.settles))
+    return f"{op} {event.object[1]} [{ids}] {'; '.join(lines)}"
+
+
+@settings(max_examples=400)
+@given(rows, currents, st.booleans())
+def test_the_fold_gives_what_the_reference_gives(
+    drawn: list[tuple[int, str, str, str | None, str | None]], current: reference.Current, add: bool
+) -> None:
+    entries = entries_of(drawn)
+    events, _ = fold(entries, current, Rules(insert_query_back="add" if add else "modify"))
+    simple = [
+        (e.record_id, e.event_type, e.table_key, e.column_name, e.old_value, e.new_value) for e in entries
+    ]
+    expected = reference.documents(simple, current, "k", DATA, add)
+    assert [told(event, add) for event in events] == [reference.render(document) for document in expected]
+
+
+@given(rows, currents)
+def test_every_row_has_one_outcome_and_every_sent_row_one_event(
+    drawn: list[tuple[int, str, str, str | None, str | None]], current: reference.Current
+) -> None:
+    entries = entries_of(drawn)
+    events, outcomes = fold(entries, current)
+    assert outcomes.keys() == {entry.record_id for entry in entries}
+    settled = [row for event in events if event.part == 1 for row in event.settles]
+    assert len(settled) == len(set(settled))
+    by_id = {event.event_id: event for event in events}
+    for row, outcome in outcomes.items():
+        if outcome.fate is Fate.SENT:
+            assert outcome.event_id is not None
+            assert row in by_id[outcome.event_id].settles
+        if outcome.fate is Fate.SUPERSEDED:
+            assert outcome.by in outcomes
+        assert (row in settled) == (outcome.event_id is not None)
+
+
+@given(rows, currents, st.sets(st.sampled_from(["k=1", "k=2", "k=3"])))
+def test_a_cut_between_objects_changes_nothing(
+    drawn: list[tuple[int, str, str, str | None, str | None]], current: reference.Current, first: set[str]
+) -> None:
+    entries = entries_of(drawn)
+    whole, _ = fold(entries, current)
+    parts = [
+        fold([e for e in entries if (e.table_key in first) is side], current)[0] for side in (True, False)
+    ]
+    assert sorted((e for part in parts for e in part), key=lambda event: event.place) == whole
+
+
+@given(rows, currents, st.randoms(use_true_random=False))
+def test_the_order_in_which_rows_are_handed_over_does_not_matter(
+    drawn: list[tuple[int, str, str, str | None, str | None]], current: reference.Current, random: Random
+) -> None:
+    entries = entries_of(drawn)
+    shuffled = random.sample(entries, len(entries))
+    assert fold(shuffled, current) == fold(entries, current)
+
+
+@given(rows, currents, st.integers(1, 6))
+def test_a_cut_event_says_the_same_in_parts_that_are_short_enough(
+    drawn: list[tuple[int, str, str, str | None, str | None]], current: reference.Current, most: int
+) -> None:
+    entries = entries_of(drawn)
+    whole, _ = fold(entries, current)
+    parts, _ = fold(entries, current, Rules(max_changes=most))
+    for event in whole:
+        pieces = [part for part in parts if part.settles == event.settles]
+        assert [piece.part for piece in pieces] == list(range(1, len(pieces) + 1))
+        assert [values_of(piece) for piece in pieces if len(values_of(piece)) > most] == []
+        assert [value for piece in pieces for value in values_of(piece)] == values_of(event)
+
+
+def values_of(event: Event) -> list[tuple[str, str, object]]:
+    """The values that an event removes and adds, each by itself."""
+    found: list[tuple[str, str, object]] = []
+    inserts = event.change.op is Op.INSERT and not event.change.current
+    for column, before, after in event.change.fields:
+        if before is ABSENT and not inserts:
+            found.append((column, "-", "all"))
+        found += [(column, "-", value) for value in scalars(before)]
+        found += [(column, "+", value) for value in scalars(after)]
+    return found
+
+
+def outcomes_of(*entries: Entry, rules: Rules | None = None, now: str | None = None) -> list[Outcome]:
+    planned = plan(entries, TABLES, rules or Rules(), now=now, held=[("t", "k=9")], answerable=[TABLE])
+    planned.events(lookup_in({"k=1": dict.fromkeys(DATA)}))
+    return [planned.outcomes[entry.record_id] for entry in entries]
+
+
+def entry(record_id: int, event_type: int, key: str = "k=1", **more: object) -> Entry:
+    base = Entry(record_id, "N", event_type, TIME, None, "t", key, "a", "x", "y")
+    return base._replace(**more)  # type: ignore[arg-type]
+
+
+def test_rows_that_take_no_part_interrupt_nothing() -> None:
+    rules = Rules(driver_user="driver", handle_future_events=True)
+    found = outcomes_of(
+        entry(1, 2),
+        entry(2, 4, perpetrator="driver"),
+        entry(3, 4, event_time="2031-01-01T00:00:00"),
+        entry(4, 4, status="S"),
+        entry(5, 2, key="k=9"),
+        entry(6, 2, column_name="b"),
+        rules=rules,
+        now="2026-01-01T00:00:00",
+    )
+    assert [outcome.fate for outcome in found] == [
+        Fate.SENT,
+        Fate.LOOPBACK,
+        Fate.FUTURE,
+        Fate.NOT_NEW,
+        Fate.HELD,
+        Fate.SENT,
+    ]
+    assert found[0].event_id == found[5].event_id
+
+
+def test_with_future_events_the_order_is_that_of_event_time() -> None:
+    entries = [entry(1, 2, event_time="2025-01-02T00:00:00"), entry(2, 4, event_time="2025-01-01T00:00:00")]
+    planned = plan(entries, TABLES, Rules(handle_future_events=True), now="2026-01-01T00:00:00")
+    assert [event.change.op for event in planned.events()] == [Op.DELETE, Op.UPDATE]
+
+
+def test_loopback_is_published_where_it_is_allowed() -> None:
+    (found,) = outcomes_of(entry(1, 4, perpetrator="me"), rules=Rules(driver_user="me", allow_loopback=True))
+    assert found.fate is Fate.SENT
+
+
+def reason(of: Entry, rules: Rules | None = None) -> str:
+    (found,) = outcomes_of(of, rules=rules)
+    assert found.fate is Fate.REFUSED
+    return found.reason
+
+
+def test_each_fault_of_a_row_is_named() -> None:
+    assert "unknown table 'u'" in reason(entry(1, 2, table_name="u"))
+    assert "at character 2, expected '=' after the column name" in reason(entry(1, 4, key="k"))
+    assert "U+0001 at position 2" in reason(entry(1, 1, new_value="a\x01"))
+    assert "U+D800" in reason(entry(1, 2, old_value="\ud800"))
+    assert "table t has no column 'z'" in reason(entry(1, 7, column_name="z"))
+    assert "column_name is null" in reason(entry(1, 8, column_name=None))
+    assert "the key names a, but the key of t is k" in reason(entry(1, 5, key="a=1"))
+    assert "U+0002" in reason(entry(1, 6, key="k=\x02"))
+    assert "a value of 11 bytes is over the limit of 10" in reason(
+        entry(1, 1, new_value="ä" * 5 + "x"), rules=Rules(max_value=10)
+    )
+
+
+def test_a_padded_numeric_key_finds_its_row_and_stays_an_object_of_its_own() -> None:
+    entries = [
+        entry(n, 6, key=key, table_name="usr") for n, key in ((1, "idu= 1"), (2, "idu=1"), (3, "idu=x"))
+    ]
+    usr = USR_TABLES.get("usr")
+    planned = plan(entries, USR_TABLES, Rules(), answerable=[usr])
+    assert [need.key for need in planned.needs()] == [(1,)]
+    events = planned.events(lambda table, key: [["Jack", None, None]])
+    assert [event.change.fact("table_key") for event in events] == ["idu= 1", "idu=1"]
+    assert planned.outcomes[3] == Outcome(Fate.REFUSED, "'x' is not an integer")
+
+
+def test_rows_of_unknown_tables_are_published_as_strings_where_that_is_set() -> None:
+    rules = Rules(unknown_tables="string")
+    (sent,) = outcomes_of(entry(1, 2, table_name="u"), rules=rules)
+    assert sent.fate is Fate.SENT
+    assert "unknown table" in reason(entry(1, 5, table_name="u"), rules=rules)

@@ -1,0 +1,56 @@
+"""What many tests say in one line: the sample table, a conversion through the public door."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from eventlog import tablesfile
+from eventlog.convert import Job, Report, convert
+from eventlog.errors import Refused
+
+USR = """\
+[tables.usr]
+schema = "indirect"
+key = ["idu"]
+columns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)", photo = "blob" }
+"""
+TABLES = tablesfile.read(USR)
+CLOCK = "2025-03-23 10:57:19"
+HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
+
+
+def run_convert(
+    folder: Path,
+    source: str,
+    target: str,
+    content: str | bytes,
+    *,
+    name: str = "input.csv",
+    out: str = "output",
+    current: dict[str, str] | None = None,
+    tables: Any = TABLES,
+    **given: Any,
+) -> tuple[str, list[Refused]]:
+    """What comes out of a conversion, and what was refused."""
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    files = []
+    for table, rows in (current or {}).items():
+        (folder / f"{table}.csv").write_text(rows)
+        files.append((table, str(folder / f"{table}.csv")))
+    refused: list[Refused] = []
+    output = folder / out
+    container = {"xds": None, "changes": "jsonl"}.get(target, "csv")
+    job = Job(
+        source,
+        target,
+        (str(path),),
+        str(output),
+        output_container=container,
+        tables=tables,
+        current=tuple(files),
+        given=given,
+    )
+    convert(job, Report(refused.append), CLOCK)
+    return output.read_text(), refused

@@ -15,5 +15,7 @@ def gather(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int = SIZE) -
     """The rows as batches of this schema."""
     rows = iter(rows)
     while chunk := list(islice(rows, size)):
-        arrays = [pa.array(cells, field.type) for cells, field in zip(zip(*chunk, strict=True), schema, strict=True)]
+        arrays = [
+            pa.array(cells, field.type) for cells, field in zip(zip(*chunk, strict=True), schema, strict=True)
+        ]
         yield pa.record_batch(arrays, schema=schema)

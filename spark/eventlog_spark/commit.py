@@ -20,7 +20,13 @@ from typing import Any
 from eventlog.errors import EventlogError, Misuse
 from eventlog_spark.parts import Written
 
-SUCCESS, MANIFEST, MARKER, TEMPORARY, REFUSED = "_SUCCESS", "_manifest.json", "_job.json", "_temporary", "_refused"
+SUCCESS, MANIFEST, MARKER, TEMPORARY, REFUSED = (
+    "_SUCCESS",
+    "_manifest.json",
+    "_job.json",
+    "_temporary",
+    "_refused",
+)
 _OURS = (SUCCESS, MANIFEST, REFUSED, TEMPORARY)
 
 

@@ -21,10 +21,11 @@ from eventlog_spark.datasource import load
 from eventlog_spark.kinds import CURRENT
 from eventlog_spark.storage import File
 
-SCHEMA = "asked string, cells array<string>"
-ARROW = pa.schema([("asked", pa.string()), ("cells", pa.list_(pa.string()))])
+SCHEMA = "asked string, place long, cells array<string>"
+ARROW = pa.schema([("asked", pa.string()), ("place", pa.int64()), ("cells", pa.list_(pa.string()))])
 OBJECTS = "table_name string, table_key string, asked string"
 OBJECTS_ARROW = pa.schema([(name, pa.string()) for name in ("table_name", "table_key", "asked")])
+_FIRST = -(1 << 62)  # current rows stand before the rows of their object, in the order of their files
 
 
 class CurrentFile(NamedTuple):
@@ -38,26 +39,28 @@ class CurrentFile(NamedTuple):
 class CurrentRows:
     """The rows of files, each under the name by which an object asks for it."""
 
-    files: Sequence[CurrentFile]
+    files: Sequence[CurrentFile]  # in an order that several rows of one object keep
 
     @property
     def schema(self) -> str:
         return SCHEMA
 
-    def pieces(self) -> Sequence[CurrentFile]:
-        return self.files
+    def pieces(self) -> Sequence[int]:
+        return range(len(self.files))
 
-    def read(self, piece: CurrentFile) -> Iterator[pa.RecordBatch]:
+    def read(self, piece: int) -> Iterator[pa.RecordBatch]:
         """The rows of one file."""
         return gather(self._rows(piece), ARROW)
 
-    def _rows(self, piece: CurrentFile) -> Iterator[tuple[str, list[str | None]]]:
-        table, file = piece
+    def _rows(self, piece: int) -> Iterator[tuple[str, int, list[str | None]]]:
+        table, file = self.files[piece]
+        number = _FIRST + (piece << 40)
         for source in open_sources([file.name], Shape.ROWS, file.container):
             if isinstance(source, Refused):
                 raise InvalidTables(f"{source.where}: {source.reason}: the current rows cannot be told")
             for row in read_current(table, source):
-                yield asked(table, row.key), list(row.cells)
+                number += 1
+                yield asked(table, row.key), number, list(row.cells)
 
 
 def asked(table: Table, key: QueryKey) -> str:
@@ -74,7 +77,7 @@ def attach(spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile]) 
         "table_name",
         "table_key",
         f.col("cells").alias("current"),
-        f.lit(0).cast("long").alias("record_id"),
+        f.col("place").alias("record_id"),
         f.lit(CURRENT).cast("byte").alias("kind"),
     )
     return rows.unionByName(current, allowMissingColumns=True)

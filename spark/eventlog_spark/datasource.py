@@ -27,13 +27,13 @@ class Reading(Protocol):
 
 
 @dataclass
-class Piece(InputPartition):  # type: ignore[misc]
+class Piece(InputPartition):
     """One partition."""
 
     value: Any
 
 
-class OwnSource(DataSource):  # type: ignore[misc]
+class OwnSource(DataSource):
     """The data source `eventlog`; its one option holds the Reading."""
 
     def __init__(self, options: MutableMapping[str, str]) -> None:
@@ -51,14 +51,14 @@ class OwnSource(DataSource):  # type: ignore[misc]
         return OwnReader(self._reading)
 
 
-class OwnReader(DataSourceReader):  # type: ignore[misc]
+class OwnReader(DataSourceReader):
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
 
     def partitions(self) -> Sequence[Piece]:
         return [Piece(value) for value in self._reading.pieces()]
 
-    def read(self, partition: Piece) -> Iterator[pa.RecordBatch]:
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._reading.read(partition.value)
 
 

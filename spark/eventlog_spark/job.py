@@ -74,7 +74,9 @@ def run_job(spark: Any, backlog: Backlog, stage: Stage = lambda name: None) -> R
         return Result(manifest, before=True)
     with folder.writing():
         task = make_task(backlog, folder, current)
-        summary = logs.run(spark, task, backlog.clock, inputs, current, backlog.order, backlog.partitions, stage)
+        summary = logs.run(
+            spark, task, backlog.clock, inputs, current, backlog.order, backlog.partitions, stage
+        )
         stage("commit")
         done = folder.commit(summary.files, _manifest(backlog, inputs, summary))
     return Result(done, summary)
@@ -87,10 +89,14 @@ def make_task(backlog: Backlog, folder: Folder, current: Sequence[CurrentFile]) 
         raise Misuse(f"{target.name} is read, not written")
     container = backlog.job.output_container or CONTAINERS[target.shape][0]
     if container not in CONTAINERS[target.shape]:
-        raise Misuse(f"--output-as {container}: {target.name} is written as {' or '.join(CONTAINERS[target.shape])}")
+        raise Misuse(
+            f"--output-as {container}: {target.name} is written as {' or '.join(CONTAINERS[target.shape])}"
+        )
     layout = Layout(str(folder.temporary), target.shape, container, target.sheet, backlog.per_file)
     answerable = frozenset(piece.table for piece in current)
-    return Task(backlog.job.tables, backlog.rules, backlog.now, answerable, target.name, backlog.given, layout)
+    return Task(
+        backlog.job.tables, backlog.rules, backlog.now, answerable, target.name, backlog.given, layout
+    )
 
 
 def _current_files(job: Job) -> list[CurrentFile]:

@@ -82,7 +82,9 @@ def collect(frame: Any, work: Any) -> list[Summary]:
 
 def _object_hash() -> Any:
     """Rows of one object meet; those of none are spread."""
-    return f.when(f.col("kind").between(0, 8), f.xxhash64("table_name", "table_key")).otherwise(f.xxhash64("record_id"))
+    return f.when(f.col("kind").between(0, 8), f.xxhash64("table_name", "table_key")).otherwise(
+        f.xxhash64("record_id")
+    )
 
 
 def _partitions(spark: Any, inputs: Sequence[File]) -> int:

@@ -6,11 +6,10 @@ import hashlib
 import io
 import os
 import uuid
-from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any, Self, cast
 
 from eventlog.codec import Shape, Sheet, SheetRow
 from eventlog.files.outputs import ROW_WRITERS, WRITERS, Writer
@@ -116,8 +115,9 @@ class _File:
     def __init__(self, path: Path, written: Written, container: str, sheet: Sheet | None) -> None:
         self.written = written
         self.stream = Summed(path)
+        stream = cast(IO[bytes], self.stream)
         self.writer: Writer = (
-            WRITERS[container](self.stream) if sheet is None else ROW_WRITERS[container](self.stream, sheet.columns)
+            WRITERS[container](stream) if sheet is None else ROW_WRITERS[container](stream, sheet.columns)
         )
 
     def close(self) -> None:

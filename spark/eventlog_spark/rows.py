@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.request import pathname2url
+from urllib.parse import urlsplit
+from urllib.request import pathname2url, url2pathname
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -106,9 +107,12 @@ def _uri(name: str) -> str:
     return "file://" + pathname2url(str(Path(name).resolve()))
 
 
-def _native(
-    spark: Any, group: Sequence[File], rules: Rules, clock: str, now: str | None, wide: bool
-) -> Any:
+def _path(uri: str) -> str:
+    """The path of a file's URI, which may have one slash or three."""
+    return url2pathname(urlsplit(uri).path)
+
+
+def _native(spark: Any, group: Sequence[File], rules: Rules, clock: str, now: str | None, wide: bool) -> Any:
     frame = _parquet(spark, group)
     cell = _cells(frame, group, clock)
     sure = _sure(cell)
@@ -171,7 +175,7 @@ def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any)
         f.col("_metadata.row_index").alias("row"),
     )
     wanted = here.join(refused, "record_id", "left").where("reason is not null or not sure")
-    names = {_uri(file.name): file.name for file in group}
+    names = {_path(_uri(file.name)): file.name for file in group}
     return wanted.mapInArrow(_Locate(names, tuple(frame.columns), clock), entries.LOCATED_SCHEMA)
 
 
@@ -188,7 +192,7 @@ class _Locate:
         return gather(map(self._explain, rows), entries.LOCATED)
 
     def _explain(self, row: dict[str, Any]) -> tuple[Any, ...]:
-        name = self._names.get(row["file"]) or self._names[row["file"].replace("file:///", "file:/")]
+        name = self._names[_path(row["file"])]
         record = Row(row["row"] + 1, tuple(row["cells"][column] for column in self._columns))
         source: Source[Row] = Source(name, stem_of(name), self._columns, [record])
         (read,) = log.read_entries(source, self._clock)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
 from eventlog_spark.job import Backlog, Result, run_job
 from eventlog_spark.session import session, translated

@@ -118,7 +118,9 @@ class Attempt:
 
     def write_changes(self, task: Task, changes: Iterable[Change]) -> None:
         """The changes in the target's format."""
-        for record in task.format.write(self._counted(task, changes), task.tables, task.target_settings):
+        write = task.format.write
+        assert write is not None
+        for record in write(self._counted(task, changes), task.tables, task.target_settings):
             if isinstance(record, Refused):
                 self.refuse(record)
             else:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from eventlog_spark.job import Backlog, run_job
 
 from eventlog import tablesfile
 from eventlog.convert import Job, Report, convert
 from eventlog.errors import Refused
 from eventlog.files.outputs import ROW_WRITERS
 from eventlog.log import SHEET
-from eventlog_spark.job import Backlog, run_job
 
 CLOCK = "2025-01-01 00:00:00"
 TABLES = """
@@ -48,7 +50,13 @@ def job(inputs: Sequence[Path], output: Path, current: Sequence[tuple[str, str]]
     source = given.pop("source", "log")
     tables = tablesfile.read(TABLES)
     return Job(
-        source, target, tuple(map(str, inputs)), str(output), tables=tables, current=tuple(current), given=given
+        source,
+        target,
+        tuple(map(str, inputs)),
+        str(output),
+        tables=tables,
+        current=tuple(current),
+        given=given,
     )
 
 
@@ -61,7 +69,8 @@ def converted(wanted: Job) -> tuple[list[str], set[tuple[str, str]]]:
 
     output = Path(wanted.output)
     output.parent.mkdir(parents=True, exist_ok=True)
-    convert(wanted, Report(tell), CLOCK)
+    container = {"xds": None, "log": "csv"}.get(wanted.target_format, "jsonl")
+    convert(replace(wanted, output_container=container), Report(tell), CLOCK)
     return output.read_text("utf-8").splitlines(), refused
 
 

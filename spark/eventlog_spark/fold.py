@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from eventlog_spark import plain
 from eventlog_spark.batches import gather
+from eventlog_spark.shapes import Shapes, whole_objects
 from eventlog_spark.task import Attempt, Task
 
 EVENTS = pa.schema(
@@ -24,8 +25,13 @@ class FoldToParts:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with Attempt(self._task) as attempt:
-            found = plain.events(self._task, attempt, batches)
-            attempt.write_changes(self._task, (event.change for event in found))
+            if self._task.fast:
+                shapes = Shapes(self._task, attempt)
+                for batch in whole_objects(plain.seen(attempt, batches)):
+                    shapes.write(batch)
+            else:
+                found = plain.events(self._task, attempt, batches)
+                attempt.write_changes(self._task, (event.change for event in found))
         yield attempt.summary.batch()
 
 

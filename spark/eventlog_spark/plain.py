@@ -50,7 +50,7 @@ def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
 
 def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
     """The events of sorted rows, in order for each object."""
-    rows = log_rows(_seen(attempt, batches))
+    rows = log_rows(seen(attempt, batches))
     for chunk in _chunks(row for row in rows if not _left(attempt, row)):
         yield from fold(task, attempt, chunk)
 
@@ -94,7 +94,8 @@ class _Answers:
         return next(iter(spelled.values()), ())
 
 
-def _seen(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def seen(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, whose record_ids must stand nowhere else."""
     for batch in batches:
         ids = batch.column("record_id").drop_null().to_numpy()
         attempt.see(ids[ids > 0])

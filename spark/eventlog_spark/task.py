@@ -52,6 +52,14 @@ class Task:
     def target_settings(self) -> Any:
         return settings.build(self.format.settings, self.given)
 
+    @property
+    def fast(self) -> bool:
+        """Whether documents are lines of one event each, which shapes can be filled into."""
+        if self.target != "xds" or self.rules.handle_future_events or self.layout.per_file:
+            return False
+        wanted = self.target_settings
+        return bool(wanted.batch_size == 1 and not wanted.pretty and not wanted.validate)
+
     def operation(self, change: Change) -> str:
         """What the change is called in a summary."""
         if change.op is Op.INSERT and change.current and self.rules.insert_query_back == "modify":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -32,7 +33,7 @@ multivalued = ["member"]
 references = { boss = "usr" }
 """  # noqa: E501
 Cells = Sequence[Any]
-Told = dict[str, list[str]]
+Told = dict[tuple[str, str], list[str]]
 
 
 def write_log(path: Path, rows: Iterable[Cells]) -> Path:
@@ -90,9 +91,15 @@ def backlogged(spark: Any, wanted: Job, **how: Any) -> tuple[list[str], set[tupl
     return [line for name in names for line in (output / name).read_text("utf-8").splitlines()], refused
 
 
-def by_object(documents: Iterable[str]) -> Told:
-    """The documents of each object, in their order."""
+def by_object(documents: Iterable[str], rows: Iterable[Cells]) -> Told:
+    """The documents of each object, in their order; two spellings of one association are two objects."""
+    names = {row[0]: (row[5], row[6]) for row in rows}
     told: Told = defaultdict(list)
     for document in documents:
-        told[document.partition("<association>")[2].partition("</association>")[0]].append(document)
+        found = _EVENT_ID.search(document)
+        assert found is not None
+        told[names[int(found[1])]].append(document)
     return told
+
+
+_EVENT_ID = re.compile(r'event-id="eventlog:([0-9]+)')

@@ -55,7 +55,7 @@ def test_the_same_documents_in_the_same_order_for_each_object(
     how: dict[str, Any] = {"insert_query_back": insert, "driver_user": user, "max_changes": most}
     expected, left_out = converted(job([log], folder / "expected", current, **how))
     found, refused = backlogged(spark, job([log], folder / "out", current, **how), partitions=partitions)
-    assert by_object(found) == by_object(expected)
+    assert by_object(found, rows) == by_object(expected, rows)
     assert refused == left_out
 
 

@@ -258,7 +258,7 @@ class _Batch:
 
     def write(self) -> None:
         """The documents of all objects, in their order."""
-        log, shapes = self.log, self._shapes
+        log = self.log
         if not len(log.ids):
             return
         current = _Current(self)
@@ -283,7 +283,8 @@ class _Batch:
         self._texts(texts, Cells(log.old, np.arange(len(old)) + bases[1], log.objects), log.kinds == 2)
         self._texts(texts, Cells(log.new, np.arange(len(new)) + bases[2], log.objects), log.kinds <= 3)
         self._compare(same, old & new & (log.kinds == 2) & ~same)
-        return (log.kinds << 4) | old | (new.astype(np.int64) << 1) | (same.astype(np.int64) << 2)
+        facts: Ints = (log.kinds << 4) | old | (new.astype(np.int64) << 1) | (same.astype(np.int64) << 2)
+        return facts
 
     def _texts(self, texts: Texts, cells: Cells, said: Flags) -> None:
         """Treat the texts of one side; what a row does not say is not looked at."""
@@ -396,7 +397,8 @@ class _Current:
     def nulls(self, owner: int) -> list[bool]:
         """Which cells of an object's current row there are."""
         begin = int(self.begins[owner])
-        return flags(pc.is_valid(self.cells[begin : begin + int(self._lengths[owner])])).tolist()
+        found: list[bool] = flags(pc.is_valid(self.cells[begin : begin + int(self._lengths[owner])])).tolist()
+        return found
 
     def treat(self, texts: Texts, base: int) -> None:
         """The cells as documents hold them."""

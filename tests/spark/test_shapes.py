@@ -40,7 +40,7 @@ CURRENT: dict[tuple[str, QueryKey], list[list[str | None]]] = {
 class Plain(Task):
     """The same task, the plain way."""
 
-    fast = False  # type: ignore[assignment]
+    fast = False
 
 
 def make(kind: type[Task], folder: Path, **given: Any) -> Task:
@@ -60,7 +60,7 @@ def make(kind: type[Task], folder: Path, **given: Any) -> Task:
 def shuffled(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Rows of a log as they leave the shuffle, the current rows of those that ask in front."""
     seen: dict[int, tuple[Any, ...]] = {row[0]: row for row in rows}
-    found = [
+    found: list[tuple[Any, ...]] = [
         (row[0], row[2], row[5], row[6], row[7], row[8], row[9], None)
         for row in seen.values()
         if row[2] in range(1, 9) and (row[7] is not None or row[2] in (4, 5, 6))
@@ -84,7 +84,8 @@ def answers_to(name: str, key: str) -> list[list[str | None]]:
 def batches(rows: Sequence[tuple[Any, ...]], size: int) -> Iterator[pa.RecordBatch]:
     for at in range(0, len(rows), size):
         arrays = [
-            pa.array(cells, f.type) for cells, f in zip(zip(*rows[at : at + size]), SCHEMA, strict=True)
+            pa.array(cells, f.type)
+            for cells, f in zip(zip(*rows[at : at + size], strict=True), SCHEMA, strict=True)
         ]
         yield pa.record_batch(arrays, schema=SCHEMA)
 

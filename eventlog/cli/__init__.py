@@ -22,6 +22,7 @@ COMMANDS = {
     "explain": "eventlog.cli.explain",
     "receive": "eventlog.cli.receive",
     "convert": "eventlog.cli.convert",
+    "backlog": "eventlog.cli.backlog",
     "import-config": "eventlog.cli.import_config",
     "bench": "eventlog.cli.bench",
 }

@@ -7,15 +7,25 @@ configuration file and the page of the documentation. A name means the same wher
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 S = TypeVar("S")
 
 
-def setting(default: Any, help: str, *, choices: tuple[str, ...] = (), metavar: str = "") -> Any:
-    """A dataclass field that is a setting."""
-    return dataclasses.field(default=default, metadata={"help": help, "choices": choices, "metavar": metavar})
+def setting(
+    default: Any,
+    help: str,
+    *,
+    choices: tuple[str, ...] = (),
+    metavar: str = "",
+    within: tuple[float, float] | None = None,
+    check: Callable[[str], object] | None = None,
+) -> Any:
+    """A dataclass field that is a setting; `within` are the least and the greatest number, `check` raises
+    an EventlogError for a text that is not legal."""
+    told = {"help": help, "choices": choices, "metavar": metavar, "within": within, "check": check}
+    return dataclasses.field(default=default, metadata=told)
 
 
 def declared(settings: type) -> Iterator[dataclasses.Field[Any]]:

@@ -19,6 +19,7 @@ COMMANDS = {
     "untrack": "eventlog.cli.track",
     "resync": "eventlog.cli.resync",
     "check": "eventlog.cli.check",
+    "run": "eventlog.cli.run",
     "explain": "eventlog.cli.explain",
     "receive": "eventlog.cli.receive",
     "convert": "eventlog.cli.convert",

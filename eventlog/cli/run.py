@@ -1,0 +1,28 @@
+"""eventlog run: the publisher, as a daemon or for one cycle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventlog.cli.live import ALL, live_options, read_live
+from eventlog.cli.options import SettingsCommand
+from eventlog.daemon import Daemon
+from eventlog.wake import Signals
+
+
+@click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle.")
+@click.option("--once", is_flag=True, help="one cycle, then stop")
+@live_options(ALL)
+def run(once: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
+    """Publish what stands in the log, until SIGTERM or SIGINT; SIGHUP reads the settings again.
+
+    Several may run: one publishes, the others stand by and take over when it is gone.
+    """
+    config = read_live(flags, config_file, verbose, log_format)
+    signals = Signals()
+    daemon = Daemon(config, lambda: read_live(flags, config_file, verbose, log_format), signals, once=once)
+    with signals.caught():
+        daemon.run()

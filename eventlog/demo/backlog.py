@@ -6,6 +6,7 @@ import collections
 import csv
 import datetime as dt
 import importlib.util
+import os
 import random
 import shutil
 import time
@@ -18,6 +19,7 @@ from eventlog.tablesfile import read
 
 ROWS = 100_000
 PEOPLE = 20_000
+PROCESSORS = os.cpu_count() or 2
 HEADER = ("record_id", "event_type", "table_name", "table_key", "column_name", "old_value", "new_value")
 TABLES = """\
 [tables.usr]
@@ -27,22 +29,22 @@ columns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)" }
 """
 
 
-def show(folder: Path) -> None:
-    """Fold a made-up backlog and tell what came of it."""
+def show(folder: Path, rows: int = ROWS, *, spark: bool | None = None) -> None:
+    """Fold a made-up backlog and tell what came of it; without Spark where that is not installed."""
     log, people, output = folder / "log.csv", folder / "usr.csv", folder / "documents"
-    _write(log, (HEADER, *_rows(random.Random(5))))  # noqa: S311 (the same story each time)
+    _write(log, (HEADER, *_rows(random.Random(5), rows)))  # noqa: S311 (the same story each time)
     _write(people, (("idu", "fname", "lname"), *((n, f"F{n}", f"L{n}") for n in range(1, PEOPLE))))
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
     job = Job("log", "xds", (str(log),), str(output), tables=read(TABLES), current=(("usr", str(people)),))
-    if _has_spark():
-        _on_spark(job, now)
+    if _has_spark() if spark is None else spark:
+        _on_spark(job, now, rows)
     else:
-        _here(job, now)
+        _here(job, now, rows)
 
 
-def _rows(chance: random.Random) -> Iterator[tuple[object, ...]]:
+def _rows(chance: random.Random, rows: int) -> Iterator[tuple[object, ...]]:
     """Fields change, rows are read back, some are deleted."""
-    for number in range(1, ROWS + 1):
+    for number in range(1, rows + 1):
         who = chance.randrange(1, PEOPLE + 1)
         kind = chance.choice((1, 2, 2, 3, 4, 5, 6, 6, 8))
         field = chance.choice(("fname", "lname")) if kind in (1, 2, 3, 8) else None
@@ -60,19 +62,19 @@ def _has_spark() -> bool:
     return bool(java and importlib.util.find_spec("pyspark"))
 
 
-def _on_spark(job: Job, now: str) -> None:
+def _on_spark(job: Job, now: str, rows: int) -> None:
     from eventlog_spark.job import Backlog
     from eventlog_spark.run import run
 
     telling.heading(
-        "A backlog on Spark", f"{ROWS:,} rows that nobody published, folded by all processors at once."
+        "A backlog on Spark", f"{rows:,} rows that nobody published, folded by all processors at once."
     )
-    run(Backlog(job, now, "object", 0, 0), "local[*]", {}, None, telling.note)
+    run(Backlog(job, now, "object", partitions=PROCESSORS), "local[*]", {}, None, telling.note)
 
 
-def _here(job: Job, now: str) -> None:
+def _here(job: Job, now: str, rows: int) -> None:
     telling.heading(
-        "A backlog", f"{ROWS:,} rows that nobody published. (Spark is not installed: on this machine alone.)"
+        "A backlog", f"{rows:,} rows that nobody published. (Spark is not installed: on this machine alone.)"
     )
     reasons: collections.Counter[str] = collections.Counter()
     report = Report(lambda refused: reasons.update([refused.reason]))
@@ -80,7 +82,7 @@ def _here(job: Job, now: str) -> None:
     convert(job, report, now)
     seconds = time.monotonic() - begun
     telling.note(
-        f"{ROWS} rows in {seconds:.0f} s, {ROWS / seconds:.0f} rows/s; {report.refused} were refused"
+        f"{rows} rows in {seconds:.0f} s, {rows / seconds:.0f} rows/s; {report.refused} were refused"
     )
     with Path(job.output).open("rb") as written:
         telling.note(f"{sum(1 for _ in written)} documents")

@@ -29,6 +29,7 @@ class Reading:
     silent: list[int] = field(default_factory=list)  # rows that are handled without an event
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
     outcomes: dict[int, Outcome] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)  # the rows that took part
     doubtful: bool = False  # rows were refused that other tables might explain
 
 
@@ -72,8 +73,8 @@ class Reader:
         rename: Callable[[list[Event]], list[Event]] = lambda events: events,
     ) -> Reading:
         reading = Reading()
-        entries = list(_entries(cells, reading))
-        planned = plan(entries, self._tables, rules, now=now, answerable=self._readable)
+        reading.entries = list(_entries(cells, reading))
+        planned = plan(reading.entries, self._tables, rules, now=now, answerable=self._readable)
         current = CurrentRows(snapshot, self._readable)
         current.read(planned.needs())
         reading.doubtful = current.refused or any(

@@ -56,7 +56,7 @@ def _page(archive: Archive, request: Request) -> Reply:
         return Reply(pages.listing(archive, _filter(request), _cursor(request)))
     if request.path == "/object":
         return Reply(pages.history(archive, request.query.get("association", "")))
-    if request.path == "/health":
+    if request.path == "/healthz":
         return Reply("ready\n", PLAIN)
     return _document(archive, request.path)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from eventlog.config import Config
 from eventlog.errors import EventlogError
+from eventlog.monitor.monitor import Monitor
 from eventlog.opening import open_store
 from eventlog.publisher import Cycle, ReceiverFatal
 from eventlog.schedule import read_times, seconds_until
@@ -25,6 +26,8 @@ logger = logging.getLogger("eventlog.daemon")
 
 STANDBY = 1.0  # seconds between two attempts to lead
 NAPS = 0.01  # the first nap after work; each is four times as long, for what was in flight meanwhile
+MINUTE = 60.0
+DAY = 86_400.0
 PAUSED = 1.0  # seconds between two looks whether the pause is over
 FIRST_WAIT = 0.5  # seconds after a fault; doubled each time
 
@@ -49,13 +52,20 @@ class Daemon:
     """The publisher as a process."""
 
     def __init__(
-        self, config: Config, reload: Callable[[], Config], signals: Signals, *, once: bool = False
+        self,
+        config: Config,
+        reload: Callable[[], Config],
+        signals: Signals,
+        *,
+        once: bool = False,
+        monitor: Monitor | None = None,
     ) -> None:
         self._config = config
         self._settings = config.build(DaemonSettings)
         self._reload = reload
         self._signals = signals
         self._once = once
+        self._monitor = monitor or Monitor()
         self._failures = 0
         self._begun = False  # whether a session was ever open: before, a fault ends the daemon
 
@@ -65,9 +75,11 @@ class Daemon:
             try:
                 self._reread()
                 store = open_store(self._config)
+                self._monitor.connected(store)
                 try:
                     self._lead(store)
                 finally:
+                    self._monitor.connected(None)
                     store.engine.dispose()
             except ReceiverFatal:
                 raise
@@ -78,18 +90,25 @@ class Daemon:
         """Stand by until we lead, then run cycles."""
         name = f"{socket.gethostname()}:{os.getpid()}"
         while (leader := store.lead(name)) is None:
+            self._monitor.alive(STANDBY)
             self._signals.sleep(STANDBY)
             if self._interrupted:
                 return
         with Session(self._config, store, leader, self._signals) as session:
             logger.info("leading", extra={"leader": name, "epoch": leader.epoch})
             self._begun = True
-            self._cycles(session)
+            self._monitor.leading(True)
+            try:
+                self._cycles(session)
+            finally:
+                self._monitor.leading(False)
 
     def _cycles(self, session: Session) -> None:
         heard, nap = time.monotonic(), NAPS
         while not self._interrupted:
             cycle = session.cycle()
+            self._monitor.cycle(cycle)
+            self._monitor.alive(DAY if self._settings.time_of_day else self._settings.polling_interval)
             if self._once:
                 self._signals.request_stop()
             self._failures = self._failures + 1 if cycle.down else 0
@@ -126,13 +145,14 @@ class Daemon:
     def _is_silent(self, heard: float) -> bool:
         """Whether a heartbeat is due."""
         minutes = self._settings.pub_heartbeat_interval
-        return minutes > 0 and time.monotonic() >= heard + 60 * minutes
+        return minutes > 0 and time.monotonic() >= heard + MINUTE * minutes
 
     def _recover(self, fault: EventlogError) -> None:
         """After a fault: connect again, for ever; what is wrong from the start ends the daemon."""
         if not self._begun and not isinstance(fault, ConnectionLost):
             raise fault
         self._failures += 1
+        self._monitor.fault()
         wait = self._growing()
         logger.warning("%s; going on in %.1f s", fault, wait, extra={"fault": type(fault).__name__})
         self._signals.sleep(wait)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import gc
 import logging
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from eventlog import batches
@@ -65,6 +66,9 @@ class Cycle:
     down: str | None = None  # why the sink takes nothing at the moment
     wait: float | None = None  # seconds that the receiver asked for
     seconds: float = 0.0
+    query_back: float = 0.0  # seconds of it
+    delivery: float = 0.0  # likewise
+    answers: Counter[tuple[str, str]] = field(default_factory=Counter)  # by operation and level
 
 
 class Publisher:
@@ -106,8 +110,8 @@ class Publisher:
         return self._cycle
 
     def _begin(self) -> None:
-        self._cycle = Cycle()
         self._tally = Tally(self._waits)
+        self._cycle = Cycle(answers=self._tally.levels)
         self._faults = 0  # documents without an answer, one after another
 
     def _go_on(self) -> None:
@@ -198,6 +202,7 @@ class Publisher:
             logger.warning("row %s is refused: %s", row, reason, extra={"record_id": row})
             self._tally.refuse(row, reason)
         self._cycle.refused += len(reading.refused)
+        self._cycle.query_back += reading.query_back
 
     def _send(self, drafts: Iterable[Draft]) -> None:
         """Batch after batch: each transaction finishes one and remembers the next."""
@@ -220,7 +225,8 @@ class Publisher:
 
     def _deliver(self, batch: Sequence[Draft]) -> Sequence[Draft]:
         """Send a batch and take the answers as they come; the documents that are still to go."""
-        taken, written = 0, time.monotonic()
+        taken, begun = 0, time.monotonic()
+        written = begun
         replies = self._sink.deliver([_document(draft) for draft in batch])
         for draft, reply in zip(batch, replies, strict=False):
             if reply.fault is not None:
@@ -235,6 +241,7 @@ class Publisher:
                 written = time.monotonic()
         if taken < len(batch) and not self._stopped:
             self._cycle.down = f"the sink replied to {taken} of {len(batch)} documents"
+        self._cycle.delivery += time.monotonic() - begun
         return batch[taken:]
 
     def _take(self, draft: Draft, reply: Reply) -> None:

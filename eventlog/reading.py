@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -30,6 +31,7 @@ class Reading:
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)  # the rows that took part
+    query_back: float = 0.0  # seconds
     doubtful: bool = False  # rows were refused that other tables might explain
 
 
@@ -76,7 +78,9 @@ class Reader:
         reading.entries = list(_entries(cells, reading))
         planned = plan(reading.entries, self._tables, rules, now=now, answerable=self._readable)
         current = CurrentRows(snapshot, self._readable)
+        begun = time.monotonic()
         current.read(planned.needs())
+        reading.query_back = time.monotonic() - begun
         reading.doubtful = current.refused or any(
             outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from types import TracebackType
@@ -116,4 +117,5 @@ class Session:
         if time.monotonic() > self._noted + _NOTED_EVERY:
             self._noted = time.monotonic()
             with self.store.work(self._leader.epoch) as work:
-                work.record_cycle(json.dumps(asdict(cycle)))
+                facts = asdict(replace(cycle, answers=Counter()))
+                work.record_cycle(json.dumps(facts))

@@ -20,6 +20,7 @@ class Standing:
     oldest_age: float | None  # seconds
     waiting: int
     next_retry: datetime | None
+    failed: int  # rows whose reason is kept
     counts: Mapping[str, Mapping[str, int]]  # by status and table
     leader: str | None
     leader_since: datetime | None
@@ -35,7 +36,7 @@ def read_standing(store: Store, *, counted: bool = True) -> Standing:
     with store.snapshot() as snapshot:
         now = datetime.fromisoformat(snapshot.now())
     with store.upkeep() as upkeep:
-        state, backlog = upkeep.state(), upkeep.backlog()
+        state, backlog, failed = upkeep.state(), upkeep.backlog(), upkeep.failed()
         counts = upkeep.counts() if counted else []
     by_status: dict[str, dict[str, int]] = {}
     for count in counts:
@@ -46,6 +47,7 @@ def read_standing(store: Store, *, counted: bool = True) -> Standing:
         oldest_age=None if backlog.oldest is None else (now - backlog.oldest).total_seconds(),
         waiting=backlog.waiting,
         next_retry=backlog.next_retry,
+        failed=failed,
         counts=by_status,
         leader=state.leader,
         leader_since=state.leader_since,

@@ -21,6 +21,7 @@ LETTERS = {
     Level.ERROR: Letter.ERROR,
     Level.FATAL: Letter.FATAL,
 }
+_OPERATIONS = {"a": "add", "m": "modify", "d": "delete", "": "none"}  # by the first letter of the element
 _FAILED = (Letter.ERROR, Letter.FATAL)
 _LONGEST_DOCUMENT = 1 << 20  # characters kept of what failed
 _LONGEST_REASON = 4000
@@ -43,7 +44,7 @@ class Tally:
 
     def __init__(self, waits: Waits) -> None:
         self.blocked: set[ObjectName] = set()  # whose events of this cycle must not go any more
-        self.levels: Counter[Level] = Counter()
+        self.levels: Counter[tuple[str, str]] = Counter()  # events by operation and level
         self.fatal: Status | None = None
         self.letters: dict[Letter, list[int]] = {}
         self.failures: list[Failure] = []
@@ -94,7 +95,7 @@ class Tally:
         self.letters, self.failures, self.waiting, self.released = {}, [], [], []
 
     def _settle(self, sending: Sending, status: Status, now: datetime) -> None:
-        self.levels[status.level] += 1
+        self.levels[_OPERATIONS[sending.text[1:2]], status.level.name.lower()] += 1
         if status.level is Level.FATAL:
             self.fatal = status
         if sending.parts > 1:

@@ -29,6 +29,7 @@ COMMANDS = {
     "redrive": "eventlog.cli.redrive",
     "skip": "eventlog.cli.skip",
     "purge": "eventlog.cli.purge",
+    "deliver": "eventlog.cli.deliver",
     "receive": "eventlog.cli.receive",
     "convert": "eventlog.cli.convert",
     "backlog": "eventlog.cli.backlog",

@@ -9,7 +9,11 @@ import click
 
 from eventlog.cli.live import ALL, live_options, read_live
 from eventlog.cli.options import SettingsCommand
+from eventlog.config import Config
 from eventlog.daemon import Daemon
+from eventlog.monitor import MonitorSettings
+from eventlog.monitor.monitor import Monitor
+from eventlog.monitor.server import serving
 from eventlog.wake import Signals
 
 
@@ -23,6 +27,11 @@ def run(once: bool, config_file: Path | None, verbose: bool, log_format: str, **
     """
     config = read_live(flags, config_file, verbose, log_format)
     signals = Signals()
-    daemon = Daemon(config, lambda: read_live(flags, config_file, verbose, log_format), signals, once=once)
-    with signals.caught():
+    monitor = Monitor()
+
+    def reread() -> Config:
+        return read_live(flags, config_file, verbose, log_format)
+
+    daemon = Daemon(config, reread, signals, once=once, monitor=monitor)
+    with signals.caught(), serving(config.build(MonitorSettings), monitor):
         daemon.run()

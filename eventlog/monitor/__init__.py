@@ -15,7 +15,7 @@ class MonitorSettings:
         metavar="PORT",
         within=(0, 65_535),
     )
+    monitor_host: str = setting("127.0.0.1", "the address that the port listens at", metavar="HOST")
     monitor_token: str | None = setting(
         None, "who knows it may redrive on the status page; better in the environment", metavar="TOKEN"
     )
-    monitor_host: str = setting("127.0.0.1", "the address that the port listens at", metavar="HOST")

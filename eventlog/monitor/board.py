@@ -6,9 +6,9 @@ import hmac
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from eventlog.config import Config
 from eventlog.errors import EventlogError
@@ -47,20 +47,29 @@ class Sample(NamedTuple):
     events: int  # since the process began
 
 
+class Process(Protocol):
+    """What a publisher's process tells."""
+
+    @property
+    def store(self) -> Store | None: ...  # None while there is no database
+
+    @property
+    def events(self) -> int: ...  # that were answered since it began
+
+
 class Board:
     """One process's view of its log."""
 
-    def __init__(self, store: Callable[[], Store | None], events: Callable[[], int]) -> None:
-        self._store = store
-        self._events = events
+    def __init__(self, process: Process, config: Config | None = None) -> None:
+        self._process = process
         self._lock = threading.Lock()
         self._counted: tuple[float, Mapping[str, Mapping[str, int]]] | None = None
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
-        self.config = Config({})
+        self.config = config or Config({})
 
     @property
     def store(self) -> Store:
-        store = self._store()
+        store = self._process.store
         if store is None:
             raise NoDatabase
         return store
@@ -71,7 +80,7 @@ class Board:
             standing = read_standing(self.store, counted=False)
         except EventlogError:
             return
-        self.samples.append(Sample(now, standing.pending, standing.oldest_age or 0.0, self._events()))
+        self.samples.append(Sample(now, standing.pending, standing.oldest_age or 0.0, self._process.events))
 
     def rates(self) -> list[float]:
         """Events a second, between one sample and the next."""
@@ -122,7 +131,7 @@ class Board:
     def settings(self) -> Iterator[tuple[str, str]]:
         """The settings that were given, without secrets."""
         for name, value in sorted(self.config.given.items()):
-            yield name.replace("_", "-"), _shown(name, value, self._store())
+            yield name.replace("_", "-"), _shown(name, value, self._process.store)
 
 
 def _shown(name: str, value: Any, store: Store | None) -> str:

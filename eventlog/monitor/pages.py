@@ -26,7 +26,7 @@ PLACES = (
 )
 LONGEST = 2_000  # characters of a reason, a key
 LONGEST_DOCUMENT = 200_000
-LETTERS = {"N": "", "S": "success", "W": "warning", "E": "error", "F": "fatal"}
+LETTERS = {"N": "new", "S": "success", "W": "warning", "E": "error", "F": "fatal"}
 
 
 def status(board: Board) -> str:
@@ -151,11 +151,7 @@ def _facts(standing: Standing) -> Iterable[tuple[str, Node]]:
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[tuple[Node, Node, Node]]:
     return [
-        (
-            tag("span", f"{letter} {LETTERS.get(letter, '')}", class_=f"level {LETTERS.get(letter, '')}"),
-            name,
-            f"{rows:,}",
-        )
+        ([f"{letter} ", level(LETTERS[letter]) if letter in LETTERS else None], name, f"{rows:,}")
         for letter, tables in sorted(counts.items())
         for name, rows in sorted(tables.items())
     ]

@@ -48,6 +48,14 @@ class Picky:
 
 
 @dataclass
+class Process:
+    """What the board is told by a process."""
+
+    store: Store | None
+    events: int = 0
+
+
+@dataclass
 class Watched:
     """A publisher, its board, and its pages."""
 
@@ -56,6 +64,7 @@ class Watched:
     publisher: Publisher
     sink: Picky
     board: Board
+    process: Process
     client: Client
 
     def run(self, *statements: str) -> None:
@@ -82,12 +91,12 @@ def watched(postgres: Database) -> Iterator[Watched]:
     store = open_store(config)
     leader = store.lead("test")
     assert leader is not None
-    sink, board = Picky(), Board(lambda: store, lambda: 0)
-    board.config = config
+    sink, process = Picky(), Process(store)
+    board = Board(process, config)
     reader = lambda: make_reader(config, store)  # noqa: E731
     publisher = Publisher(store, reader, sink, leader.epoch, 1, PublisherSettings())
     with served(lambda request: answer(board, request)) as client:
-        yield Watched(engine, store, publisher, sink, board, client)
+        yield Watched(engine, store, publisher, sink, board, process, client)
     leader.close()
     store.engine.dispose()
     engine.dispose()

@@ -11,7 +11,7 @@ import pytest
 from eventlog.config import Config
 from eventlog.monitor.board import Board, Sample
 from tests.people.browser import chromium
-from tests.people.conftest import TOKEN, Watched
+from tests.people.conftest import TOKEN, Process, Watched
 from tests.receiver.conftest import HOSTILE
 
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#x27;&amp;⟨U+202E⟩"
@@ -39,10 +39,8 @@ def test_it_says_how_the_log_stands(watched: Watched) -> None:
     assert "<dt>Pending</dt><dd>2</dd>" in page
     assert "<dt>Leader</dt><dd>test</dd>" in page
     assert "Pending rows: now 2, at most 2" in page
-    assert (
-        '<td data-label="Status">N new</td><td data-label="Table">usr</td><td data-label="Rows">2</td>'
-        in page
-    )
+    new = '<span class="level new">new</span></td><td data-label="Table">usr</td><td data-label="Rows">2</td>'
+    assert f'<td data-label="Status">N {new}' in page
 
 
 def test_rates_are_told_from_sample_to_sample(watched: Watched) -> None:
@@ -108,10 +106,10 @@ def test_what_is_not_there_is_said_so(watched: Watched, path: str) -> None:
 
 
 def test_without_a_database_it_says_so(watched: Watched) -> None:
-    away = Board(lambda: None, lambda: 0)
+    away = Board(Process(None))
     away.sample(0.0)
     assert list(away.samples) == []
-    watched.board._store = lambda: None
+    watched.process.store = None
     status, page, _ = watched.client.ask("GET", "/")
     assert (status, "the database is away" in page) == (503, True)
 

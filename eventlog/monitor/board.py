@@ -27,7 +27,7 @@ COUNTED = 30.0  # seconds for which rows by status and table are told again: cou
 PAGE = 50
 LOOKED_AT = 200  # rows of the next cycle
 
-_SECRET = ("password", "token", "secret", "options", "command")
+_SECRET = ("url", "password", "token", "options", "command", "connection_init")
 
 
 class NoDatabase(EventlogError):
@@ -135,8 +135,8 @@ class Board:
 
 
 def _shown(name: str, value: Any, store: Store | None) -> str:
-    if name == "url":
-        return "set" if store is None else store.engine.url.render_as_string(hide_password=True)
+    if name == "url" and store is not None:
+        return store.engine.url.set(query={}).render_as_string(hide_password=True)
     if any(word in name for word in _SECRET):
         return "set, not shown"
-    return str(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -45,7 +45,7 @@ document.addEventListener("keydown", (event) => {
   KEYS[event.key]();
 });
 
-for (const form of document.querySelectorAll("form.filter")) {
+for (const form of document.querySelectorAll("form[role=search]")) {
   form.addEventListener("change", () => form.requestSubmit());
 }
 setTimeout(renew, PAUSE);

@@ -1,4 +1,4 @@
-"""What follows from the program stands in the repository as it would be made now; examples name what there is."""
+"""What follows from the program stands here as it would be made now; examples name what there is."""
 
 from __future__ import annotations
 

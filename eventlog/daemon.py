@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from eventlog.config import Config
 from eventlog.errors import EventlogError
 from eventlog.monitor.monitor import Monitor
-from eventlog.opening import open_store
+from eventlog.opening import opened
 from eventlog.publisher import Cycle, ReceiverFatal
 from eventlog.schedule import read_times, seconds_until
 from eventlog.session import Session
@@ -74,13 +74,12 @@ class Daemon:
         while not self._signals.stop:
             try:
                 self._reread()
-                store = open_store(self._config)
-                self._monitor.connected(store)
-                try:
-                    self._lead(store)
-                finally:
-                    self._monitor.connected(None)
-                    store.engine.dispose()
+                with opened(self._config) as store:
+                    self._monitor.connected(store)
+                    try:
+                        self._lead(store)
+                    finally:
+                        self._monitor.connected(None)
             except ReceiverFatal:
                 raise
             except EventlogError as fault:

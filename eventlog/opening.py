@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from eventlog.sql import templates
 from eventlog.sql.binding import LAYOUTS, bind
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect, dialect_at
-from eventlog.sql.log import Log, log_named
+from eventlog.sql.log import COMPANIONS, Log, log_named
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.store import Store
 from eventlog.sql.track import located
@@ -61,10 +62,24 @@ def open_store(config: Config, *, keep_open: int = 4) -> Store:
     if settings.url is None:
         raise Misuse("which database? say --url, EVENTLOG_URL, or url in eventlog.toml")
     engine = connect(settings.url, statements(settings.connection_init), keep_open=keep_open)
-    log = log_named(dialect_at(engine), settings.log_table, config.columns)
-    with engine.connect() as connection:
-        bound = bind(connection, log, settings.layout)
+    try:
+        log = log_named(dialect_at(engine), settings.log_table, config.columns)
+        with engine.connect() as connection:
+            bound = bind(connection, log, settings.layout)
+    except BaseException:
+        engine.dispose()
+        raise
     return Store(engine, replace(bound, local_time=settings.log_time == "local"))
+
+
+@contextmanager
+def opened(config: Config) -> Iterator[Store]:
+    """The log while the block runs."""
+    store = open_store(config)
+    try:
+        yield store
+    finally:
+        store.engine.dispose()
 
 
 def driver_user(engine: Engine, log: Log) -> str:
@@ -94,7 +109,7 @@ def _published(connection: Connection, log: Log, settings: TableSettings) -> Ite
     for name in names(settings.sync_tables):
         yield catalogue.find(name).table
     if settings.sync_schema is not None:
-        ours = {log.table, *(log.beside(name) for name in ("state", "batch", "waiting", "failed", "notice"))}
+        ours = {log.dialect.fold(log.table), *(log.beside(name) for name in COMPANIONS)}
         for found in catalogue.names(settings.sync_schema):
             if found[1] not in ours:
                 yield catalogue.relation(*found).table

@@ -22,6 +22,7 @@ from eventlog.errors import EventlogError
 from eventlog.reading import Reader, Reading
 from eventlog.settings import setting
 from eventlog.sinks.sink import Document, Item, Reply, Sink
+from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.store import Store
 from eventlog.tally import LETTERS, Tally, Waits
 
@@ -30,7 +31,6 @@ logger = logging.getLogger("eventlog.publisher")
 PATIENCE = 1.0  # seconds of answers that a crash may cost
 MOST_DOCUMENTS = 500  # of one batch
 DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
-RENEWAL = 1.0  # seconds between two readings of the catalogue for the sake of rows that may be wrong
 MOST_AGAIN = 10_000  # events that are tried again in one cycle
 
 
@@ -87,7 +87,6 @@ class Publisher:
         self._store = store
         self._make_reader = make_reader
         self._reader = make_reader()
-        self._renewed = time.monotonic()
         self._stopping = stopping
         self._sink = sink
         self._epoch = epoch
@@ -163,30 +162,30 @@ class Publisher:
     def _publish_new(self) -> None:
         """Then the pending rows."""
         limit = self._settings.query_limit
-        with self._store.snapshot() as snapshot:
-            self._set_clock(snapshot.now())
-            reading = self._reader.pick_up(snapshot, limit)
-        if self._is_doubtful(reading):
-            with self._store.snapshot() as snapshot:
-                reading = self._reader.pick_up(snapshot, limit)
+        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, limit))
         self._cycle.rows += reading.rows
         self._cycle.full = reading.rows >= limit
         self._account(reading)
         self._send(batches.pack(reading.sendings, self._batch_size))
 
-    def _is_doubtful(self, reading: Reading) -> bool:
-        """Whether rows may have been refused because the tables changed meanwhile; they are read anew."""
-        if not reading.doubtful or time.monotonic() < self._renewed + RENEWAL:
-            return False
-        self._reader = self._make_reader()
-        self._renewed = time.monotonic()
-        return True
+    def _read(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
+        """What rows say. Before any is refused the catalogue is read again: perhaps the tables changed."""
+        reading = self._read_once(read)
+        if reading.doubtful:
+            self._reader = self._make_reader()
+            self._reader.thorough = True
+            reading = self._read_once(read)
+            self._reader.thorough = False
+        return reading
+
+    def _read_once(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
+        with self._store.snapshot() as snapshot:
+            self._set_clock(snapshot.now())
+            return read(self._reader, snapshot)
 
     def _read_again(self, facts: Sequence[Remembered]) -> dict[str, list[Sending]]:
         """The events that are still to be sent, by the names they had."""
-        with self._store.snapshot() as snapshot:
-            self._set_clock(snapshot.now())
-            reading = self._reader.read_again(snapshot, facts)
+        reading = self._read(lambda reader, snapshot: reader.read_again(snapshot, facts))
         self._account(reading)
         tries = {fact.run_id: fact.tries for fact in facts}
         found: dict[str, list[Sending]] = {}

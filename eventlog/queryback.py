@@ -29,8 +29,9 @@ class _Asked(NamedTuple):
 class CurrentRows:
     """The answers to what a plan needs, all read in one snapshot."""
 
-    def __init__(self, snapshot: Snapshot, tables: Mapping[Table, ReadableTable]) -> None:
+    def __init__(self, snapshot: Snapshot, tables: Mapping[Table, ReadableTable], thorough: bool) -> None:
         self._snapshot = snapshot
+        self._thorough = thorough
         self._tables = tables
         self._rows: dict[tuple[Table, QueryKey], list[CurrentRow]] = {}
         self.refused = False  # the database refused a statement
@@ -64,8 +65,9 @@ class CurrentRows:
                 found = list(self._snapshot.current_rows(source, [one.texts for one in asked]))
         except DatabaseFailed as fault:
             self.refused = True
-            if len(asked) == 1:
-                self._faults[table, asked[0].key] = WrongRow(f"key of {table}: {fault}")
+            if len(asked) == 1 or not self._thorough:
+                wrong = WrongRow(f"key of {table}: {fault}")
+                self._faults.update({(table, one.key): wrong for one in asked})
                 return
             middle = len(asked) // 2
             self._read(table, source, asked[:middle])

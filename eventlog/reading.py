@@ -46,6 +46,7 @@ class Reader:
         self._rules = rules
         self._again = replace(rules, driver_user=None, handle_future_events=False)
         self._writer = EventWriter(tables, xds)
+        self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
     def pick_up(self, snapshot: Snapshot, limit: int) -> Reading:
         """The pending rows that may go now."""
@@ -77,7 +78,7 @@ class Reader:
         reading = Reading()
         reading.entries = list(_entries(cells, reading))
         planned = plan(reading.entries, self._tables, rules, now=now, answerable=self._readable)
-        current = CurrentRows(snapshot, self._readable)
+        current = CurrentRows(snapshot, self._readable, self.thorough)
         begun = time.monotonic()
         current.read(planned.needs())
         reading.query_back = time.monotonic() - begun

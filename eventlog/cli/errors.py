@@ -11,7 +11,7 @@ import click
 from eventlog.cli.choosing import which_options
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.opening import open_store
+from eventlog.opening import opened
 from eventlog.sql.upkeep import Failed, Which
 from eventlog.upkeep import failures
 
@@ -33,12 +33,11 @@ def errors(
     **flags: Any,
 ) -> None:
     """List the rows with E and F, each with its reason; RECORD_IDs name single ones."""
-    store = open_store(read_live(flags, config_file, verbose, log_format))
-    for failed in failures(store, Which(ids, table, reason)):
-        click.echo(json.dumps(failed._asdict(), default=str) if as_json else _line(failed))
-        if document and not as_json and failed.document is not None:
-            click.echo(f"          {failed.document}")
-    store.engine.dispose()
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        for failed in failures(store, Which(ids, table, reason)):
+            click.echo(json.dumps(failed._asdict(), default=str) if as_json else _line(failed))
+            if document and not as_json and failed.document is not None:
+                click.echo(f"          {failed.document}")
 
 
 def _line(failed: Failed) -> str:

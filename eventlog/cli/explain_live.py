@@ -10,7 +10,7 @@ from typing import Any
 from eventlog.cli.live import ALL
 from eventlog.config import read_config, read_file
 from eventlog.explaining import Explained, explain_store
-from eventlog.opening import open_store
+from eventlog.opening import opened
 
 
 def configured(flags: Mapping[str, Any], file: Path | None) -> bool:
@@ -23,8 +23,5 @@ def explain_log(
 ) -> Iterator[Explained]:
     """The rows of the next cycle; with table and key every row of that object."""
     config = read_config((settings for _, settings in ALL), flags, os.environ, file)
-    store = open_store(config)
-    try:
+    with opened(config) as store:
         yield from explain_store(config, store, table, key)
-    finally:
-        store.engine.dispose()

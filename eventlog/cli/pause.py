@@ -11,7 +11,7 @@ import click
 from eventlog.cli.convert import say
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.opening import open_store
+from eventlog.opening import opened
 
 
 @click.command(cls=SettingsCommand, short_help="Let the publisher rest.")
@@ -19,10 +19,8 @@ from eventlog.opening import open_store
 @live_options(DATABASE)
 def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
     """Let the publisher rest after its cycle, whoever leads, until `eventlog resume`. Rows pile up as new."""
-    store = open_store(read_live(flags, config_file, verbose, log_format))
-    with store.upkeep() as upkeep:
+    with opened(read_live(flags, config_file, verbose, log_format)) as store, store.upkeep() as upkeep:
         upkeep.pause(getpass.getuser(), reason)
-    store.engine.dispose()
     say("paused")
 
 
@@ -30,8 +28,6 @@ def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str,
 @live_options(DATABASE)
 def resume(config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
     """Let a paused publisher go on."""
-    store = open_store(read_live(flags, config_file, verbose, log_format))
-    with store.upkeep() as upkeep:
+    with opened(read_live(flags, config_file, verbose, log_format)) as store, store.upkeep() as upkeep:
         upkeep.resume()
-    store.engine.dispose()
     say("going on")

@@ -10,7 +10,7 @@ import click
 from eventlog.cli.convert import say
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.opening import open_store
+from eventlog.opening import opened
 from eventlog.standing import read_standing
 from eventlog.upkeep import Purge, read_age, read_letters
 from eventlog.upkeep import purge as run_purge
@@ -36,8 +36,7 @@ def purge(
 ) -> None:
     """Delete rows that are handled and old, a chunk at a time. Their number is kept as a notice."""
     wanted = read_letters(letters)
-    store = open_store(read_live(flags, config_file, verbose, log_format))
-    before = read_age(older_than, read_standing(store, counted=False).now)
-    deleted = run_purge(store, Purge(before, wanted, chunk, rest))
-    store.engine.dispose()
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        before = read_age(older_than, read_standing(store, counted=False).now)
+        deleted = run_purge(store, Purge(before, wanted, chunk, rest))
     say(f"{deleted} rows from before {before} are deleted")

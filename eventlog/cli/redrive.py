@@ -13,7 +13,7 @@ from eventlog.cli.convert import say
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.errors import Misuse
-from eventlog.opening import open_store
+from eventlog.opening import opened
 from eventlog.sql.upkeep import Which
 from eventlog.upkeep import redrive as run_redrive
 
@@ -40,9 +40,8 @@ def redrive(
     """
     if not (ids or table or reason or everything):
         raise Misuse("which rows? name record_ids, --table, --reason or --all")
-    store = open_store(read_live(flags, config_file, verbose, log_format))
-    done = run_redrive(store, Which(ids, table, reason), as_query_back=as_query_back)
-    store.engine.dispose()
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        done = run_redrive(store, Which(ids, table, reason), as_query_back=as_query_back)
     say(f"{done.rows} rows are new again")
     if done.refused:
         listed = ", ".join(map(str, done.refused[:20])) + (", …" if len(done.refused) > 20 else "")

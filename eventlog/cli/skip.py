@@ -11,7 +11,7 @@ import click
 from eventlog.cli.convert import say
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.opening import open_store
+from eventlog.opening import opened
 from eventlog.upkeep import skip as run_skip
 
 
@@ -28,9 +28,8 @@ def skip(
     **flags: Any,
 ) -> None:
     """Give rows with N, E or F the letter W without publishing them."""
-    store = open_store(read_live(flags, config_file, verbose, log_format))
-    skipped = run_skip(store, ids, reason)
-    store.engine.dispose()
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        skipped = run_skip(store, ids, reason)
     say(f"{skipped} of {len(set(ids))} rows are skipped")
     if skipped < len(set(ids)):
         sys.exit(1)

@@ -12,7 +12,7 @@ import click
 
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.opening import open_store
+from eventlog.opening import opened
 from eventlog.standing import Standing, read_standing
 
 
@@ -21,9 +21,8 @@ from eventlog.standing import Standing, read_standing
 @live_options(DATABASE)
 def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
     """Say what is pending and since when, what failed, who publishes, and what the last cycle did."""
-    store = open_store(read_live(flags, config_file, verbose, log_format))
-    standing = read_standing(store)
-    store.engine.dispose()
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        standing = read_standing(store)
     if as_json:
         click.echo(json.dumps(asdict(standing), default=str))
         return

@@ -5,20 +5,14 @@ test_generated.py holds what stands in the repository equal to what is made here
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import re
-import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 
 from eventlog.cli import COMMANDS, cli
-from eventlog.cli.live import ALL
 from eventlog.original.parameters import PARAMETERS
-from eventlog.settings import declared, value_type
 from eventlog.xds.documents import indent
 
 ROOT = Path(__file__).parents[2]
@@ -54,38 +48,6 @@ def parameters() -> str:
     return "\n".join(lines) + "\n"
 
 
-def settings() -> str:
-    """An eventlog.toml that explains every setting of the publisher."""
-    lines = [
-        "# Every setting of the publisher, with its default; what has none is shown by an example or empty.",
-        "# A flag wins over the environment (EVENTLOG_ and the name in capitals), and that over this file.",
-    ]
-    seen: set[str] = set()
-    for heading, declaration in ALL:
-        fresh = [field for field in declared(declaration) if field.name not in seen]
-        seen.update(field.name for field in fresh)
-        if fresh:
-            lines += ["", f"## {heading}"]
-        for field in fresh:
-            lines += ["", *_setting(field)]
-    lines += ["", *TABLES.splitlines()]
-    return "\n".join(lines) + "\n"
-
-
-TABLES = """\
-## tables
-
-# What may leave of a table's columns, for every event type; one of the two.
-# [tables.usr]
-# publish = ["fname", "lname"]
-# withhold = ["password_hash"]
-
-# The names of an attached log's columns.
-# [log.columns]
-# record_id = "id"
-"""
-
-
 def _event_type(case: Path) -> Iterator[str]:
     intro, *rest = re.split(r"^--- (.*)\n", case.read_text(), flags=re.MULTILINE)
     parts = dict(zip(rest[::2], rest[1::2], strict=True))
@@ -102,18 +64,6 @@ def _event_type(case: Path) -> Iterator[str]:
             yield f"What leaves{name.removeprefix('documents')}:\n"
             shown = "\n".join(indent(line) for line in text.splitlines())
             yield f"```xml\n{shown}\n```\n"
-
-
-def _setting(field: dataclasses.Field[Any]) -> Iterator[str]:
-    told = field.metadata["help"]
-    choices = field.metadata["choices"]
-    if choices:
-        told += f" ({', '.join(choices)})"
-    yield from textwrap.wrap(told, 106, initial_indent="# ", subsequent_indent="#   ")
-    value = field.default
-    if value is None:
-        value = "" if value_type(field) is str else 0
-    yield f"# {field.name.replace('_', '-')} = {json.dumps(value, ensure_ascii=False)}"
 
 
 def _stripped(text: str) -> str:
@@ -139,7 +89,6 @@ GENERATED: dict[Path, Callable[[], str]] = dict(
         _page("docs/event-types.md", "event types", event_types),
         _page("docs/commands.md", "commands", commands),
         _page("docs/moving.md", "parameters", parameters),
-        (ROOT / "examples" / "eventlog.toml", settings),
     )
 )
 

@@ -65,9 +65,9 @@ def statements(world: World) -> Iterator[set[str]]:
     event.remove(world.engine, "before_cursor_execute", hear)
 
 
-def test_hostile_names_get_E_and_run_nothing(world: World) -> None:
+def test_hostile_names_are_refused_and_run_nothing(world: World) -> None:
     world.user(1)
-    world.write(key(1), key(1, event_type=9))
+    world.write(key(1), {"table_name": "unknown", "table_key": "idu=1"})
     with world.publisher(Receiver(), query_limit=1000) as publisher:
         with statements(world) as ordinary:
             publisher.cycle()
@@ -138,3 +138,22 @@ def test_a_poisoned_event_in_a_large_document_ends_up_alone(world: World) -> Non
         for _ in range(8):
             publisher.cycle()
     assert world.counts() == {"S": 39, "N": 1}
+
+
+def test_a_column_that_is_dropped_meanwhile_costs_no_row(world: World) -> None:
+    world.change("create table short (id integer primary key, a varchar(9), b varchar(9))")
+    try:
+        for number in (1, 2):
+            world.change("insert into short values (:n, 'x', 'y')", n=number)
+        row = {"table_name": "short"}
+        receiver = Receiver()
+        with world.publisher(receiver, tables=("usr", "short")) as publisher:
+            world.write(row | {"table_key": "id=1"})
+            publisher.cycle()
+            world.change("alter table short drop column b")
+            world.write(row | {"table_key": "id=1"}, row | {"table_key": "id=2"})
+            publisher.cycle()
+        assert world.counts() == {"S": 3}
+        assert [len(event.findall("modify-attr")) for event in receiver.events] == [2, 1, 1]
+    finally:
+        world.change("drop table short")

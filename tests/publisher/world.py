@@ -6,6 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from lxml import etree
@@ -134,9 +135,11 @@ class World:
     def remembered(self) -> int:
         return len(self.store.remembered())
 
-    def tables(self) -> Tables:
+    def reader(self, names: Sequence[str], rules: Rules, xds: XdsSettings) -> Reader:
+        """What reads rows, with the tables as they are now."""
         with self.engine.connect() as connection:
-            return Tables([Catalogue(connection).find("usr").table])
+            tables = Tables([Catalogue(connection).find(name).table for name in names])
+        return Reader(tables, read_readable(self.engine, self.log, tables), rules, xds)
 
     def elect(self, patience: float = 10.0) -> Leader:
         """The leader, as soon as the server has noticed that the former one is gone."""
@@ -147,15 +150,14 @@ class World:
         return leader
 
     @contextmanager
-    def publisher(self, sink: Sink, **given: Any) -> Iterator[Publisher]:
+    def publisher(self, sink: Sink, tables: Sequence[str] = ("usr",), **given: Any) -> Iterator[Publisher]:
         """The leader's publisher."""
         leader = self.elect()
         rules, xds = build(Rules, given), build(XdsSettings, given)
-        tables = self.tables()
-        reader = Reader(tables, read_readable(self.engine, self.log, tables), rules, xds)
         settings = build(PublisherSettings, given)
         with leader:
-            yield Publisher(self.store, lambda: reader, sink, leader.epoch, xds.batch_size, settings)
+            make = partial(self.reader, tables, rules, xds)
+            yield Publisher(self.store, make, sink, leader.epoch, xds.batch_size, settings)
 
     def cycle(self, sink: Sink, **given: Any) -> Cycle:
         """One cycle of a new leader."""

@@ -44,7 +44,8 @@ from eventlog.xds.settings import XdsSettings
 LIMIT = 10_000
 SECONDS = 10  # of the latency's measurement
 FILL = {
-    "values (type 3)": "select 3, 'usr', 'idu=' || n, 'fname', null, 'John' || n from generate_series({0}, {1}) n",
+    "values (type 3)": "select 3, 'usr', 'idu=' || n, 'fname', null, 'John' || n"
+    " from generate_series({0}, {1}) n",
     "query-back (type 6)": "select 6, 'usr', 'idu=' || n, null, null, null from generate_series({0}, {1}) n",
 }
 

@@ -8,13 +8,14 @@ ours where its extension is installed. Each figure is the best of several rounds
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from sqlalchemy import text
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Engine
 
 from eventlog.embedded import embedded_postgres
 from eventlog.sql import migrate
@@ -27,10 +28,10 @@ from eventlog.sql.track import track, untrack
 
 ROWS = 200_000
 ROUNDS = 5
-SECONDS = 1.0  # of single updates, a round
+TURNS = 2_000  # of single updates
 SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
 
-TABLE = "bench_usr"
+TABLE, BARE = "bench_usr", "bench_bare"
 MADE = f"create table {TABLE} (id bigint primary key, fname text, lname text, age integer, mail text)"
 SOURCE = f"""
 create table bench_source as
@@ -40,7 +41,7 @@ from generate_series(1, {ROWS}) i
 """
 INSERT = f"insert into {TABLE} select * from bench_source"
 UPDATE = f"update {TABLE} set fname = fname || 'x', age = age + 1"
-ONE = f"update {TABLE} set age = age + 1 where id = :id"
+ONE = "update {table} set age = age + 1 where id = :id"
 CHOICES = {
     "query-back, statement": Choice(granularity="statement"),
     "query-back, row": Choice(granularity="row"),
@@ -81,7 +82,7 @@ def _prepare(engine: Engine, log: Log) -> None:
 
 
 def _clean(engine: Engine, log: Log) -> None:
-    _run(engine, f"drop table if exists {TABLE}, bench_source")
+    _run(engine, f"drop table if exists {TABLE}, {BARE}, bench_source")
     migrate.uninstall(engine, log, discard=True)
 
 
@@ -108,37 +109,39 @@ def _bulk(engine: Engine, log: Log) -> None:
 
 
 def _single(engine: Engine, log: Log) -> None:
-    def asleep(connection: Connection) -> None:
-        connection.execute(
+    """Updates of the two tables take turns, so that whatever else the machine does meets both alike."""
+    untrack(engine, log, TABLE)
+    _run(engine, f"drop table if exists {BARE}", f"create table {BARE} (like {TABLE} including all)")
+    _run(engine, f"insert into {BARE} select * from {TABLE}")
+    _track(engine, log, CHOICES["query-back, statement"])
+    awake = _turns(engine)
+    with engine.connect() as publisher:
+        publisher.execute(
             text("select pg_advisory_lock(:a, :b)"), dict(zip("ab", wake_key(log), strict=True))
         )
-        connection.execute(text("listen eventlog"))
-        connection.commit()
-
-    rates = {"no trigger": 0.0, "query-back": 0.0, "query-back, publisher asleep": 0.0}
-    for _ in range(ROUNDS):
-        untrack(engine, log, TABLE)
-        rates["no trigger"] = max(rates["no trigger"], _rate(engine))
-        _track(engine, log, CHOICES["query-back, statement"])
-        rates["query-back"] = max(rates["query-back"], _rate(engine))
-        with engine.connect() as publisher:
-            asleep(publisher)
-            rates["query-back, publisher asleep"] = max(rates["query-back, publisher asleep"], _rate(engine))
-    print("\nsingle updates, each its own durable transaction, one session")
-    for name, rate in rates.items():
-        print(f"{name:30} {rate:8.0f}/s {rate / rates['no trigger'] * 100:6.1f} %")
+        publisher.execute(text("listen eventlog"))
+        publisher.commit()
+        asleep = _turns(engine)
+    print("\nsingle updates, each its own durable transaction, one session, in turns (medians)")
+    for name, (bare, tracked) in {"publisher awake": awake, "publisher asleep": asleep}.items():
+        print(
+            f"{name:18} no trigger {bare * 1e6:6.0f} us   query-back {tracked * 1e6:6.0f} us"
+            f"   rate {bare / tracked * 100:5.1f} %"
+        )
 
 
-def _rate(engine: Engine) -> float:
-    statement = text(ONE)
-    done = 0
+def _turns(engine: Engine) -> tuple[float, float]:
+    """The medians of an update without and with our trigger."""
+    took: dict[str, list[float]] = {BARE: [], TABLE: []}
+    statements = {table: text(ONE.format(table=table)) for table in took}
     with engine.connect() as connection:
-        end = (begun := time.perf_counter()) + SECONDS
-        while time.perf_counter() < end:
-            connection.execute(statement, {"id": done % ROWS + 1})
-            connection.commit()
-            done += 1
-        return done / (time.perf_counter() - begun)
+        for turn in range(TURNS):
+            for table, statement in statements.items():
+                begun = time.perf_counter()
+                connection.execute(statement, {"id": turn % ROWS + 1})
+                connection.commit()
+                took[table].append(time.perf_counter() - begun)
+    return statistics.median(took[BARE]), statistics.median(took[TABLE])
 
 
 def _timed(engine: Engine, statement: str) -> float:

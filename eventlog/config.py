@@ -7,20 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eventlog.errors import EventlogError, InvalidValue, Misuse
-from eventlog.settings import build, declared, value_type
+from eventlog.errors import EventlogError, Misuse
+from eventlog.settings import build, declared, read_value, variable
 
 S = TypeVar("S")
 FILE = Path("eventlog.toml")
 MOST = 2**31 - 1
 
-TRUE = frozenset(("1", "yes", "true"))
-FALSE = frozenset(("0", "no", "false"))
 _TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int}
 
 
@@ -84,19 +82,6 @@ def read_file(file: Path | None) -> dict[str, Any]:
         raise Misuse(f"{path}: {fault}") from fault
 
 
-def read_value(field: dataclasses.Field[Any], value: Any) -> Any:
-    """The value of a setting, of its type and within its limits."""
-    read = _READERS[value_type(field)](value)
-    choices, within, check = (field.metadata[fact] for fact in ("choices", "within", "check"))
-    if choices and str(read) not in choices:
-        raise InvalidValue(str(value), f"one of {', '.join(choices)}")
-    if within is not None and not within[0] <= read <= within[1]:
-        raise InvalidValue(value, f"between {within[0]} and {within[1]}")
-    if check is not None:
-        check(read)
-    return read
-
-
 def statements(text: str | None) -> tuple[str, ...]:
     """The statements of a setting, which stand between semicolons."""
     return tuple(part for piece in (text or "").split(";") if (part := piece.strip()))
@@ -105,40 +90,6 @@ def statements(text: str | None) -> tuple[str, ...]:
 def names(text: str | None) -> tuple[str, ...]:
     """The names of a setting, which stand between commas."""
     return tuple(part for piece in (text or "").split(",") if (part := piece.strip()))
-
-
-def variable(name: str) -> str:
-    """The environment variable of a setting."""
-    return f"EVENTLOG_{name.upper()}"
-
-
-def _read_bool(value: Any) -> bool:
-    text = str(value).strip().lower()
-    if text not in TRUE | FALSE:
-        raise InvalidValue(str(value), "1, yes, true, 0, no or false")
-    return text in TRUE
-
-
-def _number(kind: type, words: str) -> Callable[[Any], Any]:
-    def read(value: Any) -> Any:
-        try:
-            return kind(str(value).strip())
-        except ValueError:
-            raise InvalidValue(str(value), words) from None
-
-    return read
-
-
-def _read_text(value: Any) -> str:
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-_READERS: dict[type, Callable[[Any], Any]] = {
-    bool: _read_bool,
-    int: _number(int, "a whole number"),
-    float: _number(float, "a number"),
-    str: _read_text,
-}
 
 
 def _from_environment(fields: Iterable[str], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import os
 import sys
@@ -12,8 +11,8 @@ from typing import Any, TypeVar
 
 import click
 
-from eventlog.cli.options import SettingOption
-from eventlog.config import Config, read_config, variable
+from eventlog.cli.options import SettingOption, add_options, setting_option
+from eventlog.config import Config, read_config
 from eventlog.daemon import DaemonSettings
 from eventlog.fold import Rules
 from eventlog.monitor import MonitorSettings
@@ -21,7 +20,7 @@ from eventlog.opening import DatabaseSettings, TableSettings
 from eventlog.publisher import PublisherSettings
 from eventlog.records import Records, RecordsAsJson
 from eventlog.session import SessionSettings
-from eventlog.settings import declared, value_type
+from eventlog.settings import declared
 from eventlog.sinks import SINKS, sink_kind
 from eventlog.xds.settings import XdsSettings
 
@@ -65,12 +64,8 @@ def live_options(declarations: Declarations) -> Callable[[F], F]:
         for heading, settings in declarations:
             for field in declared(settings):
                 if field.name not in options and not (settings is Rules and field.name in _NOT_LIVE):
-                    option = _option(field)
-                    option.heading = f"Settings: {heading}"
-                    options[field.name] = option
-        params = command.__dict__.setdefault("__click_params__", [])
-        params[:0] = reversed(options.values())
-        return command
+                    options[field.name] = setting_option(field, heading)
+        return add_options(command, options.values())
 
     return decorate
 
@@ -96,16 +91,3 @@ def start_logging(verbose: bool, log_format: str) -> None:
     root = logging.getLogger("eventlog")
     root.handlers[:] = [handler]
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
-
-
-def _option(field: dataclasses.Field[Any]) -> SettingOption:
-    flag = "--" + field.name.replace("_", "-")
-    told = field.metadata["help"]
-    if field.metadata["choices"]:
-        told += f" ({', '.join(field.metadata['choices'])})"
-    if field.default not in (None, False):
-        told += f"  [default: {'yes' if field.default is True else field.default}]"
-    told += f"  [env: {variable(field.name)}]"
-    if value_type(field) is bool:
-        return SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, help=told)
-    return SettingOption([flag], default=None, help=told, metavar=field.metadata["metavar"] or None)

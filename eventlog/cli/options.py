@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from eventlog import tablesfile
-from eventlog.settings import declared, value_type
+from eventlog.errors import EventlogError
+from eventlog.settings import declared, is_flag, read_value, variable
 from eventlog.tables import Tables
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,7 +31,7 @@ class SettingsCommand(click.Command):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                heading = parameter.heading if isinstance(parameter, SettingOption) else "Options"
+                heading = getattr(parameter, "heading", "") or "Options"
                 sections.setdefault(heading, []).append(record)
         for heading, records in sections.items():
             with formatter.section(heading):
@@ -45,54 +46,61 @@ def settings_options(declaring: Iterable[tuple[str, type]]) -> Callable[[F], F]:
         for heading, settings in declaring:
             for field in declared(settings):
                 if field.name not in options:
-                    options[field.name] = _option(field)
-                    options[field.name].heading = f"Settings: {heading}"
-        params = command.__dict__.setdefault("__click_params__", [])
-        params[:0] = reversed(options.values())
-        return command
+                    options[field.name] = setting_option(
+                        field, heading, type=_SettingType(field), envvar=variable(field.name)
+                    )
+        return add_options(command, options.values())
 
     return decorate
 
 
-def _option(field: dataclasses.Field[Any]) -> SettingOption:
+def add_options(command: F, options: Iterable[click.Option]) -> F:
+    """The command with these options before those that it has."""
+    params = command.__dict__.setdefault("__click_params__", [])
+    params[:0] = reversed(list(options))
+    return command
+
+
+def setting_option(field: dataclasses.Field[Any], heading: str, **more: Any) -> SettingOption:
+    """The option of one setting."""
     flag = "--" + field.name.replace("_", "-")
-    kind = value_type(field)
-    choices = field.metadata["choices"]
+    if is_flag(field):
+        option = SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, help=_help(field), **_named(more))
+    else:
+        metavar = field.metadata["metavar"] or None
+        option = SettingOption([flag], help=_help(field), metavar=metavar, **more)
+    option.heading = f"Settings: {heading}"
+    return option
+
+
+def _named(more: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in more.items() if name != "type"}
+
+
+def _help(field: dataclasses.Field[Any]) -> str:
+    told = str(field.metadata["help"])
+    if field.metadata["choices"]:
+        told += f" ({', '.join(field.metadata['choices'])})"
     default = field.default
-    help_text = field.metadata["help"]
-    if default not in (None, False) and kind is not bool:
-        help_text += f"  [default: {default}]"
-    if kind is bool:
-        return SettingOption(
-            [f"{flag}/--no-{flag[2:]}"], default=None, help=help_text, envvar=_variable(field.name)
-        )
-    if choices:
-        return SettingOption(
-            [flag], type=_Choice(choices, kind), default=None, help=help_text, envvar=_variable(field.name)
-        )
-    return SettingOption(
-        [flag],
-        type=kind,
-        default=None,
-        help=help_text,
-        metavar=field.metadata["metavar"] or None,
-        envvar=_variable(field.name),
-    )
+    if default not in (None, "", False, ()):
+        shown = ",".join(default) if isinstance(default, tuple) else default
+        told += f"  [default: {'yes' if default is True else shown}]"
+    return f"{told}  [env: {variable(field.name)}]"
 
 
-def _variable(name: str) -> str:
-    return f"EVENTLOG_{name.upper()}"
+class _SettingType(click.ParamType[Any]):
+    """A setting's text, read as its declaration says."""
 
+    name = "text"
 
-class _Choice(click.Choice[str]):
-    """A choice whose value has the setting's type."""
-
-    def __init__(self, choices: Iterable[str], kind: type) -> None:
-        super().__init__(tuple(choices))
-        self._kind = kind
+    def __init__(self, field: dataclasses.Field[Any]) -> None:
+        self._field = field
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return self._kind(super().convert(str(value), param, ctx))
+        try:
+            return read_value(self._field, value)
+        except EventlogError as fault:
+            self.fail(str(fault), param, ctx)
 
 
 tables_option = click.option(

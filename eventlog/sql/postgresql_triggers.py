@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from eventlog.sql import templates
-from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import (
     Child,
@@ -250,18 +249,8 @@ class _Writer:
         return "\n" + templates.statement(self.dialect, "capture_body", **holes) + "\n"
 
 
-def routines(log: Log) -> Iterator[str]:
-    """The functions that belong to the log as a whole; any number of times."""
-    names = ("event", "key_value", "capture_off", "capture_on")
-    holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in names}
-    holes["off"] = qualified(log.dialect, log.place, log.beside("capture_is_off"))
-    quoted = EXPRESSIONS[log.dialect.name].quoted.format(v="value")
-    yield from templates.statements(log.dialect, "routines", log.names() | holes | {"quoted": quoted})
-
-
 WRITER = Writer(
     write,
-    routines,
     name_of,
     ways_round=(
         (

@@ -23,7 +23,7 @@ from eventlog.upkeep import Redriven, redrive
 
 EVERY = 5.0  # seconds between two samples
 SAMPLES = 720  # an hour
-COUNTED = 30.0  # seconds for which rows by status and table are told again: counting reads the whole log
+SHARE = 20  # counting reads the whole log: it may take one part in so many of the time
 PAGE = 50
 LOOKED_AT = 200  # rows of the next cycle
 
@@ -63,7 +63,8 @@ class Board:
     def __init__(self, process: Process, config: Config | None = None) -> None:
         self._process = process
         self._lock = threading.Lock()
-        self._counted: tuple[float, Mapping[str, Mapping[str, int]]] | None = None
+        self._counted: Mapping[str, Mapping[str, int]] = {}
+        self._counted_until = 0.0
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
         self.config = config or Config({})
 
@@ -95,12 +96,14 @@ class Board:
         return read_standing(self.store, counted=False)
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """The rows by status and table, counted not too often."""
+        """The rows by status and table; the longer counting takes, the longer it is told again."""
         with self._lock:
-            now = time.monotonic()
-            if self._counted is None or now > self._counted[0] + COUNTED:
-                self._counted = now, read_standing(self.store).counts
-            return self._counted[1]
+            begun = time.monotonic()
+            if begun > self._counted_until:
+                self._counted = read_standing(self.store).counts
+                ended = time.monotonic()
+                self._counted_until = ended + SHARE * (ended - begun)
+            return self._counted
 
     def failures(self, after: int = 0) -> list[Failed]:
         """A page of the rows with E or F, and one more where there are more."""

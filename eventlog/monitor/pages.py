@@ -145,8 +145,8 @@ def _facts(standing: Standing) -> Iterable[tuple[str, Node]]:
     yield "Leads since (UTC)", f"{standing.leader_since or ''}"[:19]
     cycle = standing.cycle
     told = ", ".join(f"{cycle.get(name, 0):,} {name}" for name in ("rows", "events", "refused"))
-    yield "Last cycle with work", f"{told} in {cycle.get('seconds', 0):.3f} s" if cycle else "none yet"
-    yield "Last cycle (UTC)", f"{standing.cycle_at or ''}"[:19]
+    yield "Last cycle", f"{told} in {cycle.get('seconds', 0):.3f} s" if cycle else "none yet"
+    yield "At (UTC)", f"{standing.cycle_at or ''}"[:19]
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[tuple[Node, Node, Node]]:

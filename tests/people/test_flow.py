@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import sqlalchemy
@@ -12,7 +15,7 @@ import sqlalchemy
 from eventlog.sql.connect import execute_plain
 from tests.databases import Database
 from tests.people.test_docker import FOLDER, services
-from tests.receiver.conftest import receiving
+from tests.receiver.conftest import Client, receiving
 
 ROOT = Path(__file__).parents[2]
 
@@ -33,6 +36,56 @@ def sample() -> list[str]:
     """The statements of the sample, with the role under a name that other tests do not use."""
     text = (FOLDER / "sample-postgresql.sql").read_text().replace(" hr", " hr_flow")
     return [statement for statement in text.split(";\n") if statement.strip()]
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def wait_for(client: Client, path: str, words: str) -> str:
+    """The page, once it tells these words."""
+    deadline = time.monotonic() + 30
+    page = ""
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            page = client.ask("GET", path)[1]
+            if words in page:
+                return page
+        time.sleep(0.05)
+    raise AssertionError(page)
+
+
+def test_a_running_publisher_shows_how_it_stands(postgres: Database, tmp_path: Path) -> None:
+    environment = {
+        "EVENTLOG_URL": postgres.url.render_as_string(hide_password=False),
+        "EVENTLOG_ALLOW_LOOPBACK": "yes",
+        "EVENTLOG_SINK": "files",
+        "EVENTLOG_MONITOR_PORT": str(free_port()),
+        "EVENTLOG_MONITOR_TOKEN": "hush",
+    }
+    engine = postgres.engine()
+    with engine.begin() as connection:
+        execute_plain(connection, "create table usr (idu integer primary key, fname text)")
+    for command in (["install"], ["track", "usr"]):
+        run(environment, tmp_path, *command)
+    publisher = subprocess.Popen(
+        [sys.executable, "-m", "eventlog", "run"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+        cwd=tmp_path,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        client = Client(int(environment["EVENTLOG_MONITOR_PORT"]))
+        with engine.begin() as connection:
+            execute_plain(connection, "insert into usr values (1, 'Jack')")
+        wait_for(client, "/", '<span class="level success">success</span>')
+        assert "hush" not in wait_for(client, "/settings", "monitor-token")
+        assert "eventlog_leader 1" in wait_for(client, "/metrics", "eventlog_leader 1")
+    finally:
+        publisher.terminate()
+        assert publisher.wait(30) == 0
+        engine.dispose()
 
 
 def test_what_people_do_arrives_at_the_receiver(postgres: Database, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import socket
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -15,7 +17,11 @@ from urllib.parse import parse_qs, urlsplit
 
 from eventlog import __version__
 
+logger = logging.getLogger("eventlog.page")
+
+FIELDS = 50  # of a query
 PATIENCE = 30.0  # seconds that a client may be silent
+CLIENTS = 64  # at a time; others wait
 HTML = "text/html; charset=utf-8"
 PLAIN = "text/plain; charset=utf-8"
 SAFE = {
@@ -82,6 +88,7 @@ class PageServer(ThreadingHTTPServer):
         self.answer = answer
         self.limit = limit
         self.loopback = is_loopback(host)
+        self._places = threading.BoundedSemaphore(CLIENTS)
         if ":" in host:
             self.address_family = socket.AF_INET6
         super().__init__((host, port), _Handler)
@@ -92,8 +99,19 @@ class PageServer(ThreadingHTTPServer):
         name = str(host)
         return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._places.acquire()
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._places.release()
+
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is no news."""
+        logger.debug("a client went away", exc_info=True)
 
 
 def is_loopback(host: str) -> bool:
@@ -125,20 +143,34 @@ class _Handler(BaseHTTPRequestHandler):
         """Requests are no news; what they bring is on the page."""
 
     def _serve(self) -> None:
-        reply = self._refusal()
-        if reply is None:
-            parts = urlsplit(self.path)
-            query = {name: values[-1] for name, values in parse_qs(parts.query, max_num_fields=50).items()}
-            body = self.rfile.read(self._length())
-            method = "GET" if self.command == "HEAD" else self.command
-            headers = {name.lower(): value for name, value in self.headers.items()}
-            reply = self.server.answer(Request(method, parts.path, query, headers, body))
-        else:
+        refusal = self._refusal()
+        if refusal is not None:
             self.close_connection = True  # its body was not read
+            self._send(refusal)
+            return
+        body = self.rfile.read(self._length())
+        reply = self._answer(body) if len(body) == self._length() else None
         if reply is None:
             self.close_connection = True
-            return
-        self._send(reply)
+        else:
+            self._send(reply)
+
+    def _answer(self, body: bytes) -> Reply | None:
+        parts = urlsplit(self.path)
+        method = "GET" if self.command == "HEAD" else self.command
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            found = parse_qs(parts.query, max_num_fields=FIELDS)
+        except ValueError:
+            return sorry(HTTPStatus.BAD_REQUEST, f"a query has at most {FIELDS} fields")
+        query = {name: values[-1] for name, values in found.items()}
+        try:
+            return self.server.answer(Request(method, parts.path, query, headers, body))
+        except Exception:
+            logger.exception("%s %s", method, parts.path)
+            return sorry(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; what was said on standard error tells why"
+            )
 
     def _refusal(self) -> Reply | None:
         if self.headers.get("Transfer-Encoding") or self._length() < 0:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import http.client
+import socket
 import time
 from pathlib import Path
 
 import pytest
 
+from eventlog.page.server import Reply, Request
 from eventlog.receiver.archive import PAGE, Archive
 from eventlog.receiver.incoming import Event, Incoming
 from eventlog.receiver.rules import OTHERWISE, Verdict
 from eventlog.xds import answers
 from eventlog.xds.answers import Level, Status
-from tests.receiver.conftest import ADD, DELETE, HOSTILE, MODIFY, Client, receiving
+from tests.receiver.conftest import ADD, DELETE, HOSTILE, MODIFY, Client, receiving, served
 
 MANY = 10_000
 
@@ -207,3 +209,38 @@ def test_ten_thousand_documents_do_not_slow_a_page(tmp_path: Path) -> None:
             began = time.perf_counter()
             client.get(path)
             assert time.perf_counter() - began < 0.5, path
+
+
+def test_a_document_that_breaks_off_is_not_kept(client: Client) -> None:
+    with socket.create_connection(("127.0.0.1", client.port)) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n<nds>")
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(100) == b""
+    assert "0 documents are kept" in client.get()
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"Content-Length: 99999999999", b"413"),
+        (b"Content-Length: -1", b"411"),
+        (b"Transfer-Encoding: chunked", b"411"),
+    ],
+)
+def test_a_body_without_bounds_is_refused(client: Client, head: bytes, status: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", client.port)) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n\r\n")
+        assert connection.recv(100).split()[1] == status
+
+
+def test_what_fails_is_a_status_and_a_record(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(request: Request) -> Reply:
+        raise OSError("the disk is full")
+
+    with served(fail) as client:
+        assert client.ask("POST", "/", b"x")[0] == 500
+    assert "the disk is full" in caplog.text
+
+
+def test_a_query_without_bounds_is_refused(client: Client) -> None:
+    assert client.ask("GET", "/?" + "a=1&" * 100)[0] == 400

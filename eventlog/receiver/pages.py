@@ -28,6 +28,7 @@ PLACES = (Place("Documents", "/"),)
 LONGEST_VALUE = 2_000  # characters of a value, and of a text of an answer
 LONGEST_BODY = 200_000  # characters of a document
 MOST_STEPS = 2_000  # attributes of a document
+TAKEN = ("success", "warning")  # what an engine has done after it answered so
 LEVELS = frozenset(known.name.lower() for known in Level)
 MOST_EVENTS = 200  # of a document's events, and of an object's history
 
@@ -112,7 +113,7 @@ def history(archive: Archive, association: str) -> str:
         )
         for line, event in events
     ]
-    left = incoming.replay([event for _, event in events])
+    left = incoming.replay([event for line, event in events if line.level in TAKEN])
     state = _state(left) if left is not None else tag("p", "It is deleted.", class_="notice")
     return _page(
         association or "No object",
@@ -219,7 +220,9 @@ def _step(attribute: Attribute) -> Node:
 
 def _state(left: dict[str, list[str]]) -> Markup:
     rows = [(name, listed([clipped(v, 200) for v in values])) for name, values in left.items() if values]
-    return table("As far as these events tell", ("Attribute", "Values"), rows)
+    return table(
+        "As far as these events tell, and were answered success or warning", ("Attribute", "Values"), rows
+    )
 
 
 def _neighbour(archive: Archive, number: int, name: str) -> Node:

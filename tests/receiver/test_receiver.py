@@ -172,6 +172,16 @@ def test_the_history_of_an_object_ends_in_what_is_left(client: Client) -> None:
     assert '<td data-label="Values"><div>John</div></td>' in page
 
 
+def test_what_was_not_taken_leaves_nothing(tmp_path: Path) -> None:
+    with receiving(tmp_path, 'rule = [{ operation = "modify", answer = "error" }]') as client:
+        client.post(ADD)
+        client.post(MODIFY)
+        page = client.get("/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect")
+        assert '<td data-label="Values"><div>Jack</div></td>' in page
+        client.post(DELETE)
+        assert "It is deleted." in client.get("/object?association=idg%3D7%2Ctable%3Dgrp")
+
+
 def test_the_oldest_make_room(tmp_path: Path) -> None:
     with receiving(tmp_path, keep=2) as client:
         for _ in range(3):

@@ -71,3 +71,19 @@ def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> Non
 def test_the_backlog_is_folded_without_spark_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     backlog.show(tmp_path, rows=2_000, spark=False)
     assert "2000 rows in" in capsys.readouterr().out
+
+
+def test_the_backlog_is_folded_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    backlog.show(tmp_path, rows=500)
+    told = capsys.readouterr().out
+    assert "  500 rows in" in told
+    assert "WARN" not in told
+    assert (tmp_path / "documents" / "_SUCCESS").exists()
+
+
+def test_what_spark_says_is_told_when_it_fails(tmp_path: Path) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    (tmp_path / "documents").write_text("in the way")
+    with pytest.raises(backlog.BacklogFailed, match="documents"):
+        backlog.show(tmp_path, rows=10, spark=True)

@@ -16,7 +16,9 @@ from eventlog.cli import COMMANDS, cli
 from eventlog.cli.live import ALL
 from eventlog.config import read_config
 from eventlog.monitor.metrics import METRICS
+from eventlog.original import export, translate
 from eventlog.original.parameters import PARAMETERS
+from eventlog.receiver import rules
 from eventlog.settings import declared
 from tests.people.generated import GENERATED, ROOT
 
@@ -51,9 +53,9 @@ def test_every_parameter_of_the_original_is_a_setting() -> None:
 def test_dashboard_and_alerts_name_metrics_that_are_told() -> None:
     known = {f"{name}{part}" for name in METRICS for part in ("", "_bucket", "_sum", "_count")}
     dashboard = json.loads((EXAMPLES / "monitoring" / "dashboard.json").read_text())
-    rules = yaml.safe_load((EXAMPLES / "monitoring" / "alerts.yaml").read_text())
+    alerts = yaml.safe_load((EXAMPLES / "monitoring" / "alerts.yaml").read_text())
     told = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    told += [rule["expr"] for group in rules["groups"] for rule in group["rules"]]
+    told += [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
     named = {name for expression in told for name in re.findall(r"eventlog_\w+", expression)}
     assert named <= known
     assert known & named >= {"eventlog_pending_rows", "eventlog_oldest_pending_seconds"}
@@ -94,3 +96,18 @@ def test_commands_on_pages_have_only_options_that_exist(page: Path) -> None:
 def test_every_command_can_be_loaded() -> None:
     for name in COMMANDS:
         assert cli.get_command(click.Context(cli), name) is not None
+
+
+def test_rules_that_are_shown_can_be_read() -> None:
+    page = (ROOT / "docs" / "receiver.md").read_text("utf-8")
+    shown = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for text in (*shown, (EXAMPLES / "answers.toml").read_text("utf-8")):
+        assert len(rules.read(text)) >= 2
+
+
+def test_imported_settings_can_be_used(tmp_path: Path) -> None:
+    data = (EXAMPLES / "driver.xml").read_bytes()
+    found = translate.translate(export.read("driver.xml", data))
+    (tmp_path / "eventlog.toml").write_text(translate.write("driver.xml", found))
+    config = read_config((settings for _, settings in ALL), {}, {}, tmp_path / "eventlog.toml")
+    assert config.given["polling_interval"] == 30

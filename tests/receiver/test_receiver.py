@@ -15,6 +15,7 @@ from eventlog.receiver.incoming import Event, Incoming
 from eventlog.receiver.rules import OTHERWISE, Verdict
 from eventlog.xds import answers
 from eventlog.xds.answers import Level, Status
+from eventlog.xds.documents import HEARTBEAT
 from tests.receiver.conftest import ADD, DELETE, HOSTILE, MODIFY, Client, receiving, served
 
 MANY = 10_000
@@ -30,6 +31,12 @@ def test_a_document_is_answered_for_each_event_and_shown(client: Client) -> None
     assert '<td data-label="Value">Jack</td>' in page
     assert "/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect" in page
     assert "1 documents are kept" in client.get()
+
+
+def test_a_heartbeat_is_a_success_and_is_listed(client: Client) -> None:
+    status, reply, _ = client.ask("POST", "/", HEARTBEAT.encode())
+    assert (status, levels(reply)) == (200, {None: "success"})
+    assert client.get("/?operation=heartbeat").count("<tr>") == 2
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime as dt
 import pickle
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from eventlog import tablekey, values
 from eventlog.change import Key
@@ -64,12 +64,11 @@ class CurrentFiles:
             yield table.load_key(table_key)
 
     def _fill(self, table: Table, source: Source[Row]) -> None:
-        key_cells = [_column(source, table, name) for name in table.key]
-        data_cells = [_column(source, table, column.name) for column in table.data]
+        found = read_current(table, source)
         self._rows.execute("begin")
         self._rows.executemany(
             "insert into current values (?, ?, ?, ?)",
-            (_record(table, source, row, key_cells, data_cells) for row in source.records),
+            ((str(table), repr(row.key), row.table_key, pickle.dumps(row.cells)) for row in found),
         )
         self._rows.execute("create index if not exists by_object on current (table_name, object)")
         self._rows.execute("commit")
@@ -88,20 +87,28 @@ def cell_text(cell: Cell) -> str | None:
     return format(cell, "f") if isinstance(cell, Decimal) else str(cell)
 
 
-def _record(
-    table: Table, source: Source[Row], row: Row | Refused, key_cells: Sequence[int], data_cells: Sequence[int]
-) -> tuple[str, str, str, bytes]:
-    """A row as it is kept; one that cannot be read spoils the file, for its object would seem to be gone."""
-    if isinstance(row, Refused):
-        raise InvalidTables(f"{row.where}: {row.reason}: the current rows cannot be told")
-    texts = [(name, cell_text(row.cells[at])) for name, at in zip(table.key, key_cells, strict=True)]
-    pairs = tuple((name, text) for name, text in texts if text is not None)
-    try:
-        key = query_key(table, pairs)
-    except EventlogError as fault:
-        raise InvalidTables(f"{source.at(row.where)}: {fault}") from fault
-    cells: CurrentRow = tuple(cell_text(row.cells[at]) for at in data_cells)
-    return str(table), repr(key), tablekey.write(pairs), pickle.dumps(cells)
+class KeyedRow(NamedTuple):
+    """A current row, with the key that it is asked for by and the table_key that names it."""
+
+    key: QueryKey
+    table_key: str
+    cells: CurrentRow
+
+
+def read_current(table: Table, source: Source[Row]) -> Iterator[KeyedRow]:
+    """The current rows of a source; one that cannot be read spoils it, for its object would seem gone."""
+    key_cells = [_column(source, table, name) for name in table.key]
+    data_cells = [_column(source, table, column.name) for column in table.data]
+    for row in source.records:
+        if isinstance(row, Refused):
+            raise InvalidTables(f"{row.where}: {row.reason}: the current rows cannot be told")
+        texts = [(name, cell_text(row.cells[at])) for name, at in zip(table.key, key_cells, strict=True)]
+        pairs = tuple((name, text) for name, text in texts if text is not None)
+        try:
+            key = query_key(table, pairs)
+        except EventlogError as fault:
+            raise InvalidTables(f"{source.at(row.where)}: {fault}") from fault
+        yield KeyedRow(key, tablekey.write(pairs), tuple(cell_text(row.cells[at]) for at in data_cells))
 
 
 def _column(source: Source[Row], table: Table, name: str) -> int:

@@ -69,22 +69,27 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
 LogCell = str | int | None
 
 
-def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[LogCell]]:
-    """How the ten cells of an entry are taken from a row: by name; table_name may be called `table`."""
-    names = [name.lower() for name in source.columns]
+def places(columns: Sequence[str], name: str) -> list[int | None]:
+    """Where the ten columns of a log stand among these: by name; table_name may be called `table`."""
+    names = [column.lower() for column in columns]
     if "table_name" not in names and "table" in names:
         names[names.index("table")] = "table_name"
-    if missing := [name for name in COLUMNS if name not in names and name not in DEFAULTED]:
-        raise Misuse(f"{source.name}: the log lacks the column {missing[0]}; it has {', '.join(names)}")
-    places = [names.index(name) if name in names else None for name in COLUMNS]
+    if missing := [column for column in COLUMNS if column not in names and column not in DEFAULTED]:
+        raise Misuse(f"{name}: the log lacks the column {missing[0]}; it has {', '.join(names)}")
+    return [names.index(column) if column in names else None for column in COLUMNS]
+
+
+def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[LogCell]]:
+    """How the ten cells of an entry are taken from a row."""
+    at_places = places(source.columns, source.name)
     defaults = {"status": "N"}
 
     def cells_of(cells: Sequence[Any], now: str) -> list[LogCell]:
         found = [
             _cell(cells[at]) if at is not None else defaults.get(name)
-            for name, at in zip(COLUMNS, places, strict=True)
+            for name, at in zip(COLUMNS, at_places, strict=True)
         ]
-        if places[_EVENT_TIME] is None:
+        if at_places[_EVENT_TIME] is None:
             found[_EVENT_TIME] = now
         return found
 

@@ -15,11 +15,11 @@ from eventlog.settings import setting
 from eventlog.sql import templates
 from eventlog.sql.binding import LAYOUTS, bind
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import read_mark
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.log import COMPANIONS, Log, log_named
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.store import Store
+from eventlog.sql.track import located
 from eventlog.tables import Column, Table, Tables
 from eventlog.values import Kind
 
@@ -114,10 +114,8 @@ def _published(connection: Connection, log: Log, settings: TableSettings) -> Ite
             if found[1] not in ours:
                 yield catalogue.relation(*found).table
     if settings.sync_tables is None and settings.sync_schema is None:
-        for found in catalogue.names():
-            relation = catalogue.relation(*found)
-            if any(read_mark(trigger.body) is not None for trigger in relation.triggers):
-                yield relation.table
+        for found in catalogue.tracked(located(log, catalogue).names()["log"]):
+            yield catalogue.relation(*found).table
 
 
 def _entries(tables: Mapping[str, Mapping[str, Any]], table: Table) -> Mapping[str, Any]:

@@ -12,6 +12,7 @@ from eventlog import __version__
 from eventlog.errors import EventlogError, Misuse
 
 COMMANDS = {
+    "demo": "eventlog.cli.demo",
     "install": "eventlog.cli.install",
     "uninstall": "eventlog.cli.install",
     "track": "eventlog.cli.track",
@@ -29,7 +30,10 @@ COMMANDS = {
     "skip": "eventlog.cli.skip",
     "purge": "eventlog.cli.purge",
     "deliver": "eventlog.cli.deliver",
+    "receive": "eventlog.cli.receive",
     "convert": "eventlog.cli.convert",
+    "backlog": "eventlog.cli.backlog",
+    "import-config": "eventlog.cli.import_config",
     "bench": "eventlog.cli.bench",
 }
 

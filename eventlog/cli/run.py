@@ -12,6 +12,7 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.config import Config
 from eventlog.daemon import Daemon
 from eventlog.monitor import MonitorSettings
+from eventlog.monitor.board import Board
 from eventlog.monitor.monitor import Monitor
 from eventlog.monitor.server import serving
 from eventlog.wake import Signals
@@ -28,10 +29,12 @@ def run(once: bool, config_file: Path | None, verbose: bool, log_format: str, **
     config = read_live(flags, config_file, verbose, log_format)
     signals = Signals()
     monitor = Monitor()
+    board = Board(monitor, config)
 
     def reread() -> Config:
-        return read_live(flags, config_file, verbose, log_format)
+        board.config = read_live(flags, config_file, verbose, log_format)
+        return board.config
 
     daemon = Daemon(config, reread, signals, once=once, monitor=monitor)
-    with signals.caught(), serving(config.build(MonitorSettings), monitor):
+    with signals.caught(), serving(config.build(MonitorSettings), monitor, board):
         daemon.run()

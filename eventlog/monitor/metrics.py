@@ -78,6 +78,11 @@ class Metrics:
         with self._lock:
             self._values.pop(name, None)
 
+    def total(self, name: str) -> int:
+        """A counter over all its labels."""
+        with self._lock:
+            return self._values.get(name, Counter()).total()
+
     def text(self) -> str:
         """All that is known."""
         with self._lock:

@@ -28,6 +28,16 @@ class Monitor:
         for name in ("eventlog_leader", "eventlog_database_up", "eventlog_paused"):
             self.metrics.set(name, 0)
 
+    @property
+    def store(self) -> Store | None:
+        """The database that can be asked."""
+        return self._store
+
+    @property
+    def events(self) -> int:
+        """The events that were answered so far."""
+        return self.metrics.total("eventlog_events_total")
+
     def connected(self, store: Store | None) -> None:
         """The database that can be asked, None while there is none."""
         self._store = store

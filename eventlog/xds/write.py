@@ -159,13 +159,13 @@ class _Attributes(dict[str, _Attribute]):
 
     def __missing__(self, name: str) -> _Attribute:
         column = self._table.column(name)
-        render = _renderer(column, self._tables, self._time_syntax)
+        render = renderer(column, self._tables, self._time_syntax)
         kind = _Silent if name in self._table.key else _Attribute
         made = self[name] = kind(column.published if column else name, render)
         return made
 
 
-def _renderer(column: Column | None, tables: Tables, time_syntax: int) -> Render:
+def renderer(column: Column | None, tables: Tables, time_syntax: int) -> Render:
     """How the values of a column are rendered."""
     if column is None:
         return _render_by_value

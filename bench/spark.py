@@ -1,0 +1,208 @@
+"""A backlog on two cores, beside the floor: the same read, shuffle and sort, plain concatenation, text write.
+
+    eventlog bench spark [EVENTS] [ROUNDS] [CASE…]
+
+Judge ratios within one run: machines differ, and so do minutes on one machine. Memory is the peak of
+this process's children, Python workers and JVM each, as the kernel tells it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pyarrow as pa
+import pyarrow.parquet as pq
+from eventlog_spark.job import Backlog, run_job
+from eventlog_spark.session import start
+from pyspark.sql import functions as f
+
+from eventlog import tablesfile
+from eventlog.convert import Job
+
+TABLES = tablesfile.read(
+    '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\n'
+    'columns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)", mail = "varchar(64)" }\n'
+)
+CHUNK = 300_000
+PARTS = 8
+
+
+def rows(events: int, case: str) -> Iterator[pa.Table]:
+    """Three rows for each object, two million objects apart; or as the case says."""
+    import numpy as np
+
+    random = np.random.default_rng(7)
+    columns = np.array(["fname", "lname", "mail"])
+    for first in range(0, events, CHUNK):
+        ids = np.arange(first + 1, min(first + CHUNK, events) + 1)
+        objects = (ids - 1) // 3
+        if case == "hot":
+            objects = np.where(ids % 3 == 0, 0, 1 + objects)
+        kinds = np.full(len(ids), 2)
+        if case == "query-back":
+            kinds = np.where(random.random(len(ids)) < 0.3, random.choice([6, 8], len(ids)), 2)
+        if case == "mixed":
+            mixed = objects % 5 == 0
+            kinds = np.where(mixed, random.integers(1, 5, len(ids)), 2)
+        text = pa.array(objects).cast(pa.string())
+        number = pa.array(ids).cast(pa.string())
+        per_row = np.isin(kinds, (4, 5, 6))
+        column = pa.array(columns[(ids - 1) % 3], mask=per_row)
+        yield pa.table(
+            {
+                "record_id": pa.array(ids, pa.int64()),
+                "status": pa.array(["N"] * len(ids)),
+                "event_type": pa.array(kinds, pa.int32()),
+                "event_time": pa.array(ids * 1000 + 1_700_000_000_000_000, pa.timestamp("us")),
+                "perpetrator": pa.array([None] * len(ids), pa.string()),
+                "table_name": pa.array(["usr"] * len(ids)),
+                "table_key": pa.compute.binary_join_element_wise("idu=", text, ""),
+                "column_name": column,
+                "old_value": pa.compute.if_else(
+                    pa.array(per_row), None, pa.compute.binary_join_element_wise("John ", number, "")
+                ),
+                "new_value": pa.compute.if_else(
+                    pa.array(per_row), None, pa.compute.binary_join_element_wise("Jack ", number, "")
+                ),
+            }
+        )
+
+
+def make_log(folder: Path, events: int, case: str) -> list[str]:
+    """The log as Parquet files."""
+    folder.mkdir(parents=True)
+    names = []
+    for n, table in enumerate(rows(events, case)):
+        names.append(str(folder / f"log-{n:03d}.parquet"))
+        pq.write_table(table, names[-1])
+    return names
+
+
+def make_current(path: Path, events: int) -> tuple[tuple[str, str], ...]:
+    """The current rows of all objects."""
+    ids = pa.array(range(events // 3 + 1))
+    text = ids.cast(pa.string())
+    cells = {
+        name: pa.compute.binary_join_element_wise(f"{name} ", text, "") for name in ("fname", "lname", "mail")
+    }
+    pq.write_table(pa.table({"idu": ids, **cells}), path, row_group_size=100_000)
+    return (("usr", str(path)),)
+
+
+def floor(spark: Any, names: list[str], out: Path, hashed: bool) -> None:
+    """What any such job must do."""
+    frame = spark.read.parquet(*names)
+    keys = ["table_name", "table_key", "record_id"]
+    if hashed:
+        frame = frame.withColumn("h", f.xxhash64("table_name", "table_key")).repartition(PARTS, "h")
+        frame = frame.sortWithinPartitions("h", *keys)
+    else:
+        frame = frame.repartition(PARTS, "table_name", "table_key").sortWithinPartitions(*keys)
+    text = [
+        f.coalesce(f.col(name).cast("string"), f.lit(""))
+        for name in (
+            "record_id",
+            "event_type",
+            "table_name",
+            "table_key",
+            "column_name",
+            "old_value",
+            "new_value",
+        )
+    ]
+    frame.select(f.concat_ws(",", *text).alias("value")).write.text(str(out))
+
+
+def ours(spark: Any, names: list[str], out: Path, current: tuple[tuple[str, str], ...] = ()) -> None:
+    job = Job("log", "xds", tuple(names), str(out), tables=TABLES, current=current)
+    run_job(spark, Backlog(job, "2025-01-01 00:00:00", partitions=PARTS))
+
+
+class Peak:
+    """The most memory that Python workers and the JVM held."""
+
+    def __init__(self) -> None:
+        self.python = self.java = 0
+
+    def look(self) -> None:
+        python = java = 0
+        for child in psutil.Process().children(recursive=True):
+            try:
+                held = child.memory_info().rss
+                if "java" in child.name():
+                    java += held
+                else:
+                    python = max(python, held)
+            except psutil.Error:
+                continue
+        self.python, self.java = max(self.python, python), max(self.java, java)
+
+
+def measure(name: str, events: int, rounds: int, work: Callable[[Path], None], folder: Path) -> float:
+    """The median rate of some rounds."""
+    import threading
+
+    seconds = []
+    peak, over = Peak(), threading.Event()
+
+    def watch() -> None:
+        while not over.wait(0.2):
+            peak.look()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    for number in range(rounds):
+        out = folder / f"out-{number}"
+        began = time.monotonic()
+        work(out)
+        seconds.append(time.monotonic() - began)
+        shutil.rmtree(out)
+    over.set()
+    watcher.join()
+    rate = events / statistics.median(seconds)
+    print(
+        f"{name:34}{rate / 1000:8.0f} k events/s   worker {peak.python >> 20:5} MiB   JVM {peak.java >> 20:5} MiB",
+        flush=True,
+    )
+    return rate
+
+
+def main() -> None:
+    events = int(sys.argv[1]) if len(sys.argv) > 1 else 6_000_000
+    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    cases = sys.argv[3:] or ["even", "query-back", "mixed", "hot"]
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        spark = start("local[2]", {})
+        print(f"session up after {time.monotonic() - began:.1f} s")
+        even = make_log(folder / "even", events, "even")
+        current = make_current(folder / "usr.parquet", events)
+        floor(spark, even[:1], folder / "warm", True)
+        text = measure("floor, text keys", events, rounds, lambda out: floor(spark, even, out, False), folder)
+        hashed = measure(
+            "floor, hashed key", events, rounds, lambda out: floor(spark, even, out, True), folder
+        )
+        for case in cases:
+            names = even if case == "even" else make_log(folder / case, events, case)
+            rows_of = current if case == "query-back" else ()
+            rate = measure(
+                f"ours, {case}", events, rounds, lambda out: ours(spark, names, out, rows_of), folder
+            )  # noqa: B023
+            print(
+                f"{'':34}{rate / text:8.2f} of the floor with text keys, {rate / hashed:.2f} of the hashed one",
+                flush=True,
+            )
+        spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+"""eventlog backlog: what convert does, on Spark, for what one machine cannot hold."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, say
+from eventlog.cli.options import (
+    SettingsCommand,
+    current_option,
+    read_tables,
+    settings_options,
+    tables_option,
+)
+from eventlog.convert import Job
+from eventlog.errors import Misuse
+
+
+class Setting(click.ParamType[tuple[str, str]]):
+    """NAME=VALUE."""
+
+    name = "NAME=VALUE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        name, equals, text = str(value).partition("=")
+        if not equals or not name:
+            self.fail("expected NAME=VALUE, as in spark.executor.memory=4g", param, ctx)
+        return name, text
+
+
+@click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold.")
+@click.argument("inputs", nargs=-1, required=True)
+@click.option("--from", "source_format", type=FORMAT_NAMES, required=True, help="what the inputs hold")
+@click.option("--to", "target_format", type=FORMAT_NAMES, required=True, help="what to write")
+@click.option("-o", "--output", required=True, help="the folder to write")
+@click.option(
+    "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
+)
+@click.option("--output-as", "output_container", help="the parts' container; for xds also parquet")
+@tables_option
+@current_option
+@click.option(
+    "--order",
+    type=click.Choice(["object", "log"]),
+    default="object",
+    help="in order for each object, or over all  [default: object]",
+)
+@click.option("--documents", type=click.IntRange(1), help="documents in one file  [default: all of a part]")
+@click.option("--partitions", type=click.IntRange(1), help="tasks of the shuffle  [default: by size]")
+@click.option("--master", help="Spark's master  [default: local[*], or as spark-submit says]")
+@click.option("--conf", multiple=True, type=Setting(), help="a setting of Spark")
+@click.option("--report", type=click.Path(path_type=Path), help="write a page with plots here")
+@settings_options(DECLARING)
+def backlog(
+    inputs: tuple[str, ...],
+    source_format: str,
+    target_format: str,
+    output: str,
+    container: str | None,
+    output_container: str | None,
+    tables_file: Path | None,
+    current: tuple[tuple[str, str], ...],
+    order: str,
+    documents: int | None,
+    partitions: int | None,
+    master: str | None,
+    conf: tuple[tuple[str, str], ...],
+    report: Path | None,
+    **given: Any,
+) -> None:
+    """Read INPUTS (files, folders, globs) and write them in another format, as `convert` would, on Spark.
+
+    The folder holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused records in `_refused`.
+    The same inputs and settings again change nothing.
+    """
+    try:
+        from eventlog_spark.job import Backlog
+        from eventlog_spark.run import run
+    except ModuleNotFoundError as fault:
+        raise Misuse("a backlog needs Spark: pip install 'eventlog[spark]'") from fault
+    job = Job(
+        source_format,
+        target_format,
+        inputs,
+        output,
+        container,
+        output_container,
+        read_tables(tables_file),
+        current,
+        given,
+    )
+    wanted = Backlog(job, clock(), order, documents or 0, partitions or 0)
+    refused = run(wanted, master, dict(conf), report, say)
+    if refused:
+        sys.exit(1)

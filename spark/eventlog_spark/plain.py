@@ -1,0 +1,140 @@
+"""The reference: rows of whole objects through the plain fold, some thousands at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby, repeat
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from eventlog import tablekey
+from eventlog.entry import Entry
+from eventlog.errors import EventlogError
+from eventlog.fold import Answer, CurrentRow, Event, Fate, ObjectName, QueryKey, plan, query_key
+from eventlog.tables import Table
+from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
+from eventlog_spark.task import Attempt, Task
+
+_CHUNK = 5000  # rows folded at a time, and never part of an object
+
+
+class LogRow(NamedTuple):
+    """A row as it leaves the shuffle."""
+
+    record_id: int
+    kind: int
+    table_name: str
+    table_key: str
+    column_name: str | None = None
+    old_value: str | None = None
+    new_value: str | None = None
+    event_time: str | None = None
+    perpetrator: str | None = None
+    current: CurrentRow | None = None
+
+    @property
+    def object(self) -> ObjectName:
+        return self.table_name, self.table_key
+
+
+def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
+    """The rows of batches whose columns are some of a LogRow's."""
+    for batch in batches:
+        columns = [
+            batch.column(name).to_pylist() if name in batch.schema.names else repeat(None, batch.num_rows)
+            for name in LogRow._fields
+        ]
+        yield from map(LogRow._make, zip(*columns, strict=True))
+
+
+def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
+    """The events of sorted rows, in order for each object."""
+    rows = log_rows(seen(attempt, batches))
+    for chunk in _chunks(row for row in rows if not _left(attempt, row)):
+        yield from fold(task, attempt, chunk)
+
+
+def fold(task: Task, attempt: Attempt, rows: Iterable[LogRow]) -> list[Event]:
+    """The events of whole objects; every row's outcome is counted."""
+    answers = _Answers()
+    entries = []
+    for row in rows:
+        if row.kind == CURRENT:
+            answers.add(task, row)
+        else:
+            entries.append(_entry(task, row))
+    planned = plan(entries, task.tables, task.rules, now=task.now, answerable=task.answerable)
+    found = planned.events(answers.lookup)
+    for record_id, outcome in planned.outcomes.items():
+        attempt.summary.fates[outcome.fate.value] += 1
+        if outcome.fate is Fate.REFUSED:
+            attempt.refuse_row(record_id, outcome.reason)
+    return found
+
+
+class _Answers:
+    """The current rows of a chunk's objects."""
+
+    def __init__(self) -> None:
+        self._rows: dict[tuple[str, QueryKey], dict[ObjectName, list[CurrentRow]]] = {}
+
+    def add(self, task: Task, row: LogRow) -> None:
+        try:
+            table = task.tables.find(row.table_name)
+            assert table is not None
+            name = str(table), query_key(table, tablekey.read(row.table_key))
+        except EventlogError:
+            return
+        self._rows.setdefault(name, {}).setdefault(row.object, []).append(row.current or ())
+
+    def lookup(self, table: Table, key: QueryKey) -> Answer:
+        """The rows of one key; each spelling of it brought all of them."""
+        spelled = self._rows.get((str(table), key), {})
+        return next(iter(spelled.values()), ())
+
+
+def seen(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, whose record_ids must stand nowhere else."""
+    for batch in batches:
+        ids = batch.column("record_id").drop_null().to_numpy()
+        attempt.see(ids[ids > 0])
+        yield batch
+
+
+def _left(attempt: Attempt, row: LogRow) -> bool:
+    """Whether the row takes no part."""
+    attempt.summary.rows += row.kind != CURRENT
+    if CURRENT <= row.kind <= 8:
+        return False
+    if row.kind == UNREADABLE:
+        attempt.summary.unreadable += 1
+    else:
+        attempt.summary.fates[FATES[row.kind].value] += 1
+    return True
+
+
+def _entry(task: Task, row: LogRow) -> Entry:
+    return Entry(
+        row.record_id,
+        task.rules.status,
+        row.kind,
+        row.event_time or "",
+        row.perpetrator,
+        row.table_name,
+        row.table_key,
+        row.column_name,
+        row.old_value,
+        row.new_value,
+    )
+
+
+def _chunks(rows: Iterable[LogRow]) -> Iterator[list[LogRow]]:
+    chunk: list[LogRow] = []
+    for _, group in groupby(rows, key=lambda row: row.object):
+        chunk += group
+        if len(chunk) >= _CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

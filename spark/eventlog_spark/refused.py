@@ -1,0 +1,69 @@
+"""Refused records in `_refused`: where each stood, why, and as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from eventlog.errors import Refused
+from eventlog_spark import rows, summary
+from eventlog_spark.commit import REFUSED
+from eventlog_spark.summary import Summary
+from eventlog_spark.task import Attempt, Task
+
+
+def explain(
+    spark: Any, task: Task, clock: str, files: rows.LogFiles, told: Sequence[Summary], again: Any
+) -> int:
+    """The files of everything that was left out; how many records that is."""
+    temporary = Path(task.layout.folder)
+    explained = [temporary / part.explained for part in told if part.explained]
+    if any(part.refused or part.unreadable for part in told) or again is not None:
+        reasons = _reasons(spark, temporary, told, again)
+        found = rows.located(spark, files, clock, reasons).sortWithinPartitions("position")
+        for row in found.mapInArrow(_Keep(task), summary.SCHEMA).collect():
+            part = summary.load(row.summary)
+            if part.explained:
+                explained.append(temporary / part.explained)
+    return _place(explained, temporary.parent / REFUSED)
+
+
+def _reasons(spark: Any, temporary: Path, told: Sequence[Summary], again: Any) -> Any:
+    kept = [str(temporary / part.refused) for part in told if part.refused]
+    none = spark.createDataFrame([], "record_id long, reason string")
+    reasons = spark.read.parquet(*kept) if kept else none
+    if again is None:
+        return reasons
+    text = f.format_string("record_id %d stands %d times", "record_id", "times").alias("reason")
+    return reasons.unionByName(again.select("record_id", text))
+
+
+class _Keep:
+    """Writes the explained records of a partition."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        with Attempt(self._task) as attempt:
+            for batch in batches:
+                for row in batch.to_pylist():
+                    attempt.refuse(Refused(row["position"], row["reason"], row["raw"]))
+        yield attempt.summary.batch()
+
+
+def _place(explained: Sequence[Path], folder: Path) -> int:
+    """The files in the folder of refused records; how many lines they hold."""
+    if not explained:
+        return 0
+    folder.mkdir()
+    count = 0
+    for number, path in enumerate(explained):
+        with path.open("rb") as file:
+            count += sum(1 for _ in file)
+        path.replace(folder / f"refused-{number:05d}.jsonl")
+    return count

@@ -1,0 +1,201 @@
+"""Log rows as a DataFrame: Parquet by Spark itself, everything else by our own readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+from urllib.request import pathname2url, url2pathname
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import functions as f
+
+from eventlog import log
+from eventlog.codec import Row, Source
+from eventlog.entry import COLUMNS
+from eventlog.errors import EventlogError, Refused
+from eventlog.files.inputs import stem_of
+from eventlog.fold import Rules
+from eventlog_spark import entries
+from eventlog_spark.batches import gather
+from eventlog_spark.datasource import load
+from eventlog_spark.entries import EntryFiles, LocatedFiles
+from eventlog_spark.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
+from eventlog_spark.storage import File
+
+
+class LogFiles(NamedTuple):
+    """The inputs of a job, by who reads them."""
+
+    native: tuple[tuple[File, ...], ...]  # Parquet files of one schema each
+    own: tuple[File, ...]
+
+
+def sort_out(files: Sequence[File], careful: bool = False) -> LogFiles:
+    """Which files Spark reads; `careful` reads all row by row."""
+    native: dict[pa.Schema, list[File]] = {}
+    own = []
+    for file in files:
+        schema = None if careful or file.container != "parquet" else _native_schema(file)
+        if schema is None:
+            own.append(file)
+        else:
+            native.setdefault(schema, []).append(file)
+    return LogFiles(tuple(map(tuple, native.values())), tuple(own))
+
+
+def read(spark: Any, files: LogFiles, rules: Rules, clock: str, now: str | None, wide: bool) -> Any:
+    """The rows that take part; others are there to be counted, without their contents."""
+    frames = [_native(spark, group, rules, clock, now, wide) for group in files.native]
+    if files.own:
+        frame = load(spark, EntryFiles(files.own, rules, clock))
+        if not wide:
+            frame = frame.drop("event_time", "perpetrator")
+        elif rules.handle_future_events and now is not None:
+            late = (f.col("event_time") > now) & f.col("kind").between(1, 8)
+            frame = frame.withColumn("kind", f.when(late, FUTURE).otherwise(f.col("kind")).cast("byte"))
+        frames.append(frame)
+    return reduce(lambda left, right: left.unionByName(right), frames)
+
+
+def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
+    """The rows that were refused, by this frame of record_id and reason or by being unreadable, explained."""
+    frames = [_native_located(spark, group, clock, refused) for group in files.native]
+    if files.own:
+        rows = load(spark, LocatedFiles(files.own, clock))
+        told = refused.withColumnRenamed("reason", "told")
+        joined = rows.join(told, "record_id", "left").withColumn("reason", f.coalesce("reason", "told"))
+        frames.append(joined.where("reason is not null").select("record_id", "position", "reason", "raw"))
+    return reduce(lambda left, right: left.unionByName(right), frames)
+
+
+def _native_schema(file: File) -> pa.Schema | None:
+    """The schema of a Parquet file whose types are those of a log; None for any other."""
+    try:
+        schema = pq.read_schema(file.name)
+        where = log.places(schema.names, file.name)
+    except (EventlogError, pa.ArrowException, OSError):
+        return None
+    types = {name: schema.field(at).type for name, at in zip(COLUMNS, where, strict=True) if at is not None}
+    fits = all(_FITS.get(name, _is_text)(found) for name, found in types.items())
+    return schema.remove_metadata() if fits and len(set(schema.names)) == len(schema.names) else None
+
+
+def _is_text(found: pa.DataType) -> bool:
+    return bool(pa.types.is_string(found) or pa.types.is_large_string(found))
+
+
+def _is_time(found: pa.DataType) -> bool:
+    return _is_text(found) or (pa.types.is_timestamp(found) and found.unit in ("ms", "us"))
+
+
+_FITS = {
+    "record_id": pa.types.is_signed_integer,
+    "event_type": pa.types.is_signed_integer,
+    "event_time": _is_time,
+}
+
+
+def _parquet(spark: Any, group: Sequence[File]) -> Any:
+    return spark.read.parquet(*(_uri(file.name) for file in group))
+
+
+def _uri(name: str) -> str:
+    return "file://" + pathname2url(str(Path(name).resolve()))
+
+
+def _path(uri: str) -> str:
+    """The path of a file's URI, which may have one slash or three."""
+    return url2pathname(urlsplit(uri).path)
+
+
+def _native(spark: Any, group: Sequence[File], rules: Rules, clock: str, now: str | None, wide: bool) -> Any:
+    frame = _parquet(spark, group)
+    cell = _cells(frame, group, clock)
+    sure = _sure(cell)
+    kind = f.when(~sure, UNREADABLE).when(cell["status"] != rules.status, NOT_NEW)
+    if rules.driver_user is not None and not rules.allow_loopback:
+        kind = kind.when(f.coalesce(cell["perpetrator"] == rules.driver_user, f.lit(False)), LOOPBACK)
+    if rules.handle_future_events and now is not None:
+        kind = kind.when(cell["event_time"] > now, FUTURE)
+    columns = [
+        f.when(sure, cell["record_id"]).alias("record_id"),
+        kind.otherwise(cell["event_type"]).cast("byte").alias("kind"),
+        *(cell[name].alias(name) for name in COLUMNS[5:]),
+    ]
+    if wide:
+        columns += [cell["event_time"].alias("event_time"), cell["perpetrator"].alias("perpetrator")]
+    return frame.select(columns)
+
+
+def _cells(frame: Any, group: Sequence[File], clock: str) -> dict[str, Any]:
+    """The ten cells as columns of the types that an entry has."""
+    names = frame.columns
+    where = log.places(names, group[0].name)
+    cell = {
+        name: f.lit(None) if at is None else frame[f"`{names[at]}`"]
+        for name, at in zip(COLUMNS, where, strict=True)
+    }
+    status, time = COLUMNS.index("status"), COLUMNS.index("event_time")
+    cell["status"] = f.lit("N") if where[status] is None else f.coalesce(cell["status"], f.lit("None"))
+    if where[time] is None:
+        cell["event_time"] = f.lit(clock.replace(" ", "T"))
+    cell["event_time"] = f.replace(cell["event_time"].cast("string"), f.lit(" "), f.lit("T"))
+    cell["record_id"] = cell["record_id"].cast("long")
+    cell["event_type"] = cell["event_type"].cast("long")
+    cell["perpetrator"] = cell["perpetrator"].cast("string")
+    return cell
+
+
+def _sure(cell: dict[str, Any]) -> Any:
+    """Whether a row is an entry without doubt; doubts are left to the reader that `convert` has."""
+    named = cell["column_name"].isNotNull() | cell["event_type"].isin(4, 5, 6)
+    sure = (cell["record_id"] > 0) & cell["event_type"].between(1, 8) & named
+    sure &= cell["table_name"].isNotNull() & cell["table_key"].isNotNull() & _sure_time(cell["event_time"])
+    return f.coalesce(sure, f.lit(False))
+
+
+def _sure_time(time: Any) -> Any:
+    """yyyy-mm-ddThh:mm:ss, with a fraction of up to six digits that does not end in 0."""
+    shape = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{0,5}[1-9])?$"
+    return (time >= "0001") & time.rlike(shape) & f.try_to_timestamp(time).isNotNull()
+
+
+def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any) -> Any:
+    frame = _parquet(spark, group)
+    cell = _cells(frame, group, clock)
+    here = frame.select(
+        f.struct(*(f"`{name}`" for name in frame.columns)).alias("cells"),
+        cell["record_id"].alias("record_id"),
+        _sure(cell).alias("sure"),
+        f.col("_metadata.file_path").alias("file"),
+        f.col("_metadata.row_index").alias("row"),
+    )
+    wanted = here.join(refused, "record_id", "left").where("reason is not null or not sure")
+    names = {_path(_uri(file.name)): file.name for file in group}
+    return wanted.mapInArrow(_Locate(names, tuple(frame.columns), clock), entries.LOCATED_SCHEMA)
+
+
+class _Locate:
+    """Positions and reasons of rows that Spark read from Parquet."""
+
+    def __init__(self, names: dict[str, str], columns: tuple[str, ...], clock: str) -> None:
+        self._names = names
+        self._columns = columns
+        self._clock = clock
+
+    def __call__(self, batches: Any) -> Any:
+        rows = (row for batch in batches for row in batch.to_pylist())
+        return gather(map(self._explain, rows), entries.LOCATED)
+
+    def _explain(self, row: dict[str, Any]) -> tuple[Any, ...]:
+        name = self._names[_path(row["file"])]
+        record = Row(row["row"] + 1, tuple(row["cells"][column] for column in self._columns))
+        source: Source[Row] = Source(name, stem_of(name), self._columns, [record])
+        (read,) = log.read_entries(source, self._clock)
+        refused = read if isinstance(read, Refused) else None
+        reason = row["reason"] or (refused.reason if refused else None)
+        return row["record_id"], source.at(record.where), reason, source.raw(record)

@@ -1,0 +1,35 @@
+"""A backlog from start to end, told to a person: session, stages, summary."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from eventlog_spark.job import Backlog, Result, run_job
+from eventlog_spark.session import session, translated
+
+Say = Callable[[str], None]
+
+
+def run(backlog: Backlog, master: str | None, conf: Mapping[str, str], report: Path | None, say: Say) -> int:
+    """Do the job; how many records were left out."""
+    started = time.monotonic()
+    with session(master, conf) as spark, translated():
+        result = run_job(spark, backlog, lambda stage: say(f"{stage} ({time.monotonic() - started:.0f} s)"))
+    for sentence in sentences(result, time.monotonic() - started):
+        say(sentence)
+    refused: int = result.manifest["counts"]["refused"]
+    return refused
+
+
+def sentences(result: Result, seconds: float) -> list[str]:
+    """What was done, for people."""
+    counts = result.manifest["counts"]
+    if result.before:
+        return [f"nothing to do: the folder holds the output of this job ({counts['rows']} rows)"]
+    lines = [f"{counts['rows']} rows in {seconds:.0f} s, {counts['rows'] / max(seconds, 0.001):.0f} rows/s"]
+    lines += [f"{number} events: {name}" for name, number in result.manifest["events"].items()]
+    lines += [f"{number} rows {fate}" for fate, number in counts.items() if fate != "rows" and number]
+    lines += [f"left out: {where}: {reason}" for where, reason in result.summary.reasons]
+    return lines

@@ -1,0 +1,99 @@
+"""A Spark session that starts by itself and talks to nobody but its own machine unless told to."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from eventlog.errors import EventlogError, Misuse
+
+# What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.
+_CONF = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "32768",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.caseSensitive": "true",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+}
+
+
+def is_local(master: str) -> bool:
+    """Whether every process of this master runs on this machine."""
+    return master.startswith("local")
+
+
+@contextmanager
+def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
+    """The running session where there is one (spark-submit, a test), else one of our own."""
+    sql = _pyspark_sql()
+    active = sql.SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    spark = start(master or "local[*]", conf)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def start(master: str, conf: Mapping[str, str]) -> Any:
+    """A new session on this master."""
+    sql = _pyspark_sql()
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    given = dict(_CONF)
+    if is_local(master):
+        from eventlog_spark.java import find_java
+
+        os.environ["JAVA_HOME"] = str(find_java())
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        given |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.memory": "2g",
+            "spark.executorEnv.PYTHONPATH": os.pathsep.join(_sources()),
+        }
+    builder = sql.SparkSession.builder.master(master).appName("eventlog backlog")
+    for name, value in (given | dict(conf)).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """What a worker said, in place of its traceback."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as fault:
+        told = _OWN_ERROR.findall(str(fault))
+        raise EventlogError(told[-1] if told else f"Spark: {str(fault).splitlines()[0]}") from fault
+
+
+_OWN_ERROR = re.compile(r"^eventlog(?:_spark)?\.[\w.]+: (.*)$", re.MULTILINE)
+
+
+def _sources() -> list[str]:
+    """Where workers import our packages from: the same folders as this process."""
+    import eventlog
+    import eventlog_spark
+
+    own = [str(Path(package.__path__[0]).resolve().parent) for package in (eventlog, eventlog_spark)]
+    return list(dict.fromkeys([*own, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]))
+
+
+def _pyspark_sql() -> Any:
+    try:
+        import pyspark.sql
+    except ImportError as fault:
+        raise Misuse("Spark is not installed: pip install 'eventlog[spark]'") from fault
+    return pyspark.sql

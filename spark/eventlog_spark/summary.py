@@ -1,0 +1,70 @@
+"""What a task tells the driver when it is done: its files and its counts, one line of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from eventlog_spark.parts import Written
+
+SCHEMA = "summary string"
+_FIRST = 20  # reasons that are kept as examples
+
+
+@dataclass
+class Summary:
+    rows: int = 0  # log rows, or changes where the source is no log
+    fates: Counter[str] = field(default_factory=Counter)
+    events: Counter[str] = field(default_factory=Counter)  # by table and operation: "usr modify"
+    unreadable: int = 0
+    reasons: list[tuple[str, str]] = field(default_factory=list)
+    files: list[Written] = field(default_factory=list)
+    refused: str | None = None  # a file of record_ids and reasons, if there are any
+    explained: str | None = None  # a file of records that are refused as they stand
+    ids: str | None = None  # a file of all record_ids
+    kept: str | None = None  # a file of events that are still to be sorted
+    refused_rows: int = 0
+
+    def refuse(self, where: str, reason: str) -> None:
+        """Keep the first reasons as examples."""
+        if len(self.reasons) < _FIRST:
+            self.reasons.append((where, reason))
+
+    def add(self, other: Summary) -> None:
+        """Take another task's counts and files."""
+        self.rows += other.rows
+        self.fates += other.fates
+        self.events += other.events
+        self.unreadable += other.unreadable
+        self.reasons = [*self.reasons, *other.reasons][:_FIRST]
+        self.files += other.files
+
+    def written_by(self, writing: Summary) -> None:
+        """Take the files and events of the tasks that wrote what was folded before."""
+        self.files, self.events = writing.files, writing.events
+
+    def batch(self) -> pa.RecordBatch:
+        told = {**vars(self), "files": [asdict(file) for file in self.files]}
+        return pa.record_batch([pa.array([json.dumps(told)])], names=["summary"])
+
+
+def load(text: str) -> Summary:
+    """The summary of a line that a task returned."""
+    told: dict[str, Any] = json.loads(text)
+    told["fates"], told["events"] = Counter(told["fates"]), Counter(told["events"])
+    told["files"] = [Written(**file) for file in told["files"]]
+    told["reasons"] = [(where, reason) for where, reason in told["reasons"]]
+    return Summary(**told)
+
+
+def total(summaries: Iterable[Summary]) -> Summary:
+    """All of them together."""
+    whole = Summary()
+    for summary in summaries:
+        whole.add(summary)
+    return whole

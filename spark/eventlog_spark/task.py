@@ -1,0 +1,180 @@
+"""What every task of a job knows: what rows mean, what becomes of them, and where its files go."""
+
+from __future__ import annotations
+
+import base64
+import json
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+
+from eventlog import settings
+from eventlog.change import Change, Op
+from eventlog.codec import Format
+from eventlog.convert import format_named
+from eventlog.errors import Refused
+from eventlog.fold import Rules
+from eventlog.tables import Table, Tables
+from eventlog_spark.parts import Layout, Parts
+from eventlog_spark.summary import Summary
+
+Ids = npt.NDArray[np.int64]
+REFUSED = pa.schema([("record_id", pa.int64()), ("reason", pa.string())])
+_HELD = 50_000  # refused rows in memory
+
+
+@dataclass(frozen=True)
+class Task:
+    """The same for every task of a job."""
+
+    tables: Tables
+    rules: Rules
+    now: str | None
+    answerable: frozenset[Table]
+    target: str
+    given: Mapping[str, Any]
+    layout: Layout
+
+    @property
+    def format(self) -> Format:
+        return format_named(self.target)
+
+    @property
+    def target_settings(self) -> Any:
+        return settings.build(self.format.settings, self.given)
+
+    @property
+    def fast(self) -> bool:
+        """Whether documents are lines of one event each, which shapes can be filled into."""
+        if self.target != "xds" or self.rules.handle_future_events or self.layout.per_file:
+            return False
+        wanted = self.target_settings
+        return bool(wanted.batch_size == 1 and not wanted.pretty and not wanted.validate)
+
+    def operation(self, change: Change) -> str:
+        """What the change is called in a summary."""
+        if change.op is Op.INSERT and change.current and self.rules.insert_query_back == "modify":
+            return _OPERATIONS[Op.UPDATE]
+        return _OPERATIONS[change.op]
+
+
+_OPERATIONS = {
+    Op.INSERT: "add",
+    Op.SNAPSHOT: "add",
+    Op.UPDATE: "modify",
+    Op.DELETE: "delete",
+    Op.TRUNCATE: "truncate",
+}
+
+
+class Attempt:
+    """One attempt at one partition: its parts, what it refused, and the ids that it saw."""
+
+    def __init__(self, task: Task) -> None:
+        context = TaskContext.get()
+        self.part: int = context.partitionId() if context else 0
+        self.summary = Summary()
+        self.parts = Parts(task.layout, self.part)
+        self._folder = Path(task.layout.folder)
+        self._refused: pq.ParquetWriter | None = None
+        self._held: list[tuple[int, str]] = []
+        self._explained: IO[str] | None = None
+        self._ids: list[Ids] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.parts.__exit__(kind, fault, trace)
+        if kind is None:
+            self._flush_refused()
+            self._save_ids()
+            self.summary.files = self.parts.files
+        for file in (self._refused, self._explained):
+            if file is not None:
+                file.close()
+
+    def see(self, ids: Ids) -> None:
+        """Rows whose record_ids must stand nowhere else."""
+        self._ids.append(ids)
+
+    def refuse_row(self, record_id: int, reason: str) -> None:
+        """A row that says nothing that holds; where it stood is looked up afterwards."""
+        self.summary.refuse(f"record_id {record_id}", reason)
+        self._held.append((record_id, reason))
+        if len(self._held) >= _HELD:
+            self._flush_refused()
+
+    def refuse(self, refused: Refused) -> None:
+        """A record that is known as it came."""
+        self.summary.refuse(refused.where, refused.reason)
+        if self._explained is None:
+            self.summary.explained = uuid.uuid4().hex
+            self._explained = (self._folder / self.summary.explained).open("x", encoding="utf-8")
+        self._explained.write(refused_line(refused))
+
+    def write_changes(self, task: Task, changes: Iterable[Change]) -> None:
+        """The changes in the target's format."""
+        write = task.format.write
+        assert write is not None
+        for record in write(self._counted(task, changes), task.tables, task.target_settings):
+            if isinstance(record, Refused):
+                self.refuse(record)
+            else:
+                self.parts.write(record)
+
+    def keep(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Events in a file of the temporary folder."""
+        writer = None
+        for batch in batches:
+            if writer is None:
+                self.summary.kept = uuid.uuid4().hex
+                writer = pq.ParquetWriter(self._folder / self.summary.kept, batch.schema)
+            writer.write_batch(batch)
+        if writer is not None:
+            writer.close()
+
+    def _counted(self, task: Task, changes: Iterable[Change]) -> Iterator[Change]:
+        for change in changes:
+            self.summary.events[f"{change.table} {task.operation(change)}"] += 1
+            yield change
+
+    def _flush_refused(self) -> None:
+        if not self._held:
+            return
+        if self._refused is None:
+            self.summary.refused = uuid.uuid4().hex
+            self._refused = pq.ParquetWriter(self._folder / self.summary.refused, REFUSED)
+        ids, reasons = zip(*self._held, strict=True)
+        self._refused.write_batch(
+            pa.record_batch([pa.array(ids, pa.int64()), pa.array(reasons, pa.string())], schema=REFUSED)
+        )
+        self._held = []
+
+    def _save_ids(self) -> None:
+        if self._ids:
+            self.summary.ids = uuid.uuid4().hex
+            with (self._folder / self.summary.ids).open("xb") as file:
+                np.save(file, np.sort(np.concatenate(self._ids)))
+
+
+def refused_line(refused: Refused) -> str:
+    """A refused record as a line of the refused folder: the record as text, or in Base64."""
+    line: dict[str, Any] = {"where": refused.where, "reason": refused.reason}
+    if refused.raw is not None:
+        try:
+            line["record"] = refused.raw.decode()
+        except UnicodeDecodeError:
+            line["base64"] = base64.b64encode(refused.raw).decode("ascii")
+    return json.dumps(line) + "\n"

@@ -1,0 +1,105 @@
+"""The same log through `convert` and through `backlog`, and what came out of each."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from eventlog_spark.job import Backlog, run_job
+
+from eventlog import tablesfile
+from eventlog.convert import Job, Report, convert
+from eventlog.errors import Refused
+from eventlog.files.outputs import ROW_WRITERS
+from eventlog.log import SHEET
+
+CLOCK = "2025-01-01 00:00:00"
+TABLES = """
+[tables.usr]
+schema = "indirect"
+key = ["idu"]
+columns = { idu = "integer", fname = "varchar(64)", lname = "char(8)", photo = "blob", born = "date", on = "boolean", age = "integer" }
+withhold = ["age"]
+
+[tables.grp]
+key = ["org", "name"]
+columns = { org = "varchar(9)", name = "varchar(9)", member = "varchar(9)", boss = "integer" }
+multivalued = ["member"]
+references = { boss = "usr" }
+"""  # noqa: E501
+Cells = Sequence[Any]
+Told = dict[tuple[str, str], list[str]]
+
+
+def write_log(path: Path, rows: Iterable[Cells]) -> Path:
+    """A log in the container that the name tells."""
+    with path.open("wb") as file:
+        writer = ROW_WRITERS[path.suffix[1:]](file, SHEET.columns)
+        for row in rows:
+            writer.write(row)
+        writer.close()
+    return path
+
+
+def job(inputs: Sequence[Path], output: Path, current: Sequence[tuple[str, str]] = (), **given: Any) -> Job:
+    target = given.pop("to", "xds")
+    source = given.pop("source", "log")
+    tables = tablesfile.read(TABLES)
+    return Job(
+        source,
+        target,
+        tuple(map(str, inputs)),
+        str(output),
+        tables=tables,
+        current=tuple(current),
+        given=given,
+    )
+
+
+def converted(wanted: Job) -> tuple[list[str], set[tuple[str, str]]]:
+    """The records that `convert` writes, and what it leaves out."""
+    refused: set[tuple[str, str]] = set()
+
+    def tell(record: Refused) -> None:
+        refused.add((record.where, record.reason))
+
+    output = Path(wanted.output)
+    output.parent.mkdir(parents=True, exist_ok=True)
+    container = {"xds": None, "log": "csv"}.get(wanted.target_format, "jsonl")
+    convert(replace(wanted, output_container=container), Report(tell), CLOCK)
+    return output.read_text("utf-8").splitlines(), refused
+
+
+def backlogged(spark: Any, wanted: Job, **how: Any) -> tuple[list[str], set[tuple[str, str]]]:
+    """The records that the parts hold, in their order, and what was left out."""
+    result = run_job(spark, Backlog(wanted, CLOCK, **how))
+    output = Path(wanted.output)
+    assert (output / "_SUCCESS").exists()
+    assert not (output / "_temporary").exists()
+    names = [part["name"] for part in result.manifest["parts"]]
+    assert sorted(path.name for path in output.glob("part-*")) == names
+    refused = {
+        (line["where"], line["reason"])
+        for path in output.glob("_refused/*")
+        for line in map(json.loads, path.read_text("utf-8").splitlines())
+    }
+    return [line for name in names for line in (output / name).read_text("utf-8").splitlines()], refused
+
+
+def by_object(documents: Iterable[str], rows: Iterable[Cells]) -> Told:
+    """The documents of each object, in their order; two spellings of one association are two objects."""
+    names = {row[0]: (row[5], row[6]) for row in rows}
+    told: Told = defaultdict(list)
+    for document in documents:
+        found = _EVENT_ID.search(document)
+        assert found is not None
+        told[names[int(found[1])]].append(document)
+    return told
+
+
+_EVENT_ID = re.compile(r'event-id="eventlog:([0-9]+)')

@@ -1,0 +1,71 @@
+"""`backlog` gives what `convert` gives: the same documents under the same event-ids, in the same order."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from tests.spark.helpers import backlogged, by_object, converted, job, write_log
+from tests.spark.strategies import CURRENT, logs
+
+_NUMBERS = itertools.count()
+SLOW = settings(
+    max_examples=6,
+    phases=[Phase.explicit, Phase.generate],
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def current_files(folder: Path) -> list[tuple[str, str]]:
+    for name, text in CURRENT.items():
+        (folder / f"{name}.csv").write_text(text, "utf-8")
+    return [(name, str(folder / f"{name}.csv")) for name in CURRENT]
+
+
+@SLOW
+@given(
+    logs(),
+    st.sampled_from(("csv", "jsonl", "parquet")),
+    st.integers(1, 5),
+    st.sampled_from(("modify", "add")),
+    st.sampled_from((None, "driver")),
+    st.sampled_from((1000, 2)),
+)
+def test_the_same_documents_in_the_same_order_for_each_object(
+    spark: Any,
+    tmp_path: Path,
+    rows: list[tuple[object, ...]],
+    container: str,
+    partitions: int,
+    insert: str,
+    user: str | None,
+    most: int,
+) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    folder.mkdir()
+    log = write_log(folder / f"log.{container}", rows)
+    current = current_files(folder)
+    how: dict[str, Any] = {"insert_query_back": insert, "driver_user": user, "max_changes": most}
+    expected, left_out = converted(job([log], folder / "expected", current, **how))
+    found, refused = backlogged(spark, job([log], folder / "out", current, **how), partitions=partitions)
+    assert by_object(found, rows) == by_object(expected, rows)
+    assert refused == left_out
+
+
+@pytest.mark.parametrize("target", ["xds", "changes"])
+def test_the_order_of_the_log(spark: Any, tmp_path: Path, target: str) -> None:
+    rows = [
+        (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n * 7 % 10}", "fname", "a", str(n))
+        for n in range(1, 40)
+    ]
+    log = write_log(tmp_path / "log.parquet", rows)
+    expected, _ = converted(job([log], tmp_path / "expected", to=target))
+    found, _ = backlogged(spark, job([log], tmp_path / "out", to=target), order="log", partitions=3)
+    assert found == expected

@@ -1,0 +1,150 @@
+"""The columnar fold writes what the plain one writes, byte for byte, whatever the rows are."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from eventlog_spark import summary
+from eventlog_spark.fold import FoldToParts
+from eventlog_spark.parts import Layout
+from eventlog_spark.summary import Summary
+from eventlog_spark.task import Task
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from eventlog import tablekey, tablesfile
+from eventlog.codec import Shape
+from eventlog.errors import EventlogError
+from eventlog.fold import QueryKey, Rules, query_key
+from tests.spark.helpers import TABLES, by_object
+from tests.spark.strategies import logs
+
+_NUMBERS = itertools.count()
+SCHEMA = pa.schema(
+    [("record_id", pa.int64()), ("kind", pa.int8())]
+    + [(name, pa.string()) for name in ("table_name", "table_key", "column_name", "old_value", "new_value")]
+    + [("current", pa.list_(pa.string()))]
+)
+CURRENT: dict[tuple[str, QueryKey], list[list[str | None]]] = {
+    ("usr", (1,)): [["John", "Doe  ", "u7s=", "2024-02-29", "true"]],
+    ("usr", (2,)): [[None, "", None, None, None]],
+    ("grp", ("a", "b")): [["m1", "1"], ["m2", "1"]],
+    ("grp", ("a,b", "")): [["x<y", None]],
+}
+
+
+class Plain(Task):
+    """The same task, the plain way."""
+
+    fast = False
+
+
+def make(kind: type[Task], folder: Path, **given: Any) -> Task:
+    tables = tablesfile.read(TABLES)
+    folder.mkdir(parents=True)
+    return kind(
+        tables,
+        Rules(**{k: v for k, v in given.items() if k in ("insert_query_back", "max_changes", "max_value")}),
+        None,
+        frozenset(tables),
+        "xds",
+        given,
+        Layout(str(folder), Shape.BYTES, "blob"),
+    )
+
+
+def shuffled(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Rows of a log as they leave the shuffle, the current rows of those that ask in front."""
+    seen: dict[int, tuple[Any, ...]] = {row[0]: row for row in rows}
+    found: list[tuple[Any, ...]] = [
+        (row[0], row[2], row[5], row[6], row[7], row[8], row[9], None)
+        for row in seen.values()
+        if row[2] in range(1, 9) and (row[7] is not None or row[2] in (4, 5, 6))
+    ]
+    asking = {row[2:4] for row in found if row[1] > 4}
+    for name in asking:
+        for n, cells in enumerate(answers_to(*name)):
+            found.append((n - 100, 0, *name, None, None, None, cells))
+    return sorted(found, key=lambda row: (row[2], row[3], row[0]))
+
+
+def answers_to(name: str, key: str) -> list[list[str | None]]:
+    """The current rows of an object, however it is spelled."""
+    try:
+        table = tablesfile.read(TABLES).get(name)
+        return CURRENT.get((table.name, query_key(table, tablekey.read(key))), [])
+    except EventlogError:
+        return []
+
+
+def batches(rows: Sequence[tuple[Any, ...]], size: int) -> Iterator[pa.RecordBatch]:
+    for at in range(0, len(rows), size):
+        arrays = [
+            pa.array(cells, f.type)
+            for cells, f in zip(zip(*rows[at : at + size], strict=True), SCHEMA, strict=True)
+        ]
+        yield pa.record_batch(arrays, schema=SCHEMA)
+
+
+def written(
+    task: Task, rows: Sequence[tuple[Any, ...]], size: int
+) -> tuple[str, Summary, set[tuple[int, str]]]:
+    """The documents, the counts, and what was refused."""
+    import pyarrow.parquet as pq
+
+    (told,) = FoldToParts(task)(batches(rows, size))
+    found = summary.load(told.column(0)[0].as_py())
+    folder = Path(task.layout.folder)
+    refused = pq.read_table(folder / found.refused).to_pylist() if found.refused else []
+    text = "".join((folder / file.file).read_text("utf-8") for file in found.files)
+    assert text.count("\n") == sum(file.records for file in found.files)
+    return text, found, {(row["record_id"], row["reason"]) for row in refused}
+
+
+def lines(text: str) -> list[str]:
+    return text.removesuffix("\n").split("\n") if text else []
+
+
+@settings(
+    max_examples=250,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(
+    st.lists(logs(most=25), min_size=1, max_size=4),
+    st.integers(1, 60),
+    st.sampled_from(("modify", "add")),
+    st.sampled_from((1000, 2)),
+    st.sampled_from((1 << 20, 5)),
+    st.sampled_from((1, 2, 3)),
+)
+def test_both_ways_write_the_same(
+    tmp_path: Path,
+    several: list[list[tuple[Any, ...]]],
+    size: int,
+    insert: str,
+    most: int,
+    largest: int,
+    syntax: int,
+) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    wanted = {"insert_query_back": insert, "max_changes": most, "max_value": largest, "time_syntax": syntax}
+    # the same log again and again under other keys: at the second sight of a shape it is compiled
+    repeated = [
+        (row[0] + 1000 * n, *row[1:6], row[6] + suffix, *row[7:])
+        for n, (log, suffix) in enumerate(itertools.product(several, ("", "", "7", "8")))
+        for row in log
+    ]
+    rows = shuffled(repeated)
+    if not rows:
+        return
+    expected, counted, refused = written(make(Plain, folder / "plain", **wanted), rows, size)
+    found, counts, left_out = written(make(Task, folder / "fast", **wanted), rows, size)
+    assert by_object(lines(found), repeated) == by_object(lines(expected), repeated)
+    assert left_out == refused
+    assert (counts.fates, counts.events, counts.rows) == (counted.fates, counted.events, counted.rows)

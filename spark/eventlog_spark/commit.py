@@ -93,6 +93,7 @@ class Folder:
         return whole
 
     def _place(self, part: Written) -> dict[str, Any]:
+        _sync(self.temporary / part.file)
         (self.temporary / part.file).replace(self.path / part.name)
         return {"name": part.name, "records": part.records, "bytes": part.size, "sha256": part.sha256}
 
@@ -130,8 +131,9 @@ def _write(path: Path, text: str) -> None:
     _sync(path.parent)
 
 
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """A file or folder on disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -16,8 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.errors import EventlogError
+from eventlog.fold import ObjectName
+from eventlog.neutral import refuse
 from eventlog.tables import Table
-from eventlog.xds.documents import write
+from eventlog.xds.documents import document
+from eventlog.xds.write import EventWriter
 from eventlog_spark import plain
 from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.task import Attempt, Task
@@ -68,6 +71,7 @@ class Shapes:
 
     def _forget(self) -> None:
         self._compiler = Compiler(self._task)
+        self._writer = EventWriter(self._task.tables, self._task.target_settings)
         self._templates: dict[bytes, Template | None] = {}
         self._seen: set[bytes] = set()
         self._pairs: dict[Pair, int] = {}
@@ -154,12 +158,14 @@ class Shapes:
         limits = [t.max_value for t in self._task.tables if t.max_value is not None]
         return min([self._task.rules.max_value, *limits])
 
-    def template(self, shape: bytes, pairs: Ints, facts: Ints, current: list[bool] | None) -> Template | None:
-        """The template of a shape at its second sight; None for one that goes the plain way."""
+    def template(
+        self, shape: bytes, alone: bool, pairs: Ints, facts: Ints, current: list[bool] | None
+    ) -> Template | None:
+        """The template of a shape that several lives have; None for one that goes the plain way."""
         found = self._templates.get(shape)
         if found is not None or shape in self._templates:
             return found
-        if shape not in self._seen:
+        if alone and shape not in self._seen:
             self._seen.add(shape)
             return None
         rows = [
@@ -177,19 +183,19 @@ class Shapes:
     def constants(self) -> list[str]:
         return self._compiler.constants
 
-    def plain(self, batch: pa.RecordBatch) -> dict[tuple[str, str], str]:
-        """The documents of whole objects, the plain way."""
-        found = plain.fold(self._task, self._attempt, plain.log_rows([batch]))
-        texts: dict[tuple[str, str], list[str]] = {}
-        for event in found:
+    def plain(self, batch: pa.RecordBatch) -> tuple[dict[ObjectName, str], int]:
+        """The documents of whole objects, the plain way, and how many these are."""
+        texts: dict[ObjectName, list[str]] = {}
+        for event in plain.fold(self._task, self._attempt, plain.log_rows([batch])):
             self._attempt.summary.events[f"{event.change.table} {self._task.operation(event.change)}"] += 1
-            for record in write([event.change], self._task.tables, self._task.target_settings):
-                if isinstance(record, bytes):
-                    texts.setdefault(event.object, []).append(record.decode())
-                else:
-                    self._attempt.refuse(record)
-        self.plain_documents = sum(map(len, texts.values()))
-        return {name: "".join(lines) for name, lines in texts.items()}
+            try:
+                text = self._writer.write(event.change, event.event_id)
+            except EventlogError as fault:
+                self._attempt.refuse(refuse(event.change, fault))
+                continue
+            if text:
+                texts.setdefault(event.object, []).append(document([text]) + "\n")
+        return {name: "".join(lines) for name, lines in texts.items()}, sum(map(len, texts.values()))
 
     def put(self, lines: memoryview, documents: int, templates: Iterator[tuple[Template, int]]) -> None:
         """Finished lines, and what the templates count."""
@@ -347,7 +353,9 @@ class _Batch:
             span = slice(row, row + length)
             key = rows[span].tobytes() + answers[life].tobytes()
             nulls = current.nulls(int(log.owners[life])) if answers[life] else None
-            yield self._shapes.template(key, log.pairs[span], facts[span], nulls), lives
+            yield self._shapes.template(
+                key, len(lives) == 1, log.pairs[span], facts[span], nulls
+            ), lives
 
     def _verify(self, rows: Ints, answers: Ints, shape: Ints, first: Ints) -> None:
         """Doubt lives whose digest is that of another shape."""
@@ -452,7 +460,7 @@ class Filling:
         """The documents, in the order of their lives."""
         log, shapes = self._batch.log, self._batch._shapes
         constants = shapes.constants
-        plain_texts, plain_objects = self._plain()
+        plain_texts, plain_objects, documents = self._plain()
         digests, digest_starts = self._digests()
         base = int(self._bases[-1])
         more = self._texts.more
@@ -472,9 +480,7 @@ class Filling:
             self._fill(template, lives, starts, wanted, begins, segment_bases)
         extra = [pa.array(texts, pa.string()) for texts in (more, constants, digests, plain_texts)]
         pool = pa.concat_arrays([*self._pool, *extra])
-        documents = sum(len(lives) * template.documents for template, lives in self._groups)
-        if plain_texts:
-            documents += shapes.plain_documents
+        documents += sum(len(lives) * template.documents for template, lives in self._groups)
         filled = pool.take(pa.array(self._texts.redirected(wanted, len(pool))))
         lines = memoryview(b"")
         if len(filled):
@@ -506,13 +512,13 @@ class Filling:
         numbers = (moving[template.segments] + at[:, None]).T
         wanted[begins[lives][:, None] + np.arange(len(template.at))] = numbers
 
-    def _plain(self) -> tuple[list[str], Ints]:
-        """The texts of the objects that go the plain way, and which objects these are."""
+    def _plain(self) -> tuple[list[str], Ints, int]:
+        """The texts of the objects that go the plain way, which objects these are, and how many documents."""
         batch = self._batch
         doubtful = np.flatnonzero(batch._doubtful)
         if not len(doubtful):
-            return [], np.empty(0, np.int64)
-        found = batch._shapes.plain(batch._batch.filter(pa.array(batch._doubtful[batch._of_row])))
+            return [], np.empty(0, np.int64), 0
+        found, documents = batch._shapes.plain(batch._batch.filter(pa.array(batch._doubtful[batch._of_row])))
         log, named = batch.log, batch._shapes._named
         names = [
             (named[pair].table, key)
@@ -521,7 +527,7 @@ class Filling:
             )
         ]
         with_text = [n for n, name in enumerate(names) if name in found]
-        return [found[names[n]] for n in with_text], doubtful[with_text]
+        return [found[names[n]] for n in with_text], doubtful[np.array(with_text, np.int64)], documents
 
     def _digests(self) -> tuple[list[str], list[Ints]]:
         """The digests of events of several rows, and where those of each group begin."""

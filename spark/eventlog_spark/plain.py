@@ -97,8 +97,9 @@ class _Answers:
 def seen(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches, whose record_ids must stand nowhere else."""
     for batch in batches:
-        ids = batch.column("record_id").drop_null().to_numpy()
-        attempt.see(ids[ids > 0])
+        rows = batch.column("kind").to_numpy()
+        ids = batch.column("record_id").filter(pa.array((rows != CURRENT) & (rows != UNREADABLE)))
+        attempt.see(ids.to_numpy())
         yield batch
 
 

@@ -176,13 +176,18 @@ def _updates(change: Change, table: Table) -> Iterator[FieldRow]:
 
 
 def _update(field: Field, table: Table) -> Iterator[FieldRow]:
-    """A replacement of all values is type 3, and what it adds beyond one value type 2 without old ones."""
+    """The rows of one field. Of several values all go before any comes: one may stand on both sides."""
     old, new = (_texts(side, field.column, table) for side in (field.before, field.after))
     if field.before is ABSENT:
         yield 3, field.column, None, new[0] if new else None
         new = new[1:]
-    for at in range(max(len(old), len(new))):
-        yield 2, field.column, old[at] if at < len(old) else None, new[at] if at < len(new) else None
+    elif len(old) == len(new) == 1:
+        yield 2, field.column, old[0], new[0]
+        return
+    for text in old:
+        yield 2, field.column, text, None
+    for text in new:
+        yield 2, field.column, None, text
 
 
 def _deletes(change: Change, table: Table) -> Iterator[FieldRow]:

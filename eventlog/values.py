@@ -207,9 +207,9 @@ def write_time(kind: Kind, text: str, syntax: int) -> str:
         return str(int((moment.at - dt.datetime(1970, 1, 1)).total_seconds()))
     if syntax == 3:
         return moment._replace(zoned=False).iso.replace("T", " ")
-    digits = {Kind.DATE: "%Y%m%d", Kind.TIME: "%H%M%S", Kind.TIMESTAMP: "%Y%m%d%H%M%S"}[kind]
     nanoseconds = moment.fraction[1:10].ljust(9, "0") if kind is Kind.TIMESTAMP else ""
-    return moment.at.strftime(digits).zfill(len("yyyymmdd")) + nanoseconds
+    whole = moment._replace(fraction="", zoned=False).iso
+    return whole.translate(_DIGITS_ONLY) + nanoseconds
 
 
 def read_time(kind: Kind, text: str, syntax: int) -> str:
@@ -225,6 +225,9 @@ def read_time(kind: Kind, text: str, syntax: int) -> str:
     except (ValueError, OverflowError):
         raise InvalidValue(_short(text), f"a time of syntax {syntax}") from None
     return Moment(kind, at, f".{text[14:]}" if text[14:] else "", False).iso
+
+
+_DIGITS_ONLY = str.maketrans("", "", "-:T")
 
 
 def _short(text: str) -> str:

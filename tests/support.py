@@ -53,4 +53,4 @@ def run_convert(
         given=given,
     )
     convert(job, Report(refused.append), CLOCK)
-    return output.read_text(), refused
+    return output.read_bytes().decode(), refused  # read_text would turn CR into LF

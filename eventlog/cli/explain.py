@@ -88,14 +88,14 @@ def explain(
 def _line(found: Found, outcome: Outcome) -> str:
     entry = found.entry
     row = f"{entry.record_id:>8}  {entry.event_type}  {entry.table_name} {entry.table_key}"
-    said = [str(outcome.fate)]
+    said = str(outcome.fate)
     if outcome.event_id is not None:
-        said.append(f"as {outcome.event_id}")
+        said += f" in {outcome.event_id}"
     if outcome.by is not None:
-        said.append(f"by row {outcome.by}")
+        said += f", by row {outcome.by}"
     if outcome.reason:
-        said.append(f"({outcome.reason})")
-    return f"{row:<40}  {' '.join(said)}"
+        said += f": {outcome.reason}"
+    return f"{row:<40}  {said}"
 
 
 def _json(found: Found, outcome: Outcome) -> str:

@@ -88,6 +88,7 @@ class Output:
                         writer.close()
                 for file in self._files:
                     file.complete()
+                sys.stdout.flush()
         finally:
             for file in self._files:
                 file.discard()

@@ -149,7 +149,7 @@ class Plan:
                 plain = plain and step.type < 4 and not step.silence
                 life.append(step)
         if life:
-            self._lives.append(_Life(of, remaining(life), False, plain))
+            self._lives.append(_Life(of, life if plain else remaining(life), False, plain))
 
     def _events_of(self, life: _Life, lookup: Lookup | None) -> Iterator[Event]:
         steps = life.steps if life.plain else list(self._spoken(life, lookup))
@@ -255,5 +255,5 @@ def _settled(run: Sequence[Step]) -> tuple[int, ...]:
 
 def _why_superseded(step: Step) -> str:
     """The rule by which a query-back row speaks for others."""
-    what = "row" if step.type in (5, 6) else f"column {step.column}"
-    return f"type {step.type} (row {step.entry.record_id}) reads the {what} as it is now"
+    what = "the row" if step.type in (5, 6) else f"column {step.column}"
+    return f"type {step.type} reads {what} as it is now"

@@ -43,7 +43,7 @@ def cut(fields: Fields, op: Op, most: int) -> list[Fields]:
 
     What goes on after a cut only adds the values that are left: before is null in it.
     """
-    if len(fields) * 2 <= most and not _multivalued(fields):
+    if len(fields) * 2 <= most and tuple not in {type(side) for field in fields for side in field}:
         return [fields]
     pieces = [piece for field in fields for piece in _pieces(field, op)]
     if len(pieces) <= most:
@@ -51,10 +51,6 @@ def cut(fields: Fields, op: Op, most: int) -> list[Fields]:
     return [
         _joined(pieces[at : at + most], at == 0 and op is Op.INSERT) for at in range(0, len(pieces), most)
     ]
-
-
-def _multivalued(fields: Fields) -> bool:
-    return any(isinstance(after, tuple) or isinstance(before, tuple) for _, before, after in fields)
 
 
 class _Piece(NamedTuple):

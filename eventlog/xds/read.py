@@ -27,7 +27,7 @@ def read(
         for found in split(chunks):
             if isinstance(found, Broken):
                 yield Refused(source.at(found.where), found.reason, found.raw)
-            elif found.element.tag != "status" and found.parent != "source":
+            elif found.element.tag != "status":
                 yield _read_element(source, found, tables, settings)
 
 

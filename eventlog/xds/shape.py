@@ -12,9 +12,10 @@ from itertools import chain
 from operator import eq
 
 from eventlog.change import ABSENT, Change, Field, Side
+from eventlog.errors import IllegalCharacter
 from eventlog.xds.text import content
 
-_MARK = "\ue000"  # of private use: legal in XML, and not touched by escaping
+_MARK, _MARK_AFTER = "\ue000", "\ue001"  # of private use: legal in XML, not touched by escaping, and unequal
 _BETWEEN = "`"  # rare, printable and of one byte; a text that holds it goes the plain way
 _MOST_SHAPES = 10_000
 
@@ -35,25 +36,30 @@ class Shapes:
         op, schema, table, _, fields, _, _, _, _, current, extra, _ = change
         if not fields or not extra or extra[-1][0] != "table_key" or '"' in event_id:
             return ""
-        columns, before, after = zip(*fields)  # noqa: B905 - strict costs as much as the rest of the line
+        columns, before, after = zip(*fields)  # noqa: B905 - a field has three members
         replaced = before.count(ABSENT)
-        shape = (op, schema, table, current, replaced, columns)
+        sides = after if replaced else before + after
+        nulls = None if None not in sides else tuple([side is None for side in sides])
+        shape = (op, schema, table, current, replaced, columns, nulls)
         pieces = self._shapes.get(shape)
         if pieces is None:
             pieces = self._learn(shape, change)
         if not pieces:
             return ""
-        if replaced:
-            values = (event_id, extra[-1][1], *after)
-        elif any(map(eq, before, after)):
-            return ""
-        else:
-            values = (event_id, extra[-1][1], *chain.from_iterable(zip(before, after)))  # noqa: B905
+        if not replaced:
+            if any(map(eq, before, after)):
+                return ""
+            sides = tuple(chain.from_iterable(zip(before, after)))  # noqa: B905
+        if nulls is not None:
+            sides = tuple([side for side in sides if side is not None])
         try:
-            texts = content(_BETWEEN.join(values)).split(_BETWEEN)
-        except TypeError:  # a value that is no text
+            texts = content(_BETWEEN.join((event_id, str(extra[-1][1]), *sides))).split(_BETWEEN)
+        except (
+            TypeError,
+            IllegalCharacter,
+        ):  # a value that is no text, or not XML's: the plain writer says where
             return ""
-        if len(texts) != len(values):
+        if len(texts) * 2 != len(pieces) - 1:
             return ""
         filled = pieces[:]
         filled[1::2] = texts
@@ -66,16 +72,18 @@ class Shapes:
         pieces: list[str] = []
         before = {field.before is ABSENT for field in change.fields}
         if len(before) == 1 and self._takes_text(change):
-            marked = [Field(f.column, _mark(f.before), f"{_MARK}after") for f in change.fields]
+            marked = [
+                Field(f.column, _mark(f.before, _MARK), _mark(f.after, _MARK_AFTER)) for f in change.fields
+            ]
             extra = (("table_key", _MARK),)
             text = self._assemble(change._replace(fields=tuple(marked), extra=extra), _MARK)
-            constants = text.replace(f"{_MARK}after", _MARK).split(_MARK)
-            gaps = 2 + len(marked) * (1 if change.fields[0].before is ABSENT else 2)
-            if len(constants) == gaps + 1:
+            values = sum(side is not None and side is not ABSENT for f in change.fields for side in f[1:])
+            constants = text.replace(_MARK_AFTER, _MARK).split(_MARK)
+            if len(constants) == values + 3:
                 pieces = [piece for constant in constants for piece in (constant, "")][:-1]
         self._shapes[shape] = pieces
         return pieces
 
 
-def _mark(before: Side) -> Side:
-    return ABSENT if before is ABSENT else _MARK
+def _mark(side: Side, mark: str) -> Side:
+    return side if side is ABSENT or side is None else mark

@@ -32,7 +32,6 @@ class Element(NamedTuple):
     """A child of a document's input or output, alone."""
 
     where: str
-    parent: str
     element: etree._Element
 
 
@@ -76,7 +75,7 @@ def _elements(window: _Window, number: int) -> Iterator[Element]:
         ("start", "end"),
         remove_comments=True,
         remove_pis=True,
-        resolve_entities=False,
+        resolve_entities=True,  # there are none but XML's own: a document type is refused before
         no_network=True,
         load_dtd=False,
         huge_tree=True,
@@ -95,10 +94,11 @@ def _elements(window: _Window, number: int) -> Iterator[Element]:
                 continue
             depth -= 1
             if depth == 2:
-                order += 1
                 parent = element.getparent()
                 assert parent is not None
-                yield Element(f"document {number}, event {order}", str(parent.tag), element)
+                if parent.tag != "source":
+                    order += 1
+                    yield Element(f"document {number}, event {order}", element)
                 parent.remove(element)
                 count = size = 0
             elif depth == 0:

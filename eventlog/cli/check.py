@@ -1,0 +1,71 @@
+"""eventlog check: what is wrong with the log and its triggers, and what to do about it."""
+
+from __future__ import annotations
+
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import click
+
+from eventlog import tablesfile
+from eventlog.cli.database import database_options, read_place
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.check import Finding
+from eventlog.sql.check import check as run_check
+
+
+@click.command(short_help="The log and its triggers against the catalogue: what is wrong, and what to do.")
+@click.option(
+    "--driver-user", help="the database user as whom the publisher connects  [default: that of --url]"
+)
+@click.option(
+    "--patience",
+    type=click.FloatRange(0),
+    default=24.0,
+    show_default=True,
+    metavar="HOURS",
+    help="how long a row may be pending",
+)
+@click.option("--ways-round", is_flag=True, help="also tell which changes no trigger of this database sees")
+@click.option(
+    "--write-tables",
+    type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
+    help="write the tables file of the database there instead of checking",
+)
+@database_options
+def check(
+    driver_user: str | None,
+    patience: float,
+    ways_round: bool,
+    write_tables: Path | None,
+    config: Path | None,
+    url: str | None,
+    log_table: str | None,
+    layout: str | None,
+    log_time: str | None,
+) -> None:
+    """Say what is wrong, each finding with its remedy; the exit code is 1 when there is one."""
+    place = read_place(config, url, log_table, layout, log_time)
+    engine = place.connect()
+    with engine.connect() as connection:
+        if write_tables is not None:
+            known = Catalogue(connection).tables()
+            with click.open_file(str(write_tables), "w", encoding="utf-8") as file:
+                file.write(tablesfile.write(known, known.dialect))
+            return
+        found = list(
+            run_check(
+                connection, place.find(engine), driver_user or engine.url.username, timedelta(hours=patience)
+            )
+        )
+    faults = [finding for finding in found if finding.fault]
+    for finding in found if ways_round else faults:
+        _tell(finding)
+    if faults:
+        sys.exit(1)
+    click.echo("nothing is wrong", err=True)
+
+
+def _tell(finding: Finding) -> None:
+    click.echo(f"{finding.where}: {finding.what}\n  {finding.remedy}")

@@ -1,0 +1,93 @@
+"""eventlog install and uninstall: the event log, by migrations, or their text for a DBA."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from eventlog.cli.database import database_options, read_place
+from eventlog.errors import Misuse
+from eventlog.sql import migrate
+from eventlog.sql.dialects import DIALECTS, dialect_named
+
+_sql = click.option("--sql", is_flag=True, help="print the DDL instead; needs no connection")
+_dialect = click.option(
+    "--dialect", type=click.Choice(tuple(DIALECTS)), help="the database that --sql writes for"
+)
+_attach = click.option(
+    "--attach", is_flag=True, help="with --sql: the log is there already, leave it as it is"
+)
+
+
+@click.command(short_help="The event log, by migrations; again to upgrade.")
+@database_options
+@_sql
+@_dialect
+@_attach
+@click.option("--future-events", is_flag=True, help="also the index that handle-future-events reads by")
+@click.option(
+    "--grants", metavar="ROLE", help="with --sql: the grants that a publisher of that name needs, no more"
+)
+def install(
+    config: Path | None,
+    url: str | None,
+    log_table: str | None,
+    layout: str | None,
+    log_time: str | None,
+    sql: bool,
+    dialect: str | None,
+    attach: bool,
+    future_events: bool,
+    grants: str | None,
+) -> None:
+    """Make the event log and the tables beside it, or bring them up to date.
+
+    A log that exists is attached: it is left as it is, and what is needed is put beside it.
+    """
+    place = read_place(config, url, log_table, layout, log_time)
+    if sql:
+        log = place.log(dialect_named(_told(dialect)))
+        script = migrate.grants_script(log, grants) if grants else None
+        text = script or migrate.install_script(log, attached=attach, future_events=future_events)
+        click.echo(text, nl=False)
+        return
+    engine = place.connect()
+    log = place.find(engine)
+    changed = migrate.install(engine, log, future_events=future_events)
+    click.echo(f"{log.table} is {'installed' if changed else 'up to date'}", err=True)
+
+
+@click.command(short_help="Takes the event log away again.")
+@database_options
+@_sql
+@_dialect
+@_attach
+@click.option("--discard", is_flag=True, help="even where rows are not published yet")
+def uninstall(
+    config: Path | None,
+    url: str | None,
+    log_table: str | None,
+    layout: str | None,
+    log_time: str | None,
+    sql: bool,
+    dialect: str | None,
+    attach: bool,
+    discard: bool,
+) -> None:
+    """Drop the event log and the tables beside it; an attached log stays."""
+    place = read_place(config, url, log_table, layout, log_time)
+    if sql:
+        log = place.log(dialect_named(_told(dialect)))
+        click.echo(migrate.uninstall_script(log, attached=attach), nl=False)
+        return
+    engine = place.connect()
+    log = place.find(engine)
+    gone = migrate.uninstall(engine, log, discard=discard)
+    click.echo(f"{log.table} is {'uninstalled' if gone else 'not installed'}", err=True)
+
+
+def _told(dialect: str | None) -> str:
+    if dialect is None:
+        raise Misuse(f"--sql needs --dialect: one of {', '.join(DIALECTS)}")
+    return dialect

@@ -1,0 +1,136 @@
+"""eventlog track and untrack: the triggers of tables, or their text for a DBA."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from sqlalchemy.engine import Engine
+
+from eventlog.cli.database import database_options, read_place
+from eventlog.sql import track as tracking
+from eventlog.sql.choice import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
+from eventlog.sql.log import Log
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_sql = click.option("--sql", is_flag=True, help="print the statements instead; the catalogue is only read")
+_tables = click.argument("tables", nargs=-1, required=True)
+
+
+def _types(numbers: tuple[int | None, ...]) -> click.Choice[str]:
+    return click.Choice(["off" if number is None else str(number) for number in numbers])
+
+
+@click.command(short_help="Triggers that log the changes of tables; again to replace them.")
+@_tables
+@click.option("--insert", type=_types(INSERTS), default="5", show_default=True, help="event type of new rows")
+@click.option(
+    "--update", type=_types(UPDATES), default="6", show_default=True, help="event type of changed rows"
+)
+@click.option(
+    "--delete", type=_types(DELETES), default="4", show_default=True, help="event type of deleted rows"
+)
+@click.option("--columns", metavar="A,B", help="only these columns beside the key  [default: all]")
+@click.option("--without", metavar="A,B", help="all columns but these")
+@click.option(
+    "--granularity",
+    type=click.Choice(GRANULARITIES),
+    default="auto",
+    show_default=True,
+    help="PostgreSQL: log at the end of a statement, or at its first row before other row-level triggers",
+)
+@click.option(
+    "--child",
+    "children",
+    multiple=True,
+    metavar="TABLE.COLUMN",
+    help="a column of a child table as a multi-valued attribute of its parent; any number of times",
+)
+@_sql
+@database_options
+def track(
+    tables: tuple[str, ...],
+    insert: str,
+    update: str,
+    delete: str,
+    columns: str | None,
+    without: str | None,
+    granularity: str,
+    children: tuple[str, ...],
+    sql: bool,
+    config: Path | None,
+    url: str | None,
+    log_table: str | None,
+    layout: str | None,
+    log_time: str | None,
+) -> None:
+    """Log the changes of TABLES by triggers.
+
+    Doing it again changes nothing; another choice replaces the triggers. A table whose changes a trigger
+    cannot see or name is refused with the reason and the way out.
+    """
+    if columns and without:
+        raise click.UsageError("--columns and --without exclude each other")
+    choice = Choice(
+        int(insert),
+        int(update),
+        None if delete == "off" else int(delete),
+        _names(columns),
+        granularity,
+        children,
+        _names(without) or (),
+    )
+    place = read_place(config, url, log_table, layout, log_time)
+    engine = place.connect()
+    log = place.find(engine)
+    for table in tables:
+        _track(engine, log, table, choice, sql)
+
+
+@click.command(short_help="Takes the triggers of tables away.")
+@_tables
+@_sql
+@database_options
+def untrack(
+    tables: tuple[str, ...],
+    sql: bool,
+    config: Path | None,
+    url: str | None,
+    log_table: str | None,
+    layout: str | None,
+    log_time: str | None,
+) -> None:
+    """Log the changes of TABLES no longer; rows that are logged already stay."""
+    place = read_place(config, url, log_table, layout, log_time)
+    engine = place.connect()
+    log = place.find(engine)
+    for table in tables:
+        if sql:
+            with engine.connect() as connection:
+                click.echo(tracking.script(log, tracking.plan_untrack(connection, log, table)), nl=False)
+            continue
+        plan = tracking.untrack(engine, log, table)
+        click.echo(f"{plan.relation.table} {_told(plan, 'is untracked', 'was not tracked')}", err=True)
+
+
+def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:
+    if sql:
+        with engine.connect() as connection:
+            plan = tracking.plan_track(connection, log, table, choice)
+        click.echo(tracking.script(log, plan), nl=False)
+    else:
+        plan = tracking.track(engine, log, table, choice)
+        click.echo(f"{plan.relation.table} {_told(plan, 'is tracked', 'is tracked so already')}", err=True)
+    for warning in plan.warnings:
+        click.echo(f"  {warning}", err=True)
+
+
+def _told(plan: tracking.Plan, done: str, idle: str) -> str:
+    return done if plan.statements else idle
+
+
+def _names(given: str | None) -> tuple[str, ...] | None:
+    return None if given is None else tuple(name.strip() for name in given.split(",") if name.strip())

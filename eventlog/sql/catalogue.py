@@ -1,0 +1,141 @@
+"""The catalogue of a database: its tables as `eventlog.tables` knows them, and what stands on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from eventlog.sql import templates
+from eventlog.sql.choice import MARK
+from eventlog.sql.dialects import Dialect, dialect_of
+from eventlog.sql.relation import ForeignKey, Installed, Relation
+from eventlog.tables import Column, Table, Tables, key_name, kind_of, multivalued_name, published_name
+
+Facts = Mapping[str, Any]
+
+
+class Catalogue:
+    """What the database at this connection says of its tables."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.dialect: Dialect = dialect_of(connection.engine)
+
+    def names(self, schema: str | None = None) -> list[tuple[str, str, str]]:
+        """Schema, name and kind of every table and view of a schema, or of those that need no naming."""
+        found = self._ask("tables", schema=schema)
+        return [(row["schema_name"], row["table_name"], row["kind"]) for row in found]
+
+    def home(self) -> str:
+        """The schema of what is named without one."""
+        return str(next(self._ask("home"))["schema_name"])
+
+    def find(self, name: str) -> Relation:
+        """The table of that name, which may carry its schema: exactly, else uniquely without case."""
+        candidates = self.names()
+        if "." in name and not any(name == known for _, known, _ in candidates):
+            candidates += self.names(self._spelled(name.partition(".")[0]))
+        stubs = {Table(schema, known, {}): kind for schema, known, kind in dict.fromkeys(candidates)}
+        stub = Tables(stubs).get(name)
+        return self.relation(stub.schema or "", stub.name, stubs[stub])
+
+    def tracked(self, log: str) -> list[tuple[str, str, str]]:
+        """Schema, name and kind of every table that carries triggers of ours for that log."""
+        found = self._ask("tracked", mark=f"%{MARK}%{log}%")
+        places = {(row["schema_name"], row["table_name"]) for row in found}
+        schemas = sorted({schema for schema, _ in places})
+        return [named for schema in schemas for named in self.names(schema) if named[:2] in places]
+
+    def subscriptions(self, schema: str | None, name: str) -> list[str]:
+        """The replications that write to a table without firing its triggers."""
+        return [row["name"] for row in self._ask("subscriptions", schema=schema, table_name=name)]
+
+    def relation(self, schema: str, name: str, kind: str) -> Relation:
+        """The table with what stands on it."""
+        here = {"schema": schema, "table_name": name}
+        columns = list(self._ask("columns", **here))
+        partitions = list(self._ask("partitions", **here)) if kind == "partitioned" else []
+        foreign_keys = tuple(_foreign_keys(self._ask("foreign_keys", **here)))
+        below = [(row["schema_name"], row["table_name"], row["leaf"]) for row in partitions]
+        return Relation(
+            table=self._table(schema, name, kind, columns, foreign_keys),
+            foreign_keys=foreign_keys,
+            triggers=tuple(_trigger(row) for row in self._ask("triggers", **here)),
+            partitioned=kind == "partitioned",
+            leaves=tuple((place, own) for place, own, leaf in below if leaf),
+            below=tuple((place, own) for place, own, _ in below),
+            virtual=tuple(row["column_name"] for row in columns if row["virtual"]),
+            kind=kind,
+        )
+
+    def tables(self, schema: str | None = None) -> Tables:
+        """Every table and view, as a tables file holds them."""
+        found = (self.relation(*named).table for named in self.names(schema))
+        return Tables(found, self.dialect.name)
+
+    def _spelled(self, schema: str) -> str:
+        known = {row["schema_name"] for row in self._ask("schemas")}
+        return schema if schema in known else self.dialect.fold(schema)
+
+    def _table(
+        self,
+        schema: str,
+        name: str,
+        kind: str,
+        columns: list[Facts],
+        foreign_keys: tuple[ForeignKey, ...],
+    ) -> Table:
+        view = kind.endswith("view")
+        references = {f.columns[0]: f.target for f in foreign_keys if len(f.columns) == 1}
+        described = {
+            column: Column(
+                name=column,
+                type=row["type_name"],
+                kind=kind_of(row["type_name"], self.dialect.name),
+                published=published_name(column) if view else column,
+                multivalued=view and multivalued_name(column),
+                reference=references.get(column),
+            )
+            for row in columns
+            for column in (row["column_name"],)
+        }
+        key = tuple(row["column_name"] for row in self._ask("key", schema=schema, table_name=name))
+        if view:
+            key = tuple(column for column in described if key_name(column))
+        return Table(schema, name, described, key, view=view)
+
+    def _ask(self, question: str, **given: str | None) -> Iterator[Facts]:
+        statement = text(templates.statement(self.dialect, f"catalogue_{question}"))
+        for row in self.connection.execute(statement, given).mappings():
+            yield {str(name): value for name, value in row.items()}
+
+
+def _foreign_keys(rows: Iterator[Facts]) -> Iterator[ForeignKey]:
+    by_name: dict[str, list[Facts]] = {}
+    for row in rows:
+        by_name.setdefault(row["constraint_name"], []).append(row)
+    for parts in by_name.values():
+        yield ForeignKey(
+            columns=tuple(row["column_name"] for row in parts),
+            target_schema=parts[0]["target_schema"],
+            target=parts[0]["target_table"],
+            target_columns=tuple(row["target_column"] for row in parts),
+            on_delete=parts[0]["on_delete"].lower(),
+            on_update=parts[0]["on_update"].lower(),
+        )
+
+
+def _trigger(row: Facts) -> Installed:
+    return Installed(
+        name=row["trigger_name"],
+        body=row["body"],
+        row=bool(row["fires_by_row"]),
+        enabled=bool(row["enabled"]),
+        schema=row["schema_name"],
+        table=row["table_name"],
+        routine=row["routine"],
+        internal=bool(row["internal"]),
+    )

@@ -1,0 +1,332 @@
+"""What is wrong with a log and its triggers: one small function per finding, each with its remedy.
+
+A fault needs somebody to act; a note is a way round the triggers that the database leaves open to
+anyone, so that nobody has to find it out by losing a change.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from eventlog import tablekey
+from eventlog.entry import EVENT_TYPES, Status
+from eventlog.errors import AmbiguousName, EventlogError, MalformedKey
+from eventlog.sql import track
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.choice import Choice, read_mark
+from eventlog.sql.dialects import literal
+from eventlog.sql.log import Log
+from eventlog.sql.queries import Queries
+from eventlog.sql.refusals import refuse
+from eventlog.sql.relation import Installed, Relation
+from eventlog.sql.triggers import EVENTS, Subject
+from eventlog.sql.writers import writer_of
+from eventlog.tables import Table, Tables
+
+SAMPLE = 10_000  # pending rows that are looked at one by one
+_LETTERS = frozenset(status.value for status in Status)
+
+
+class Finding(NamedTuple):
+    """Something that is wrong, and what to do about it."""
+
+    where: str
+    what: str
+    remedy: str
+    fault: bool = True
+
+
+class Watched(NamedTuple):
+    """A tracked table with the choice that its triggers remember."""
+
+    relation: Relation
+    ours: tuple[Installed, ...]
+    choice: Choice
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the findings are looked for in."""
+
+    connection: Connection
+    log: Log
+    catalogue: Catalogue
+    driver_user: str | None = None
+    patience: timedelta = timedelta(days=1)
+
+    def ask(self, name: str, **values: Any) -> list[Any]:
+        names = {
+            "status_text": literal(self.log.column("status")),
+            "log_sequence_text": literal(self.log.beside("sequence")),
+        }
+        rows: list[Any] = Queries(self.log).run(self.connection, name, names, **values).all()
+        return rows
+
+
+def check(
+    connection: Connection,
+    log: Log,
+    driver_user: str | None = None,
+    patience: timedelta = timedelta(days=1),
+) -> Iterator[Finding]:
+    """Every finding about the log and the tables that are tracked."""
+    catalogue = Catalogue(connection)
+    seen = Checked(connection, track.located(log, catalogue), catalogue, driver_user, patience)
+    for of_log in LOG_CHECKS:
+        yield from of_log(seen)
+    for watched in tracked_tables(seen):
+        for of_table in TABLE_CHECKS:
+            yield from of_table(seen, watched)
+
+
+def tracked_tables(seen: Checked) -> Iterator[Watched]:
+    """The tables that carry triggers of this log, with their choices."""
+    name_of = writer_of(seen.log.dialect).name
+    qualified_log = seen.log.names()["log"]
+    for schema, name, kind in seen.catalogue.tracked(qualified_log):
+        relation = seen.catalogue.relation(schema, name, kind)
+        names = {name_of(seen.log, name, event, None) for event in EVENTS}
+        ours = tuple(
+            trigger
+            for trigger in relation.triggers
+            if trigger.name in names and qualified_log in trigger.body
+        )
+        choices = [choice for trigger in ours if (choice := read_mark(trigger.body))]
+        if choices:
+            yield Watched(relation, ours, choices[0])
+
+
+# Of the log
+
+
+def _null_times(seen: Checked) -> Iterator[Finding]:
+    for (count,) in seen.ask("check_null_times"):
+        if count:
+            yield _of_log(
+                seen, f"{count} rows have no event_time", "give the column its default, and the rows a time"
+            )
+
+
+def _letters(seen: Checked) -> Iterator[Finding]:
+    for letter, count in seen.ask("check_letters"):
+        if letter not in _LETTERS:
+            yield _of_log(
+                seen,
+                f"{count} rows have the status {letter!r}, which is reserved: they are never picked up",
+                "set it to N to have them sent, or delete them",
+            )
+
+
+def _types(seen: Checked) -> Iterator[Finding]:
+    for number, count in seen.ask("check_types"):
+        if number not in EVENT_TYPES:
+            yield _of_log(
+                seen,
+                f"{count} rows have the event type {number}, which is none of 1 to 8",
+                "mend the trigger that writes them; the publisher gives them status E",
+            )
+
+
+def _pending(seen: Checked) -> Iterator[Finding]:
+    rows = seen.ask("check_pending", rows=SAMPLE)
+    tables = Tables(_stubs(seen))
+    keys = {(row.table_name, row.table_key) for row in rows}
+    yield from _malformed(seen, keys)
+    yield from _padded(seen, keys)
+    yield from _unknown_names(seen, Counter(row.table_name for row in rows), tables)
+    yield from _loopback(seen, Counter(row.perpetrator for row in rows))
+
+
+def _malformed(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    for table, key in sorted(keys):
+        try:
+            tablekey.read(key)
+        except MalformedKey as fault:
+            remedy = f"write keys as {_key_value(seen)} does, or track {table} with eventlog"
+            yield _of_log(seen, f"the key {key!r} of {table}: {fault}", remedy)
+
+
+def _padded(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    spellings: dict[tuple[str, str], set[str]] = {}
+    for table, key in keys:
+        spellings.setdefault((table, key.replace(" ", "")), set()).add(key)
+    for (table, _), same in sorted(spellings.items()):
+        if len(same) > 1:
+            yield _of_log(
+                seen,
+                f"keys of {table} differ only in blanks: {', '.join(map(repr, sorted(same)))}; they count as"
+                " different objects",
+                "write the keys of one table in one format, from every trigger",
+            )
+
+
+def _unknown_names(seen: Checked, names: Counter[str], tables: Tables) -> Iterator[Finding]:
+    for name, count in sorted(names.items()):
+        try:
+            known = tables.find(name) is not None
+        except AmbiguousName as fault:
+            yield _of_log(seen, f"{count} pending rows: {fault}", "log the name with its schema")
+            continue
+        if not known:
+            yield _of_log(
+                seen,
+                f"{count} pending rows name {name}, which is no table or view here",
+                "mend the trigger that writes them, or publish with --unknown-tables string",
+            )
+
+
+def _loopback(seen: Checked, perpetrators: Counter[str | None]) -> Iterator[Finding]:
+    if seen.driver_user is not None and (count := perpetrators[seen.driver_user]):
+        yield _of_log(
+            seen,
+            f"{count} pending rows are the work of {seen.driver_user}, as whom the publisher connects: they"
+            " count as loopback and are not published",
+            "let the publisher connect as a user of its own, or set allow-loopback",
+        )
+
+
+def _overdue(seen: Checked) -> Iterator[Finding]:
+    ((_, oldest),) = seen.ask("oldest_pending")
+    ((now,),) = seen.ask("now")
+    if oldest is not None and now - oldest > seen.patience:
+        age = timedelta(seconds=int((now - oldest).total_seconds()))
+        yield _of_log(
+            seen, f"the oldest pending row has waited {age}", "is a publisher running? eventlog status tells"
+        )
+
+
+def _index(seen: Checked) -> Iterator[Finding]:
+    for (count,) in seen.ask("check_index"):
+        if not count:
+            yield _of_log(
+                seen,
+                "no index finds its pending rows: each pick-up reads the whole log",
+                "eventlog install makes it",
+            )
+
+
+def _sequence(seen: Checked) -> Iterator[Finding]:
+    for name, cached in seen.ask("check_sequence"):
+        yield _of_log(
+            seen,
+            f"sequence {name} hands out numbers from a cache ({cached}): the order of record_id is not the"
+            " order of the changes",
+            "alter it to cache 1 (PostgreSQL), nocache order (Oracle)",
+        )
+
+
+# Of a tracked table
+
+
+def _drift(seen: Checked, watched: Watched) -> Iterator[Finding]:
+    table = watched.relation.table
+    remedy = f"eventlog track {table}{watched.choice.flags()}"
+    try:
+        subject = track.read_subject(seen.catalogue, seen.log, watched.relation, watched.choice)
+        refuse(subject)
+    except EventlogError as fault:
+        yield Finding(str(table), f"its triggers no longer fit: {fault}", f"{remedy}, with another choice")
+        return
+    plan = track.plan_for(seen.catalogue, subject, watched.relation)
+    if plan.statements:
+        yield Finding(str(table), "; ".join(_differences(seen, subject, watched)), remedy)
+
+
+def _differences(seen: Checked, subject: Subject, watched: Watched) -> Iterator[str]:
+    expected = {(t.schema, t.table, t.name): t.body for t in writer_of(seen.log.dialect).write(subject)}
+    installed = list(track.installed_of(seen.catalogue, seen.log, watched.relation))
+    standing = {(t.schema, t.table, t.name): t.body for t in installed}
+    for place in sorted(expected.keys() - standing.keys(), key=str):
+        yield f"trigger {place[2]} is missing on {place[1]}"
+    for place in sorted(standing.keys() - expected.keys(), key=str):
+        yield f"trigger {place[2]} on {place[1]} has nothing to do any more"
+    for trigger in installed:
+        if not trigger.enabled:
+            yield f"trigger {trigger.name} on {trigger.table} is disabled"
+    written = "".join(expected[place] for place in expected.keys() & standing.keys())
+    found = "".join(standing[place] for place in expected.keys() & standing.keys())
+    if written.split() != found.split():
+        yield "its triggers are not those that track writes for the table as it is now" + "".join(
+            f": column {column.name} is not logged as it should be"
+            for column in subject.table.columns.values()
+            if written.count(seen.log.dialect.quote(column.name))
+            != found.count(seen.log.dialect.quote(column.name))
+        )
+
+
+def _before_ours(seen: Checked, watched: Watched) -> Iterator[Finding]:
+    if not seen.log.dialect.statement_triggers:
+        return
+    first = min((t.name for t in watched.ours), default="")
+    for trigger in watched.relation.triggers:
+        if trigger.row and not trigger.internal and trigger.name < first:
+            yield Finding(
+                str(watched.relation.table),
+                f"trigger {trigger.name} fires before capture: what it changes stands in the log too early",
+                f"rename it so that it sorts after {first}",
+            )
+
+
+def _cascades(seen: Checked, watched: Watched) -> Iterator[Finding]:
+    if writer_of(seen.log.dialect).cascades_fire:
+        return
+    for foreign in watched.relation.foreign_keys:
+        if foreign.cascades:
+            yield Finding(
+                str(watched.relation.table),
+                f"its foreign key to {foreign.target} cascades, which fires no trigger in"
+                f" {seen.log.dialect.title}: such changes are not logged",
+                f"let the foreign key restrict, and change the rows in a trigger on {foreign.target}",
+            )
+
+
+def _replicated(seen: Checked, watched: Watched) -> Iterator[Finding]:
+    table = watched.relation.table
+    for name in seen.catalogue.subscriptions(table.schema, table.name):
+        yield Finding(
+            str(table),
+            f"subscription {name} writes to it as a replica, which fires no ordinary trigger",
+            "alter table … enable always trigger, for each of ours",
+        )
+
+
+def _ways_round(seen: Checked, watched: Watched) -> Iterator[Finding]:
+    for way, remedy in writer_of(seen.log.dialect).ways_round:
+        yield Finding(str(watched.relation.table), way, remedy, fault=False)
+
+
+def _of_log(seen: Checked, what: str, remedy: str) -> Finding:
+    return Finding(seen.log.table, what, remedy)
+
+
+def _key_value(seen: Checked) -> str:
+    return seen.log.beside("key_value")
+
+
+def _stubs(seen: Checked) -> Iterator[Table]:
+    for schema, name, _ in seen.catalogue.names():
+        yield Table(schema, name, {})
+
+
+LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
+    _null_times,
+    _letters,
+    _types,
+    _pending,
+    _overdue,
+    _index,
+    _sequence,
+)
+TABLE_CHECKS: tuple[Callable[[Checked, Watched], Iterator[Finding]], ...] = (
+    _drift,
+    _before_ours,
+    _cascades,
+    _replicated,
+    _ways_round,
+)

@@ -1,0 +1,2 @@
+update {batch} set epoch = :epoch
+/

@@ -1,0 +1,2 @@
+in (select id from {wanted_ids})
+/

@@ -1,0 +1,2 @@
+{log}.{event_time}, {log}.{record_id}
+/

@@ -1,0 +1,2 @@
+select {status}, count(*) from {log} group by {status}
+/

@@ -1,0 +1,2 @@
+select count(*) from {log} where {event_time} is null
+/

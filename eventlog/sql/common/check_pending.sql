@@ -1,0 +1,6 @@
+select {perpetrator} as perpetrator, {table_name} as table_name, {table_key} as table_key
+from {log}
+where {pending}
+order by {record_id}
+{first_rows}
+/

@@ -1,0 +1,2 @@
+select {event_type}, count(*) from {log} group by {event_type}
+/

@@ -1,0 +1,2 @@
+select epoch from {state} where one = 1 {share_lock}
+/

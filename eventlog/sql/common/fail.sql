@@ -1,0 +1,3 @@
+insert into {failed} (record_id, event_id, reason, document, tries)
+values (:record_id, :event_id, :reason, :document, :tries)
+/

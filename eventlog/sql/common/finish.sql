@@ -1,0 +1,3 @@
+update {log} set {status} = :letter
+where {record_id} {among_ids} and {status} = 'N'
+/

@@ -1,0 +1,2 @@
+delete from {failed} where record_id {among_ids}
+/

@@ -1,0 +1,2 @@
+delete from {waiting} where object_hash = :object_hash
+/

@@ -1,0 +1,2 @@
+{perpetrator} = :driver_user
+/

@@ -1,0 +1,2 @@
+select min(next_at), count(*) from {waiting}
+/

@@ -1,0 +1,2 @@
+{event_time} <= {log_now}
+/

@@ -1,0 +1,2 @@
+({perpetrator} is null or {perpetrator} <> :driver_user)
+/

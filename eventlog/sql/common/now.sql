@@ -1,0 +1,2 @@
+select {utc_now}{dual}
+/

@@ -1,0 +1,2 @@
+f.reason like :reason escape '!'
+/

@@ -1,0 +1,4 @@
+select count(*), min({event_time_utc})
+from {log}
+where {pending}
+/

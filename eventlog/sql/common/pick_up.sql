@@ -1,0 +1,7 @@
+select
+{row}
+from {log} {use_index}
+where {conditions}
+order by {order}
+{next_rows}
+/

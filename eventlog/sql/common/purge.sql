@@ -1,0 +1,3 @@
+delete from {log}
+where {record_id} {among_ids} and {status} in ({letters})
+/

@@ -1,0 +1,2 @@
+update {state} set heartbeat_at = {utc_now} where one = 1
+/

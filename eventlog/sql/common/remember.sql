@@ -1,0 +1,2 @@
+insert into {batch} (batch, epoch, content) values (:batch, :epoch, :content)
+/

@@ -1,0 +1,2 @@
+select batch, epoch, content from {batch} order by batch
+/

@@ -1,0 +1,2 @@
+update {state} set paused_at = null, paused_by = null, pause_reason = null where one = 1
+/

@@ -1,0 +1,2 @@
+delete from {resync} where table_name = :table_name
+/

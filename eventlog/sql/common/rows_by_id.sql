@@ -1,0 +1,6 @@
+select
+{row}
+from {log}
+where {record_id} {among_ids}
+order by {record_id}
+/

@@ -1,0 +1,2 @@
+delete from {batch} where batch = :batch
+/

@@ -1,0 +1,2 @@
+{event_time} is null
+/

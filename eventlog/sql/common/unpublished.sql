@@ -1,0 +1,2 @@
+select count(*) from {log} where {status} in ('N', 'E', 'F')
+/

@@ -1,0 +1,8 @@
+create table if not exists {version} (
+  version_num varchar(32) not null,
+  constraint {version_pkc} primary key (version_num)
+)
+/
+insert into {version} (version_num)
+select {revision} from (select count(*) as installed from {version}) as v where installed = 0
+/

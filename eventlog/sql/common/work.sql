@@ -1,0 +1,2 @@
+set transaction isolation level read committed
+/

@@ -1,0 +1,99 @@
+"""Connections: an engine for a URL, sessions whose texts depend on no setting, and the one place
+where the errors of drivers become ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import event
+from sqlalchemy.engine import URL, Connection, Engine, make_url
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.pool import NullPool
+
+from eventlog.errors import EventlogError
+from eventlog.sql import templates
+from eventlog.sql.dialects import Dialect, dialect_named, dialect_of
+
+
+class InvalidUrl(EventlogError):
+    """{0}: a database is named as postgresql://user:password@host/database"""
+
+
+class DriverMissing(EventlogError):
+    """the driver for {0} is not installed: pip install 'eventlog[{1}]'"""
+
+
+class DatabaseFailed(EventlogError):
+    """the database refused: {0}"""
+
+
+class ConnectionLost(EventlogError):
+    """no connection to the database: {0}"""
+
+
+def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
+    """An engine whose every new connection speaks UTC and ISO and has run the given statements.
+
+    It keeps that many connections open for the next use; whoever asks for some disposes of the engine.
+    """
+    address = _address(url)
+    try:
+        pool: dict[str, Any] = {"pool_size": keep_open} if keep_open else {"poolclass": NullPool}
+        engine = sqlalchemy.create_engine(address, **pool)
+    except ImportError as fault:
+        dialect = dialect_named(address.get_backend_name())
+        raise DriverMissing(dialect.title, dialect.extra) from fault
+    event.listen(engine, "handle_error", _translate, retval=True)
+    event.listen(engine, "connect", _prepare(address, connection_init))
+    return engine
+
+
+def execute_plain(connection: Connection, statement: str) -> None:
+    """Run a statement whose text is all its own: no colon or percent sign in it means a parameter."""
+    connection.execution_options(no_parameters=True).exec_driver_sql(statement)
+
+
+def dialect_at(engine: Engine) -> Dialect:
+    """The dialect of the server itself, asked where the URL cannot tell MySQL from MariaDB."""
+    with engine.connect():
+        return dialect_of(engine)
+
+
+def _address(url: str | URL) -> URL:
+    try:
+        address = make_url(url)
+    except ArgumentError as fault:
+        raise InvalidUrl("that is no URL") from fault  # not quoted: it may hold a password
+    dialect = dialect_named(address.get_backend_name())
+    return address if "+" in address.drivername else address.set(drivername=dialect.driver)
+
+
+def _prepare(address: URL, connection_init: Sequence[str]) -> Any:
+    dialect = dialect_named(address.get_backend_name())
+
+    def prepare(connection: Any, record: object) -> None:
+        cursor = connection.cursor()
+        for statement in (*templates.statements(dialect, "session", {}), *connection_init):
+            cursor.execute(statement)
+        cursor.close()
+        connection.commit()
+
+    return prepare
+
+
+def _translate(context: Any) -> EventlogError | None:
+    running = context.execution_context
+    if running is not None and running.execution_options.get("skip_user_error_events"):
+        return None  # SQLAlchemy itself asks this way whether a table exists
+    words = _words(context.original_exception)
+    if context.is_disconnect or context.connection is None:
+        return ConnectionLost(words)
+    return None if context.sqlalchemy_exception is None else DatabaseFailed(words)
+
+
+def _words(fault: BaseException) -> str:
+    """What the database said, without the driver's wrapping."""
+    told = [argument for argument in fault.args if isinstance(argument, str)]
+    return " ".join((told[-1] if told else str(fault)).split())

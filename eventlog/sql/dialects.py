@@ -1,0 +1,195 @@
+"""What is different between the databases and is a value; what is a statement is a .sql file.
+
+Nobody asks for a dialect's name: a difference is a field here, or a file of the same name in the
+folder of the dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eventlog.errors import EventlogError
+
+
+class UnknownDialect(EventlogError):
+    """{0!r} is no database that eventlog knows; it knows {1}"""
+
+
+class IllegalName(EventlogError):
+    """{0!r} cannot name anything in {1}: {2}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One database product."""
+
+    name: str
+    title: str
+    folders: tuple[str, ...]  # where its .sql files stand; the first that has one of a name wins
+    driver: str  # SQLAlchemy's name of dialect and driver
+    extra: str | None  # what pip must install besides eventlog itself
+    quote_mark: str
+    max_name: int  # in UTF-8 bytes
+    max_parameters: int  # of one statement
+    plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
+    dual: str = ""  # what a select without a table is followed by
+    collation: str = ""  # compares text exactly, by case and by blanks
+    current_schema: str = "current_schema()"
+    compares_by_case: bool = True  # columns of users do, unless they say otherwise
+    chunk: int = 10_000  # ids or keys that one statement is sent
+    text_type: str = "text"  # of any length
+    utc_now: str = ""  # the transaction's clock, in UTC
+    local_now: str = ""  # the same in the server's own zone
+    local_as_utc: str = ""  # {column}, which stands in the server's own zone, in UTC
+    share_lock: str = ""  # keeps a row from changing until our transaction ends
+    force_index: str = ""  # said behind a table, where the optimizer would rather sort
+    lock_is_transactional: bool = False  # the leader's lock ends with its transaction, not its session
+    empty_is_null: bool = False  # '' is stored as null
+    transactional_ddl: bool = False  # a failed migration leaves nothing
+    statement_triggers: bool = False  # with transition tables
+    truncate_triggers: bool = False
+    script_head: tuple[str, ...] = ()  # what a script for the database's own client opens with
+    script_tail: tuple[str, ...] = ()
+    block_end: str = ";"  # what ends a statement that holds semicolons of its own
+    block_mark: str | None = None  # announces such a statement's end to the client
+
+    def quote(self, name: str) -> str:
+        """The name as an identifier, whatever stands in it."""
+        if not name or "\0" in name:
+            raise IllegalName(name, self.title, "it is empty or holds a zero character")
+        if len(name.encode()) > self.max_name:
+            raise IllegalName(name, self.title, f"it is longer than {self.max_name} bytes")
+        return self.quote_mark + name.replace(self.quote_mark, self.quote_mark * 2) + self.quote_mark
+
+    def fold(self, name: str) -> str:
+        """The name as the catalogue keeps it: one without capitals is one that nobody quoted."""
+        return name.upper() if self.plain_names == "upper" and name == name.lower() else name
+
+    def index_hint(self, index: str) -> str:
+        """What makes a statement read its table by that index, where that must be said."""
+        return self.force_index.replace("{index}", index)
+
+    def script(self, statements: Iterable[str]) -> str:
+        """The statements as a file for the database's own client."""
+        ended = (self._ended(statement) for statement in statements)
+        return "\n".join((*self.script_head, *ended, *self.script_tail, ""))
+
+    def _ended(self, statement: str) -> str:
+        if ";" not in statement or self.block_mark is None:
+            return f"{statement}{self.block_end if ';' in statement else ';'}\n"
+        return f"delimiter {self.block_mark}\n{statement}{self.block_mark}\ndelimiter ;\n"
+
+
+def literal(text: str) -> str:
+    """The text as a string constant of standard SQL; for names of ours, never for data."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+POSTGRESQL = Dialect(
+    name="postgresql",
+    title="PostgreSQL",
+    folders=("postgresql", "common"),
+    driver="postgresql+psycopg",
+    extra=None,
+    quote_mark='"',
+    max_name=63,
+    max_parameters=65_535,
+    plain_names="lower",
+    utc_now="(now() at time zone 'UTC')",
+    local_now="(now() at time zone (select reset_val from pg_settings where name = 'TimeZone'))",
+    local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
+    " at time zone 'UTC')",
+    share_lock="for share",
+    transactional_ddl=True,
+    statement_triggers=True,
+    truncate_triggers=True,
+    script_head=("\\set ON_ERROR_STOP on", "begin;", ""),
+    script_tail=("commit;",),
+)
+
+ORACLE = Dialect(
+    name="oracle",
+    title="Oracle",
+    folders=("oracle", "common"),
+    driver="oracle+oracledb",
+    extra="oracle",
+    quote_mark='"',
+    max_name=128,
+    max_parameters=65_535,
+    plain_names="upper",
+    dual=" from dual",
+    chunk=1_000,  # a bound text beyond 32 767 bytes is no text to json_table
+    text_type="varchar2(4000)",
+    current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
+    utc_now="sys_extract_utc(systimestamp)",
+    local_now="cast(systimestamp as timestamp)",
+    local_as_utc="sys_extract_utc(from_tz(cast({column} as timestamp), to_char(systimestamp, 'TZR')))",
+    share_lock="for update",
+    lock_is_transactional=True,
+    empty_is_null=True,
+    # a blank line would end a statement, an & ask for a value
+    script_head=("set define off", "set sqlblanklines on", "whenever sqlerror exit failure", ""),
+    block_end="\n/",
+)
+
+MYSQL = Dialect(
+    name="mysql",
+    title="MySQL",
+    folders=("mysql", "common"),
+    driver="mysql+pymysql",
+    extra="mysql",
+    quote_mark="`",
+    max_name=64,
+    max_parameters=65_535,
+    plain_names="exact",
+    compares_by_case=False,
+    text_type="longtext",
+    collation="utf8mb4_0900_bin",
+    current_schema="database()",
+    utc_now="utc_timestamp(6)",
+    local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
+    local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
+    share_lock="lock in share mode",
+    force_index="force index ({index})",
+    block_mark="//",
+)
+
+MARIADB = Dialect(
+    name="mariadb",
+    title="MariaDB",
+    folders=("mariadb", "mysql", "common"),
+    driver="mariadb+pymysql",
+    extra="mysql",
+    quote_mark="`",
+    max_name=64,
+    max_parameters=65_535,
+    plain_names="exact",
+    compares_by_case=False,
+    text_type="longtext",
+    collation="utf8mb4_nopad_bin",
+    current_schema="database()",
+    utc_now="utc_timestamp(6)",
+    local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
+    local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
+    share_lock="lock in share mode",
+    force_index="force index ({index})",
+    block_mark="//",
+)
+
+DIALECTS: dict[str, Dialect] = {d.name: d for d in (POSTGRESQL, ORACLE, MYSQL, MARIADB)}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of that name."""
+    try:
+        return DIALECTS[name]
+    except KeyError:
+        raise UnknownDialect(name, ", ".join(DIALECTS)) from None
+
+
+def dialect_of(engine: Any) -> Dialect:
+    """The dialect of an engine or connection; MariaDB behind a mysql URL is known once connected."""
+    found = engine.dialect
+    return MARIADB if getattr(found, "is_mariadb", False) else dialect_named(found.name)

@@ -1,0 +1,159 @@
+"""How the text of a key finds its row: what each type's text must look like, and how it is compared.
+
+A text is checked here, before the database sees it: in a set-based query one bad value would fail
+all the others. Types without an entry are compared as text, which finds the row without its index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+from uuid import UUID
+
+from eventlog import values
+from eventlog.errors import InvalidValue
+from eventlog.sql.expressions import split_type
+from eventlog.values import Kind
+
+
+class KeyType(NamedTuple):
+    """A type of key columns: how the key's text is declared, compared and sent."""
+
+    declared: str  # the type that the list of keys has in the statement
+    matches: str = (
+        "{c} = {k}"  # {c} is the column, {k} the key's value, {charset} and {collation} are the column's
+    )
+    sent: Callable[[str], str] = str  # the text as it is sent; InvalidValue if it is none of the type
+
+
+def _integer(bits: int) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        if not re.fullmatch(r" *[+-]?[0-9]{1,40} *", text) or not -(2 ** (bits - 1)) <= int(text) < 2 ** (
+            bits - 1
+        ):
+            raise InvalidValue(text[:40], f"an integer of {bits} bits")
+        return str(int(text))
+
+    return check
+
+
+def _number(text: str) -> str:
+    if not re.fullmatch(
+        r" *[+-]?([0-9]{1,1000}(\.[0-9]{0,1000})?|\.[0-9]{1,1000})([eE][+-]?[0-9]{1,3})? *", text
+    ):
+        raise InvalidValue(text[:40], "a number")
+    return text.strip(" ")
+
+
+def _text(text: str) -> str:
+    if "\0" in text:
+        raise InvalidValue(text[:40], "text that a database can hold")
+    return text
+
+
+def _uuid(text: str) -> str:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        raise InvalidValue(text[:40], "a uuid") from None
+
+
+def _moment(kind: Kind) -> Callable[[str], str]:
+    def check(text: str) -> str:
+        values.load(kind, text)
+        return text
+
+    return check
+
+
+def _state(text: str) -> str:
+    return "true" if values.load(Kind.STATE, text) else "false"
+
+
+def _bit(text: str) -> str:
+    return "1" if values.load(Kind.STATE, text) else "0"
+
+
+def _base64(text: str) -> str:
+    values.load_base64(text)
+    return text
+
+
+def _hex(text: str) -> str:
+    return "\\x" + values.load_base64(text).hex()
+
+
+def _all(names: str, key_type: KeyType) -> dict[str, KeyType]:
+    return {name.strip(): key_type for name in names.split(",")}
+
+
+_TIMES = {
+    "date": KeyType("date", sent=_moment(Kind.DATE)),
+    **_all("timestamp, timestamp without time zone", KeyType("timestamp", sent=_moment(Kind.TIMESTAMP))),
+}
+
+POSTGRESQL: Mapping[str, KeyType] = {
+    "smallint": KeyType("smallint", sent=_integer(16)),
+    "integer": KeyType("integer", sent=_integer(32)),
+    "bigint": KeyType("bigint", sent=_integer(64)),
+    "numeric": KeyType("numeric", sent=_number),
+    **_all("text, character varying", KeyType("text", sent=_text)),
+    "character": KeyType("text", "{c} = cast({k} as bpchar)", _text),
+    "uuid": KeyType("uuid", sent=_uuid),
+    "boolean": KeyType("boolean", sent=_state),
+    "bytea": KeyType("bytea", sent=_hex),
+    **_TIMES,
+    "timestamp with time zone": KeyType("timestamp", "{c} = {k} at time zone 'UTC'", _moment(Kind.TIMESTAMP)),
+    "time without time zone": KeyType("time", sent=_moment(Kind.TIME)),
+}
+
+_CHARACTERS = KeyType("longtext", "{c} = convert({k} using {charset}) collate {collation}", _text)
+MYSQL: Mapping[str, KeyType] = {
+    **_all("tinyint, smallint, mediumint, int, bigint", KeyType("bigint", sent=_integer(64))),
+    "bigint unsigned": KeyType("bigint unsigned", sent=_integer(65)),
+    **_all("tinyint(1), bit(1)", KeyType("integer", sent=_bit)),
+    "decimal": KeyType("decimal(65,30)", sent=_number),
+    **_all("char, varchar, tinytext, text, mediumtext, longtext, enum", _CHARACTERS),
+    **_all("binary, varbinary", KeyType("longtext", "{c} = from_base64({k})", _base64)),
+    "uuid": KeyType("longtext", "{c} = cast({k} as uuid)", _uuid),
+    "date": KeyType("date", sent=_moment(Kind.DATE)),
+    **_all("datetime, timestamp", KeyType("datetime(6)", sent=_moment(Kind.TIMESTAMP))),
+    "time": KeyType("time(6)", sent=_moment(Kind.TIME)),
+}
+
+_ORACLE_MOMENT = "to_timestamp({k}, 'YYYY-MM-DD HH24:MI:SSXFF', 'NLS_NUMERIC_CHARACTERS=''.,''')"
+ORACLE: Mapping[str, KeyType] = {
+    "number": KeyType("number", sent=_number),
+    **_all("varchar2, nvarchar2", KeyType("varchar2(4000)", sent=_text)),
+    **_all("char, nchar", KeyType("varchar2(4000)", "{c} = rpad({k}, length({c}))", _text)),
+    "date": KeyType("varchar2(40)", f"{{c}} = cast({_ORACLE_MOMENT} as date)", _moment(Kind.TIMESTAMP)),
+    "timestamp": KeyType("varchar2(40)", f"{{c}} = {_ORACLE_MOMENT}", _moment(Kind.TIMESTAMP)),
+    "raw": KeyType(
+        "varchar2(4000)",
+        "{c} = utl_encode.base64_decode(utl_raw.cast_to_raw({k}))",
+        _base64,
+    ),
+}
+
+KEY_TYPES: dict[str, Mapping[str, KeyType]] = {
+    "postgresql": POSTGRESQL,
+    "oracle": ORACLE,
+    "mysql": MYSQL,
+    "mariadb": MYSQL,
+}
+
+
+def key_type_of(dialect: str, type_name: str) -> KeyType | None:
+    """How keys of that type are looked up, None where they are compared as text."""
+    name, arguments = split_type(type_name)
+    known = KEY_TYPES[dialect]
+    for spelling in (
+        f"{name}({arguments})",
+        name,
+        name.removesuffix(" unsigned"),
+        name.removesuffix(" zerofill"),
+    ):
+        if spelling in known:
+            return known[spelling]
+    return None

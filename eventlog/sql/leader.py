@@ -1,0 +1,67 @@
+"""One active publisher per log: a lock that the database drops with the session, and an epoch that
+tells a leader that came back from the dead that its time is over."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from types import TracebackType
+
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog.errors import EventlogError
+from eventlog.sql.queries import Queries
+
+
+class Leader:
+    """The right to publish, for as long as the session of its lock lives."""
+
+    def __init__(self, connection: Connection, queries: Queries, epoch: int) -> None:
+        self._connection = connection
+        self._queries = queries
+        self.epoch = epoch
+
+    @classmethod
+    def elect(cls, engine: Engine, queries: Queries, name: str) -> Leader | None:
+        """The leader, None while another session holds the lock."""
+        holder = engine.connect()
+        holder.detach()  # the lock must end when it closes, so no pool may keep it
+        try:
+            if queries.run(holder, "lead").scalar():
+                leader = cls(holder, queries, _begin_epoch(engine, queries, name))
+                leader._rest()
+                return leader
+        except BaseException:
+            holder.close()
+            raise
+        holder.close()
+        return None
+
+    def ping(self) -> None:
+        """Make sure that the lock is still held: ConnectionLost if its session is gone."""
+        self._queries.run(self._connection, "now")
+        self._rest()
+
+    def _rest(self) -> None:
+        """Leave no transaction open where the lock does not need one."""
+        if not self._queries.log.dialect.lock_is_transactional:
+            self._connection.rollback()
+
+    def close(self) -> None:
+        """Let another publisher take over at once: a server takes its time to end a session."""
+        with suppress(EventlogError):
+            self._queries.run(self._connection, "resign")
+        self._connection.close()
+
+    def __enter__(self) -> Leader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _begin_epoch(engine: Engine, queries: Queries, name: str) -> int:
+    with engine.begin() as connection:
+        queries.run(connection, "begin_epoch", leader=name)
+        return int(queries.run(connection, "epoch").scalar())

@@ -1,0 +1,109 @@
+"""The event log's names in one database: the table, its ten columns, and the tables beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eventlog.entry import COLUMNS
+from eventlog.errors import EventlogError
+from eventlog.sql.dialects import Dialect, IllegalName, literal
+
+COMPANIONS = ("state", "lock", "batch", "waiting", "failed", "resync", "notice", "version")
+
+_LEGAL = re.compile(r"[\w$# -]+")  # no quotes of any kind: these names also stand inside string constants
+
+
+class UnknownLogColumn(EventlogError):
+    """[log.columns] names {0!r}; the columns of a log are {1}"""
+
+
+@dataclass(frozen=True)
+class Log:
+    """An event log: where it is and what its columns are called there."""
+
+    dialect: Dialect
+    table: str = "eventlog"
+    schema: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)  # ours to theirs, where they differ
+    local_time: bool = False  # event_time stands in the database's own zone, not in UTC
+
+    def __post_init__(self) -> None:
+        if unknown := self.columns.keys() - set(COLUMNS):
+            raise UnknownLogColumn(min(unknown), ", ".join(COLUMNS))
+        longest = max(len(_beside(self.table, name)) for name in _PARTS)
+        for name in (self.schema or "public", self.table, *self.columns.values()):
+            if not _LEGAL.fullmatch(name):
+                raise IllegalName(name, "a log", "only letters, digits, blanks and _ - $ # may stand in it")
+        if longest > self.dialect.max_name:
+            spare = self.dialect.max_name - longest + len(self.table)
+            raise IllegalName(self.table, self.dialect.title, f"a log's name may have {spare} characters")
+
+    def column(self, name: str) -> str:
+        """What one of our ten columns is called there."""
+        return self.columns.get(name) or self.dialect.fold(name)
+
+    def names(self) -> dict[str, str]:
+        """What fills the holes of a .sql file."""
+        quote = self.dialect.quote
+        table = self.dialect.fold(self.table)
+        holes = {name: quote(self.column(name)) for name in COLUMNS}
+        holes["utc_now"] = self.dialect.utc_now
+        holes["log_now"] = self.dialect.local_now if self.local_time else self.dialect.utc_now
+        holes["event_time_utc"] = (
+            self.dialect.local_as_utc.replace("{column}", holes["event_time"])
+            if self.local_time
+            else holes["event_time"]
+        )
+        holes["share_lock"] = self.dialect.share_lock
+        holes["dual"] = self.dialect.dual
+        holes["log"] = self._qualified(table)
+        holes["log_text"] = literal(table)
+        holes["schema_text"] = literal(self.place) if self.place else self.dialect.current_schema
+        holes["collation"] = self.dialect.collation
+        for name in COMPANIONS:
+            holes[name] = self._qualified(self.beside(name))
+        for name in _PARTS:
+            holes[name] = quote(self.beside(name.removeprefix("log_")))
+        holes["log_pending_text"] = literal(self.beside("pending"))
+        holes["log_future_text"] = literal(self.beside("future"))
+        holes["log_sequence"] = self._qualified(self.beside("sequence"))
+        return holes
+
+    @property
+    def place(self) -> str | None:
+        """The schema as the catalogue writes it, None for the session's own."""
+        return None if self.schema is None else self.dialect.fold(self.schema)
+
+    def beside(self, name: str) -> str:
+        """The catalogue's name of something that belongs to the log."""
+        return self.dialect.fold(_beside(self.table, name))
+
+    def reflected(self, name: str) -> str:
+        """The catalogue's name as SQLAlchemy writes it: without capitals where nobody quoted it."""
+        return name.lower() if self.dialect.fold(name.lower()) == name else name
+
+    def _qualified(self, name: str) -> str:
+        quoted = self.dialect.quote(name)
+        return quoted if self.place is None else f"{self.dialect.quote(self.place)}.{quoted}"
+
+
+_PARTS = (
+    "log_key",
+    "log_pending",
+    "log_future",
+    *(f"{name}_key" for name in COMPANIONS),
+    "version_pkc",  # as Alembic calls it
+    "state_one",
+)
+
+
+def _beside(table: str, name: str) -> str:
+    return f"{table}_{name}"
+
+
+def log_named(dialect: Dialect, name: str, columns: Mapping[str, str] | None = None) -> Log:
+    """The log of a setting: a table's name, optionally with its schema."""
+    schema, dot, table = name.rpartition(".")
+    return Log(dialect, table, schema if dot else None, columns or {})

@@ -1,0 +1,2 @@
+create index if not exists {log_pending} on {log} ({status}, {record_id})
+/

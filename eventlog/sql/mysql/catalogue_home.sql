@@ -1,0 +1,2 @@
+select database() as schema_name
+/

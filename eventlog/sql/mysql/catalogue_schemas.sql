@@ -1,0 +1,2 @@
+select schema_name as schema_name from information_schema.schemata
+/

@@ -1,0 +1,2 @@
+do release_all_locks()
+/

@@ -1,0 +1,2 @@
+set transaction isolation level repeatable read, read only
+/

@@ -1,0 +1,9 @@
+begin
+  execute immediate q'[
+create index {log_pending} on {log} (decode({status}, 'N', {record_id}))
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/

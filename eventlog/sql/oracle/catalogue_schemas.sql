@@ -1,0 +1,2 @@
+select username as schema_name from all_users
+/

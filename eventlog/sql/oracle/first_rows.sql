@@ -1,0 +1,2 @@
+fetch first :rows rows only
+/

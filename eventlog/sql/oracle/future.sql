@@ -1,0 +1,12 @@
+begin
+  execute immediate q'[
+create index {log_future} on {log} (
+  decode({status}, 'N', {event_time}),
+  decode({status}, 'N', {record_id})
+)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/

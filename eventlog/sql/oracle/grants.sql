@@ -1,0 +1,14 @@
+grant select, update ({status}, {event_type}), delete on {log} to {role}
+/
+grant select, update on {state} to {role}
+/
+grant select, update on {lock} to {role}
+/
+grant select, insert, update, delete on {batch} to {role}
+/
+grant select, insert, update, delete on {waiting} to {role}
+/
+grant select, insert, update, delete on {failed} to {role}
+/
+grant select, insert on {notice} to {role}
+/

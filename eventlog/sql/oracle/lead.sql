@@ -1,0 +1,2 @@
+select one from {lock} for update skip locked
+/

@@ -1,0 +1,2 @@
+offset :skip rows fetch next :rows rows only
+/

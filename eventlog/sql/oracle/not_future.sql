@@ -1,0 +1,2 @@
+decode({status}, 'N', {event_time}) <= {log_now}
+/

@@ -1,0 +1,2 @@
+decode({status}, 'N', {record_id}) is not null
+/

@@ -1,0 +1,2 @@
+set transaction read only
+/

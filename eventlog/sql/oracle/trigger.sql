@@ -1,0 +1,4 @@
+create or replace trigger {schema}.{trigger}
+for {events} on {table}
+{body}
+/

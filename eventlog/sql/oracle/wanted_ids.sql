@@ -1,0 +1,2 @@
+json_table(:ids, '$[*]' columns (id number path '$')) wanted
+/

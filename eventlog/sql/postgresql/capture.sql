@@ -1,0 +1,9 @@
+create or replace function {function}() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+{settings}
+as $eventlog${body}$eventlog$
+/
+revoke all on function {function}() from public
+/

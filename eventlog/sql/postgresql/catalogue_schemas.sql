@@ -1,0 +1,2 @@
+select nspname as schema_name from pg_catalog.pg_namespace
+/

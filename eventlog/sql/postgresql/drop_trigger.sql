@@ -1,0 +1,2 @@
+drop trigger if exists {trigger} on {table}
+/

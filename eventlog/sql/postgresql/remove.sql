@@ -1,0 +1,4 @@
+delete from {log}
+using {wanted_ids}
+where {record_id} = wanted.id and {status} = 'N'
+/

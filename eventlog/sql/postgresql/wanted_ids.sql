@@ -1,0 +1,2 @@
+unnest(cast(translate(:ids, '[]', '{}') as bigint[])) as wanted(id)
+/

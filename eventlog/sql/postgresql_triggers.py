@@ -1,0 +1,243 @@
+"""PostgreSQL: one statement of SQL logs all rows of a statement, from its transition tables.
+
+Granularity `row` is for tables with row-level triggers of others, which may change the same rows inside
+the statement: the first of the row-level firings, before any other trigger, logs the whole statement.
+
+Old and new rows of an update are paired by their place: PostgreSQL writes both transition tables
+together, row by row. A full join is hashed or merged, never a loop in a loop, whatever the first
+statement of the session looked like to the planner.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from eventlog.sql import templates
+from eventlog.sql.expressions import EXPRESSIONS
+from eventlog.sql.log import Log
+from eventlog.sql.triggers import (
+    Child,
+    Row,
+    Rows,
+    Subject,
+    Trigger,
+    Writer,
+    indent,
+    object_name,
+    qualified,
+)
+
+OLD, NEW = "eventlog_old", "eventlog_new"
+_INSERTED = f"{NEW} n"
+_DELETED = f"{OLD} o"
+_PAIRS = f"""(select *, row_number() over () as eventlog_at from {OLD}) o
+  full join (select *, row_number() over () as eventlog_at from {NEW}) n on n.eventlog_at = o.eventlog_at"""  # noqa: S608
+_WAKE_CLASS = 0x6576_6C67  # "evlg"
+_REFERENCING = {
+    "insert": f"referencing new table as {NEW}\n  ",
+    "update": f"referencing old table as {OLD} new table as {NEW}\n  ",
+    "delete": f"referencing old table as {OLD}\n  ",
+    "truncate": "",
+}
+_FIRST = {"insert": ("new", NEW), "update": ("new", NEW), "delete": ("old", OLD)}
+
+
+class Place(NamedTuple):
+    """A table on which a trigger stands."""
+
+    schema: str | None
+    name: str
+
+
+def wake_key(log: Log) -> tuple[int, int]:
+    """The advisory lock that a sleeping publisher holds: while it does, a statement notifies."""
+    checksum = zlib.crc32(log.table.encode())
+    return _WAKE_CLASS, checksum - (1 << 32) if checksum >= 1 << 31 else checksum
+
+
+def write(subject: Subject) -> Iterator[Trigger]:
+    """The triggers of a subject."""
+    writer = _Writer(subject)
+    table = subject.table
+    places = [Place(table.schema, table.name), *(Place(*below) for below in subject.relation.below)]
+    by_row = granularity(subject) == "row"
+    for event, body in writer.bodies():
+        yield from writer.triggers(places, event, body, by_row)
+    if subject.choice.delete is not None:
+        for leaf in subject.relation.leaves or (places[0],):
+            yield from writer.triggers([Place(*leaf)], "truncate", writer.truncated(Place(*leaf)))
+    for child in subject.children:
+        for event, body in writer.child_bodies(child):
+            place = Place(child.relation.table.schema, child.relation.table.name)
+            yield from writer.triggers([place], event, body, parent=table.name)
+
+
+def name_of(log: Log, _: str, event: str, parent: str | None) -> str:
+    """Triggers fire in the order of their names: an exclamation mark comes before letters and digits."""
+    return object_name(log.dialect, f"!{log.table}_{event}", parent)
+
+
+def granularity(subject: Subject) -> str:
+    """Row where others' row-level triggers may change the same rows, else statement."""
+    if subject.choice.granularity != "auto":
+        return subject.choice.granularity
+    others = any(trigger.row for trigger in subject.relation.triggers)
+    return "row" if others and not subject.relation.below else "statement"
+
+
+class _Writer:
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.dialect = subject.dialect
+        self.rows = Rows(subject)
+        self.names = subject.log.names()
+        self.table_text = self.rows.expressions.constant(subject.table.name)
+
+    def bodies(self) -> Iterator[tuple[str, str]]:
+        rows = self.rows
+        yield "insert", self.log(rows.inserted("n"), "n", _INSERTED)
+        yield "update", self.updates()
+        if deleted := rows.deleted():
+            yield "delete", self.log(deleted, "o", _DELETED)
+
+    def updates(self) -> str:
+        """Moved rows first, all their deletes before all their inserts."""
+        rows, moved = self.rows, self.rows.moved("o", "n")
+        moves = [self.log(rows.inserted("n"), "n", _PAIRS, moved)]
+        if deleted := rows.deleted():
+            moves.insert(0, self.log(deleted, "o", _PAIRS, moved))
+        parts = [
+            f"if exists (select from {_PAIRS}\n  where {moved}) then",
+            indent("\n".join(moves), 2),
+            "end if;",
+        ]
+        if updated := rows.updated("o", "n"):
+            parts.append(self.log(updated, "n", _PAIRS, f"not ({moved})"))
+        return "\n".join(parts)
+
+    def truncated(self, leaf: Place) -> str:
+        return self.log(self.rows.deleted(), "o", f"only {qualified(self.dialect, *leaf)} o")
+
+    def child_bodies(self, child: Child) -> Iterator[tuple[str, str]]:
+        rows = self.rows
+        keys = {alias: rows.child_key(child, alias) for alias in ("o", "n")}
+        linked = {alias: rows.linked(child, alias) for alias in ("o", "n")}
+        parent = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
+        # the parent's own delete says it all
+        left = f"{linked['o']} and exists (select from {parent} p where {rows.same_key(child, 'o', 'p')})"
+        taken, given = rows.child_rows(child, "o", None), rows.child_rows(child, None, "n")
+        moved = rows.child_moved(child, "o", "n")
+        yield "insert", self._log(given, keys["n"], _INSERTED, linked["n"])
+        yield (
+            "update",
+            "\n".join(
+                (
+                    self._log(taken, keys["o"], _PAIRS, f"({moved}) and {left}"),
+                    self._log(given, keys["n"], _PAIRS, f"({moved}) and {linked['n']}"),
+                    self._log(
+                        rows.child_rows(child, "o", "n"),
+                        keys["n"],
+                        _PAIRS,
+                        f"not ({moved}) and {linked['n']}",
+                    ),
+                )
+            ),
+        )
+        yield "delete", self._log(taken, keys["o"], _DELETED, left)
+
+    def log(self, rows: Sequence[Row], alias: str, source: str, where: str = "") -> str:
+        return self._log(rows, self.rows.key(alias), source, where)
+
+    def _log(self, rows: Sequence[Row], key: str, source: str, where: str = "") -> str:
+        names = self.names
+        into = [names[n] for n in ("event_type", "perpetrator", "table_name", "table_key")]
+        values = ["f.event_type", "who", self.table_text, key]
+        conditions = [f"({where})"] if where else []
+        if len(rows) == 1 and rows[0].column is None:
+            values[0] = str(rows[0].event_type)
+            conditions += [f"({rows[0].when})"] if rows[0].when else []
+        else:
+            into += [names[n] for n in ("column_name", "old_value", "new_value")]
+            values += ["f.column_name", "f.old_value", "f.new_value"]
+            source += "\n  cross join lateral (\n" + indent(self._fields(rows), 4) + "\n  ) f"
+        condition = "\n  where " + " and ".join(conditions) if conditions else ""
+        return (
+            f"insert into {names['log']} ({', '.join(into)})\n"
+            f"select {', '.join(values)}\nfrom {source}{condition};"
+        )
+
+    def _fields(self, rows: Sequence[Row]) -> str:
+        named = " as event_type, {} as column_name, {} as old_value, {} as new_value"
+        return "\nunion all\n".join(
+            f"select {row.event_type}"
+            + (named if not number else ", {}, {}, {}").format(
+                self.rows.expressions.constant(row.column or "") + "::text",
+                row.old or "null::text",
+                row.new or "null::text",
+            )
+            + f"\nwhere {row.when}"
+            for number, row in enumerate(rows)
+        )
+
+    def triggers(
+        self, places: Sequence[Place], event: str, body: str, by_row: bool = False, parent: str | None = None
+    ) -> Iterator[Trigger]:
+        """One function, and a trigger that calls it on each of the places."""
+        log, table = self.subject.log, self.subject.table
+        here = () if places[0] == (table.schema, table.name) else places[0]
+        function = object_name(self.dialect, log.table, table.schema, table.name, *here, event)
+        holes = {
+            "function": qualified(self.dialect, log.place, function),
+            "settings": "\n".join(templates.statements(self.dialect, "session", {})),
+            "body": self._body(event, body, by_row),
+            "trigger": self.dialect.quote(name := name_of(log, table.name, event, parent)),
+            "event": ("before " if event == "truncate" else "after ") + event,
+            "referencing": _REFERENCING[event],
+            "granularity": "row" if by_row else "statement",
+        }
+        made = tuple(templates.statements(self.dialect, "capture", holes))
+        for place in places:
+            there = holes | {"table": qualified(self.dialect, *place)}
+            create = (*made, *templates.statements(self.dialect, "trigger", there))
+            yield Trigger(name, *place, holes["body"], create)
+            made = ()
+
+    def _body(self, event: str, body: str, by_row: bool) -> str:
+        first, table = _FIRST.get(event, ("", ""))
+        guard = (
+            f"  if {first} *<> (select f from {table} f limit 1) then\n"  # noqa: S608
+            "    return null; -- the first row of the statement logged them all\n  end if;\n"
+        )
+        holes = {
+            "mark": self.subject.choice.mark(),
+            "guard": guard if by_row else "",
+            "off": qualified(self.dialect, self.subject.log.place, self.subject.log.beside("capture_is_off")),
+            "rows": indent(body, 2),
+            "wake": ", ".join(map(str, wake_key(self.subject.log))),
+            "log_text": self.names["log_text"],
+        }
+        return "\n" + templates.statement(self.dialect, "capture_body", **holes) + "\n"
+
+
+def routines(log: Log) -> Iterator[str]:
+    """The functions that belong to the log as a whole; any number of times."""
+    names = ("event", "key_value", "capture_off", "capture_on")
+    holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in names}
+    holes["off"] = qualified(log.dialect, log.place, log.beside("capture_is_off"))
+    quoted = EXPRESSIONS[log.dialect.name].quoted.format(v="value")
+    yield from templates.statements(log.dialect, "routines", log.names() | holes | {"quoted": quoted})
+
+
+WRITER = Writer(
+    write,
+    routines,
+    name_of,
+    ways_round=(
+        (
+            "a session with session_replication_role = replica fires no trigger on it",
+            "resync what such a session changed, or enable always the triggers",
+        ),
+    ),
+)

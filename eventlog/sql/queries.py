@@ -1,0 +1,75 @@
+"""The statements on one log: a .sql file filled with its names, with the pieces it is put together from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sqlalchemy import CursorResult, TextClause, text
+from sqlalchemy.engine import Connection
+
+from eventlog.sql import templates
+from eventlog.sql.log import Log
+
+PIECES = ("row", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids")
+
+
+class Queries:
+    """Runs the named statements of a log on a connection."""
+
+    def __init__(self, log: Log) -> None:
+        self.log = log
+        self._clauses: dict[object, TextClause] = {}
+        self._names = log.names()
+        for piece in PIECES:
+            self._names[piece] = self.piece(piece)
+
+    def name(self, hole: str) -> str:
+        """What fills a hole."""
+        return self._names[hole]
+
+    def piece(self, name: str) -> str:
+        """A part of a statement, such as a condition."""
+        return templates.statement(self.log.dialect, name, **self._names)
+
+    def pieces(self, *names: str) -> str:
+        """Conditions that must all hold."""
+        return "\n    and ".join(self.piece(name) for name in names)
+
+    def run(
+        self, connection: Connection, name: str, holes: dict[str, str] | None = None, **values: Any
+    ) -> Any:
+        """The result of a named statement."""
+        found: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
+        return found
+
+    def run_by_ids(
+        self,
+        connection: Connection,
+        name: str,
+        ids: Iterable[int],
+        holes: dict[str, str] | None = None,
+        **values: Any,
+    ) -> int:
+        """Run a statement on rows by their ids, in chunks; how many rows it met."""
+        chunks = self.chunks(ids)
+        return sum(self.run(connection, name, holes, ids=chunk, **values).rowcount for chunk in chunks)
+
+    def chunks(self, ids: Iterable[int]) -> Iterator[str]:
+        """The ids as JSON texts of a bounded number each, ascending."""
+        ordered, size = sorted(ids), self.log.dialect.chunk
+        for start in range(0, len(ordered), size):
+            yield json.dumps(ordered[start : start + size], separators=(",", ":"))
+
+    def clause(self, name: str, **holes: str) -> TextClause:
+        """A named statement with its holes filled."""
+        key = (name, *holes.items())
+        if key not in self._clauses:
+            self._clauses[key] = text(templates.statement(self.log.dialect, name, **self._names, **holes))
+        return self._clauses[key]
+
+
+def unbound(sql: str) -> str:
+    """SQL in which a colon means itself, not a parameter."""
+    return sql.replace(":", r"\:")

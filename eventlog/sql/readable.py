@@ -1,0 +1,76 @@
+"""A table whose current rows can be read back by the keys that stand in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from eventlog import tablekey
+from eventlog.errors import EventlogError, WrongRow
+from eventlog.sql import templates
+from eventlog.sql.dialects import Dialect
+from eventlog.sql.expressions import EXPRESSIONS
+from eventlog.sql.keytypes import KeyType, key_type_of
+from eventlog.sql.snapshot import KeyColumn
+from eventlog.sql.triggers import qualified
+from eventlog.tables import Column, Table
+
+Collations = Mapping[str, tuple[str, str]]  # character set and collation by column
+
+
+class ReadableTable:
+    """The query-back of one table: identifiers are the catalogue's own, values are checked, then bound."""
+
+    def __init__(self, table: Table, dialect: Dialect, collations: Collations | None = None) -> None:
+        self.table = table
+        self.source = qualified(dialect, table.schema, table.name)
+        self.columns = table.data
+        self._types = {
+            c.name: key_type_of(dialect.name, c.type) or _as_text(c, dialect) for c in table.key_columns
+        }
+        self.key = tuple(self._key(column, dialect, collations or {}) for column in table.key_columns)
+        expressions = EXPRESSIONS[dialect.name]
+        self.expressions = tuple(expressions.text(column, "t", dialect) for column in self.columns)
+
+    def load_key(self, table_key: str) -> tuple[str, ...]:
+        """The values of a table_key in key order; WrongRow if it is not exactly a key of this table."""
+        given = tablekey.read(table_key)
+        named: dict[str, str] = {}
+        for name, value in given:
+            column = self.table.column(name)
+            if column is None or column.name not in self._types or column.name in named:
+                raise WrongRow(f"table_key names {name!r}, and the key of {self.table} is {self._told}")
+            named[column.name] = self._load(column, value)
+        if missing := self._types.keys() - named.keys():
+            raise WrongRow(f"table_key lacks {min(missing)}: the key of {self.table} is {self._told}")
+        return tuple(named[name] for name in self.table.key)
+
+    def _load(self, column: Column, value: str) -> str:
+        try:
+            return self._types[column.name].sent(value)
+        except EventlogError as fault:
+            raise WrongRow(f"table_key: {column.name}: {fault}") from fault
+
+    def _key(self, column: Column, dialect: Dialect, collations: Collations) -> KeyColumn:
+        found = self._types[column.name]
+        charset, collation = collations.get(column.name, ("", ""))
+        matches = found.matches.replace("{charset}", charset).replace("{collation}", collation)
+        return KeyColumn(f"t.{dialect.quote(column.name)}", found.declared, matches)
+
+    @property
+    def _told(self) -> str:
+        return ", ".join(self.table.key)
+
+
+def readable(connection: Connection, table: Table, dialect: Dialect) -> ReadableTable:
+    """The query-back of a table, with what the catalogue alone knows of its key."""
+    question = text(templates.statement(dialect, "key_collations"))
+    found = connection.execute(question, {"schema": table.schema, "table_name": table.name})
+    return ReadableTable(table, dialect, {name: (charset, collation) for name, charset, collation in found})
+
+
+def _as_text(column: Column, dialect: Dialect) -> KeyType:
+    own = EXPRESSIONS[dialect.name].text(column, "t", dialect)
+    return KeyType(dialect.text_type, f"{own} = {{k}}")

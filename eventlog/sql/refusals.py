@@ -1,0 +1,130 @@
+"""What cannot be tracked: one small function per reason, each with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from eventlog import tablekey
+from eventlog.errors import EventlogError
+from eventlog.sql.expressions import EXPRESSIONS
+from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject, names_of
+from eventlog.sql.writers import writer_of
+
+
+class CannotTrack(EventlogError):
+    """{0} cannot be tracked: {1}"""
+
+
+def refuse(subject: Subject) -> None:
+    """CannotTrack with every reason there is."""
+    reasons = [reason for found in REFUSALS for reason in found(subject)]
+    if reasons:
+        raise CannotTrack(str(subject.table), "; ".join(dict.fromkeys(reasons)))
+
+
+def _no_table(subject: Subject) -> Iterator[str]:
+    if subject.relation.kind not in ("table", "partitioned"):
+        event = subject.log.beside("event")
+        yield (
+            f"it is a {subject.relation.kind}; log its changes from triggers of your own with {event}"
+            " (docs/triggers.md has an example on a view)"
+        )
+
+
+def _no_key(subject: Subject) -> Iterator[str]:
+    if not subject.table.key and not subject.table.view:
+        yield (
+            "it has no primary key to name its rows by: add one, or track the table that its foreign key"
+            " points to with --child"
+        )
+
+
+def _illegal_key_name(subject: Subject) -> Iterator[str]:
+    for name in subject.table.key:
+        if not tablekey.legal_name(name):
+            yield f"key column {name} holds one of , ; ' + \" = \\ < >, which a key cannot name: rename it"
+
+
+def _unreadable_key(subject: Subject) -> Iterator[str]:
+    for column in subject.table.key_columns:
+        if unreadable := EXPRESSIONS[subject.dialect.name].of(column.type).unreadable:
+            yield f"key column {column.name} is of type {column.type}, which {unreadable}"
+
+
+def _unknown_column(subject: Subject) -> Iterator[str]:
+    known = subject.table.columns
+    for name in (*(subject.choice.columns or ()), *subject.choice.without):
+        if name not in known:
+            yield f"it has no column {name}: --columns and --without take names from {', '.join(known)}"
+        elif name in subject.relation.virtual and name not in subject.choice.without:
+            yield f"column {name} is computed when it is read, so no trigger sees it: leave it out"
+
+
+def _nothing_but_key(subject: Subject) -> Iterator[str]:
+    if not subject.columns and subject.choice.insert in PER_FIELD:
+        yield (
+            f"no column beside its key is logged, so --insert {subject.choice.insert} has nothing to say:"
+            " choose --insert 5"
+        )
+
+
+def _unreadable(subject: Subject) -> Iterator[str]:
+    if not {subject.choice.insert, subject.choice.update} & VALUES:
+        return
+    for column in subject.columns:
+        if unreadable := EXPRESSIONS[subject.dialect.name].of(column.type).unreadable:
+            yield (
+                f"column {column.name} is of type {column.type}, which {unreadable}: leave it out with"
+                " --columns, or choose --insert 5 --update 6, which read it later"
+            )
+
+
+def _children_of_values(subject: Subject) -> Iterator[str]:
+    if subject.children and subject.choice.update not in CHILD_TYPES:
+        yield (
+            "an event of type 3 removes all values of a child column to add one: choose --update 2, or 8,"
+            " which reads them all"
+        )
+
+
+def _cascaded_children(subject: Subject) -> Iterator[str]:
+    if writer_of(subject.dialect).reads_parent or subject.choice.update not in VALUES:
+        return
+    for child in subject.children:
+        if child.link.cascades:
+            yield (
+                f"rows of {child.relation.table} go with their parent by a cascade, in which"
+                f" {subject.dialect.title} lets no trigger see whether the parent is gone: choose --update 8"
+            )
+
+
+def _rows_of_partitions(subject: Subject) -> Iterator[str]:
+    values = {subject.choice.insert, subject.choice.update} & VALUES
+    others = [t.name for t in subject.relation.triggers if t.row and not t.internal]
+    if subject.relation.below and others and values:
+        yield (
+            f"it is partitioned and has row-level triggers ({', '.join(sorted(set(others)))}), before which"
+            " capture cannot come: choose --insert 5 --update 6, which read the row later"
+        )
+    if subject.relation.below and subject.choice.granularity == "row":
+        yield "it is partitioned, which rules out --granularity row: choose statement"
+
+
+def _closing_quote(subject: Subject) -> Iterator[str]:
+    if any("$eventlog$" in name for name in names_of(subject)):
+        yield "a name holds $eventlog$, which ends a function's text: rename it"
+
+
+REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
+    _no_table,
+    _no_key,
+    _illegal_key_name,
+    _unreadable_key,
+    _unknown_column,
+    _nothing_but_key,
+    _unreadable,
+    _children_of_values,
+    _cascaded_children,
+    _rows_of_partitions,
+    _closing_quote,
+)

@@ -1,0 +1,66 @@
+"""What triggers need to know of a table, as the catalogue tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventlog.tables import Column, Table
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKey:
+    """Columns that name the key of another table."""
+
+    columns: tuple[str, ...]
+    target_schema: str | None
+    target: str
+    target_columns: tuple[str, ...]
+    on_delete: str = "no action"
+    on_update: str = "no action"
+
+    @property
+    def cascades(self) -> bool:
+        """Whether a change of the other table changes rows of this one."""
+        return {self.on_delete, self.on_update} - {"no action", "restrict"} != set()
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """A trigger that stands on a table."""
+
+    name: str
+    body: str = ""
+    row: bool = False  # fires once a row, after the change
+    enabled: bool = True
+    schema: str | None = None
+    table: str = ""  # a partition's name, where it stands on one
+    routine: str = ""  # the function that it calls, quoted, where triggers call one
+    internal: bool = False  # the database's own, for a foreign key
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table with what stands on it."""
+
+    table: Table
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    triggers: tuple[Installed, ...] = ()
+    partitioned: bool = False
+    leaves: tuple[tuple[str, str], ...] = ()  # schema and name of each partition that holds rows
+    below: tuple[tuple[str, str], ...] = ()  # of each partition, leaves included
+    virtual: tuple[str, ...] = ()  # columns whose values a trigger does not see
+    kind: str = "table"
+
+    def columns(self, names: tuple[str, ...] | None, without: tuple[str, ...] = ()) -> tuple[Column, ...]:
+        """The columns beside the key that are logged, in their order."""
+        chosen = self.table.columns.keys() if names is None else set(names)
+        left_out = {*self.table.key, *self.virtual, *without}
+        return tuple(c for c in self.table.columns.values() if c.name in chosen and c.name not in left_out)
+
+    @property
+    def key(self) -> tuple[tuple[str, Column], ...]:
+        return tuple((column.name, column) for column in self.table.key_columns)
+
+    def parent(self, schema: str | None, name: str) -> ForeignKey | None:
+        """The foreign key to that table, None where there is none."""
+        return next((f for f in self.foreign_keys if (f.target_schema, f.target) == (schema, name)), None)

@@ -1,0 +1,174 @@
+"""One consistent view of the log and of the tables: rows are queried back as of the moment of the pick-up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from sqlalchemy import TextClause
+from sqlalchemy.engine import Connection
+
+from eventlog.entry import COLUMNS
+from eventlog.sql.queries import Queries, unbound
+
+Cells = Sequence[str | int | None]  # the ten cells of a row, as entry.read_entry takes them
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which pending rows a cycle wants."""
+
+    limit: int = 10_000
+    driver_user: str | None = None  # whose rows are left out, as loopback
+    future: bool = False  # in order of event_time, rows later than now left out
+
+
+class KeyColumn(NamedTuple):
+    """A column of a table's key as a statement needs it."""
+
+    name: str  # quoted, of alias t
+    type: str  # that the list of keys has in the statement
+    matches: str = "{c} = {k}"  # whether the column is the key's value
+
+
+class Readable(Protocol):
+    """A table or view whose current rows can be read; the catalogue makes them."""
+
+    @property
+    def source(self) -> str: ...  # schema and name, quoted
+
+    @property
+    def key(self) -> Sequence[KeyColumn]: ...
+
+    @property
+    def expressions(self) -> Sequence[str]: ...  # of alias t: the text of each column that may leave
+
+
+class Current(NamedTuple):
+    """One row as it is now, and which of the keys found it."""
+
+    place: int
+    texts: tuple[str | None, ...]
+
+
+class Snapshot:
+    """Reads the log; nothing that happens meanwhile shows."""
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def now(self) -> str:
+        """The database's clock, in UTC."""
+        return str(self._queries.run(self._connection, "now").scalar())
+
+    def pick_up(self, choice: Choice) -> list[Cells]:
+        """The pending rows that may go now, up to the limit, then the further rows of their objects among
+        as many again (specification 4.5). Waiting objects, loopback and future rows do not count."""
+        picked = list(self._pending("pick_up", choice))
+        if len(picked) == choice.limit:
+            picked += self._further(choice, picked)
+        return picked
+
+    def _further(self, choice: Choice, picked: Sequence[Any]) -> Iterator[Any]:
+        objects = {_object(cells) for cells in picked}
+        # behind the last row in the one order; in the other there is no single place to go on from
+        where = {"skip": choice.limit} if choice.future else {"after": picked[-1][0]}
+        ids = [
+            number for number, *named in self._pending("further", choice, **where) if tuple(named) in objects
+        ]
+        found = {cells[0]: cells for cells in self.rows(ids)}
+        return (found[number] for number in ids)
+
+    def _pending(self, name: str, choice: Choice, after: int = 0, skip: int = 0) -> Iterable[Any]:
+        clause, values = pending_statement(self._queries, name, choice, after, skip)
+        return self._connection.execute(clause, values)
+
+    def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
+        """Rows by their ids, whatever their status."""
+        for chunk in self._queries.chunks(ids):
+            yield from self._queries.run(self._connection, "rows_by_id", ids=chunk)
+
+    def rows_of_object(self, table_name: str, table_key: str) -> list[Cells]:
+        """Every row of one object, handled ones too."""
+        found = self._queries.run(
+            self._connection, "rows_of_object", table_name=table_name, table_key=table_key
+        )
+        return list(found)
+
+    def loopback(self, driver_user: str, limit: int) -> list[int]:
+        """The pending rows of the driver's own user."""
+        return self._ids(limit, "loopback", driver_user=driver_user)
+
+    def timeless(self, limit: int) -> list[int]:
+        """The pending rows without event_time, which a pick-up by time never sees."""
+        return self._ids(limit, "timeless")
+
+    def _ids(self, limit: int, condition: str, **values: Any) -> list[int]:
+        holes = {
+            "conditions": self._queries.pieces("pending", condition),
+            "order": self._queries.piece("by_record_id"),
+        }
+        return [row[0] for row in self._queries.run(self._connection, "ids", holes, rows=limit, **values)]
+
+    def current_rows(self, table: Readable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
+        """The rows of the keys as they are in this snapshot, a statement for each chunk of keys.
+
+        The values of a key stand in key order, and who calls has made sure that they are of the
+        column's type: one bad value would fail the whole statement.
+        """
+        holes = _current_holes(table)
+        size = self._queries.log.dialect.chunk
+        for start in range(0, len(keys), size):
+            wanted = [
+                {"n": start + n} | {f"k{i}": value for i, value in enumerate(key)}
+                for n, key in enumerate(keys[start : start + size])
+            ]
+            found = self._queries.run(self._connection, "current", holes, keys=json.dumps(wanted))
+            for place, *texts in found:
+                yield Current(place, tuple(texts))
+
+
+def pending_statement(
+    queries: Queries, name: str, choice: Choice, after: int = 0, skip: int = 0
+) -> tuple[TextClause, dict[str, Any]]:
+    """A statement on pending rows that may go, and its values."""
+    conditions = ["pending", "not_held"]
+    values: dict[str, Any] = {"rows": choice.limit, "skip": skip}
+    if after:
+        conditions.append("after_row")
+        values["after"] = after
+    if choice.driver_user is not None:
+        conditions.append("not_loopback")
+        values["driver_user"] = choice.driver_user
+    if choice.future:
+        conditions.append("not_future")
+    holes = {
+        "conditions": queries.pieces(*conditions),
+        "order": queries.piece("by_event_time" if choice.future else "by_record_id"),
+        "use_index": "" if choice.future else queries.log.dialect.index_hint(queries.name("log_pending")),
+    }
+    return queries.clause(name, **holes), values
+
+
+_TABLE_NAME, _TABLE_KEY = COLUMNS.index("table_name"), COLUMNS.index("table_key")
+
+
+def _object(cells: Cells) -> tuple[object, object]:
+    return cells[_TABLE_NAME], cells[_TABLE_KEY]
+
+
+def _current_holes(table: Readable) -> dict[str, str]:
+    typed = [(f"k{i}", column) for i, column in enumerate(table.key)]
+    matches = (
+        column.matches.replace("{c}", column.name).replace("{k}", f"k.{name}") for name, column in typed
+    )
+    return {
+        "source": table.source,
+        "columns": "".join(f",\n  {unbound(expression)}" for expression in table.expressions),
+        "typed_keys": "".join(f", {name} {column.type}" for name, column in typed),
+        "typed_paths": "".join(f", {name} {column.type} path '$.{name}'" for name, column in typed),
+        "matches": " and ".join(unbound(match) for match in matches),
+    }

@@ -1,0 +1,202 @@
+"""What the triggers of a table log, row by row; how each database writes that stands beside it.
+
+Pure: from the log's names, the table as the catalogue tells it and the choice to the rows, their
+conditions and their texts as SQL. The writer of each database makes statements of them.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from eventlog.sql.choice import Choice
+from eventlog.sql.dialects import Dialect
+from eventlog.sql.expressions import EXPRESSIONS, Expressions
+from eventlog.sql.log import Log
+from eventlog.sql.relation import ForeignKey, Relation
+from eventlog.tables import Column, Table
+
+VALUES = frozenset((1, 2, 3))  # the event types that carry values
+PER_FIELD = VALUES | {7, 8}
+EVENTS = ("insert", "update", "delete", "truncate")
+CHILD_TYPES = {2: 2, 6: 8, 8: 8}  # an update of the parent, as a change of a child row is logged
+
+
+@dataclass(frozen=True)
+class Child:
+    """A child table, whose columns are multi-valued attributes of the parent."""
+
+    relation: Relation
+    columns: tuple[Column, ...]
+    link: ForeignKey
+
+
+@dataclass(frozen=True)
+class Subject:
+    """All that the triggers of one table are written from."""
+
+    log: Log
+    relation: Relation
+    choice: Choice
+    children: tuple[Child, ...] = ()
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.log.dialect
+
+    @property
+    def table(self) -> Table:
+        return self.relation.table
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        return self.relation.columns(self.choice.columns, self.choice.without)
+
+
+class Row(NamedTuple):
+    """One row that a trigger logs, in SQL."""
+
+    event_type: int
+    column: str | None = None
+    old: str | None = None
+    new: str | None = None
+    when: str | None = None
+
+
+class Trigger(NamedTuple):
+    """A trigger: where it stands, the text by which it is known again, and how it is made."""
+
+    name: str
+    schema: str | None
+    table: str
+    body: str
+    create: tuple[str, ...]
+
+
+class Writer(NamedTuple):
+    """How one database writes triggers."""
+
+    write: Callable[[Subject], Iterator[Trigger]]
+    routines: Callable[[Log], Iterator[str]]  # what belongs to the log as a whole; any number of times
+    name: Callable[[Log, str, str, str | None], str]  # of the trigger of a table, for an event, for a parent
+    ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
+    cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
+    reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
+
+
+class Rows:
+    """The rows that the changes of a subject are logged as; the aliases name the old and the new row."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.dialect = subject.dialect
+        self.expressions: Expressions = EXPRESSIONS[self.dialect.name]
+
+    def key(self, alias: str) -> str:
+        return self.expressions.key(self.subject.relation.key, alias, self.dialect)
+
+    def moved(self, old: str, new: str) -> str:
+        """Whether an update gave the row another key."""
+        return " or ".join(
+            self.expressions.differ(column, old, new, self.dialect)
+            for column in self.subject.table.key_columns
+        )
+
+    def inserted(self, new: str) -> list[Row]:
+        """A new row: as one event, or its columns that are not null, and the first if all are."""
+        kind = self.subject.choice.insert
+        if kind not in PER_FIELD:
+            return [Row(kind)]
+        columns = self.subject.columns
+        rows = [
+            self._row(kind, column, None, new, f"{self._name(new, column)} is not null") for column in columns
+        ]
+        nothing = " and ".join(f"{self._name(new, column)} is null" for column in columns)
+        return [*rows, Row(kind, columns[0].name, when=nothing)]
+
+    def updated(self, old: str, new: str) -> list[Row]:
+        """A row with other values: as one event if any column changed, or the columns that did."""
+        kind = self.subject.choice.update
+        changed = [
+            (column, self.expressions.differ(column, old, new, self.dialect))
+            for column in self.subject.columns
+        ]
+        if kind not in PER_FIELD:
+            anything = " or ".join(differs for _, differs in changed)
+            return [Row(kind, when=anything)] if changed else []
+        return [self._row(kind, column, old, new, differs) for column, differs in changed]
+
+    def deleted(self) -> list[Row]:
+        return [] if self.subject.choice.delete is None else [Row(self.subject.choice.delete)]
+
+    def child_key(self, child: Child, alias: str) -> str:
+        """The parent's table_key, from the columns of the child that name it."""
+        own = dict(zip(child.link.target_columns, child.link.columns, strict=True))
+        columns = child.relation.table.columns
+        pairs = ((name, columns[own[name]]) for name in self.subject.table.key)
+        return self.expressions.key(pairs, alias, self.dialect)
+
+    def child_moved(self, child: Child, old: str, new: str) -> str:
+        columns = child.relation.table.columns
+        return " or ".join(
+            self.expressions.differ(columns[name], old, new, self.dialect) for name in child.link.columns
+        )
+
+    def linked(self, child: Child, alias: str) -> str:
+        """Whether a child row names a parent at all."""
+        columns = child.relation.table.columns
+        return " and ".join(f"{self._name(alias, columns[name])} is not null" for name in child.link.columns)
+
+    def same_key(self, child: Child, alias: str, parent: str) -> str:
+        quote = self.dialect.quote
+        pairs = zip(child.link.target_columns, child.link.columns, strict=True)
+        return " and ".join(f"{parent}.{quote(target)} = {alias}.{quote(own)}" for target, own in pairs)
+
+    def child_rows(self, child: Child, old: str | None, new: str | None) -> list[Row]:
+        """The values that a child row took from its parent, gave it, or changed."""
+        kind = CHILD_TYPES[self.subject.choice.update]
+        rows = []
+        for column in child.columns:
+            if old and new:
+                when = self.expressions.differ(column, old, new, self.dialect)
+            else:
+                when = f"{self._name(old or new or '', column)} is not null"
+            row = self._row(kind, column, old, new, when)
+            rows.append(row._replace(column=f"{child.relation.table.name}.{column.name}"))
+        return rows
+
+    def _row(self, kind: int, column: Column, old: str | None, new: str | None, when: str) -> Row:
+        def text(alias: str | None, carried: bool) -> str | None:
+            return self.expressions.text(column, alias, self.dialect) if alias and carried else None
+
+        return Row(kind, column.name, text(old, kind == 2), text(new, kind in VALUES), when)
+
+    def _name(self, alias: str, column: Column) -> str:
+        return f"{alias}.{self.dialect.quote(column.name)}"
+
+
+def object_name(dialect: Dialect, *parts: str | None) -> str:
+    """The name of something of ours; of one too long, the end becomes a checksum."""
+    name = "$".join(part for part in parts if part)
+    if len(name.encode()) <= dialect.max_name:
+        return name
+    start = name.encode()[: dialect.max_name - 9].decode(errors="ignore")
+    return f"{start}${zlib.crc32(name.encode()):08x}"
+
+
+def indent(text: str, by: int) -> str:
+    """The lines of the text, moved to the right."""
+    return "\n".join(" " * by + line if line else line for line in text.splitlines())
+
+
+def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
+    """The quoted name of something in a schema."""
+    return dialect.quote(name) if schema is None else f"{dialect.quote(schema)}.{dialect.quote(name)}"
+
+
+def names_of(subject: Subject) -> Iterator[str]:
+    """Every name of the catalogue that stands in the texts."""
+    for relation in (subject.relation, *(child.relation for child in subject.children)):
+        yield from (relation.table.name, relation.table.schema or "", *relation.table.columns)

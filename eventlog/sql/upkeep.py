@@ -1,0 +1,174 @@
+"""What people ask of a log: what failed and why, to try it again or let it go, and how it stands."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from eventlog.entry import Status
+from eventlog.sql.dialects import literal
+from eventlog.sql.queries import Queries
+
+
+class Failed(NamedTuple):
+    """A row with E or F, and what is kept about it."""
+
+    record_id: int
+    status: str
+    event_type: int
+    table_name: str
+    table_key: str
+    column_name: str | None
+    event_id: str | None
+    reason: str | None
+    document: str | None
+    tries: int | None
+    failed_at: datetime | None
+
+
+class State(NamedTuple):
+    """What the leader and `pause` left on record."""
+
+    epoch: int
+    leader: str | None
+    leader_since: datetime | None
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    cycle_at: datetime | None
+    cycle_facts: str | None
+    heartbeat_at: datetime | None
+
+
+class Backlog(NamedTuple):
+    """How much waits to be published, and since when."""
+
+    pending: int
+    oldest: datetime | None
+    waiting: int
+    next_retry: datetime | None
+
+
+class Count(NamedTuple):
+    status: str
+    table_name: str
+    rows: int
+
+
+class Notice(NamedTuple):
+    """A line that must not be lost: capture switched off, rows skipped or purged."""
+
+    at: datetime
+    username: str
+    kind: str
+    table_name: str | None
+    words: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which failed rows are meant; all where nothing is said."""
+
+    ids: tuple[int, ...] = ()
+    table: str | None = None
+    reason: str | None = None  # a part of it
+
+
+class Upkeep:
+    """One transaction of somebody who looks after the log."""
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def failures(self, which: Which, limit: int = 1000, after: int = 0) -> list[Failed]:
+        """The rows with E or F behind a record_id, oldest first."""
+        conditions = ["has_failed", "after_row"]
+        values: dict[str, Any] = {"after": after, "rows": limit}
+        if which.ids:
+            conditions.append("of_ids")
+            values["ids"] = json.dumps(which.ids)
+        for condition, name, value in _conditions(which):
+            conditions.append(condition)
+            values[name] = value
+        holes = {"conditions": self._queries.pieces(*conditions)}
+        return [Failed(*row) for row in self._run("failures", holes, **values)]
+
+    def overtaken(self, ids: Iterable[int]) -> set[int]:
+        """The per-field rows among these whose column was published from a later row."""
+        return {row[0] for chunk in self._queries.chunks(ids) for row in self._run("overtaken", ids=chunk)}
+
+    def redrive(self, ids: Sequence[int], *, as_query_back: bool = False) -> int:
+        """Make failed rows new again, as they are or to be read back; how many."""
+        if as_query_back:
+            self._queries.run_by_ids(self._connection, "query_back_instead", ids)
+        self._queries.run_by_ids(self._connection, "forget_failure", ids)
+        return self._queries.run_by_ids(self._connection, "renew", ids)
+
+    def skip(self, ids: Sequence[int], reason: str) -> int:
+        """Give rows up, with W and a notice that says why; how many."""
+        skipped = self._queries.run_by_ids(self._connection, "skip", ids)
+        self._queries.run_by_ids(self._connection, "forget_failure", ids)
+        self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
+        return skipped
+
+    def pause(self, who: str, reason: str) -> None:
+        """Ask the publisher to rest, and say why."""
+        self._run("pause", who=who, reason=reason)
+
+    def resume(self) -> None:
+        self._run("resume")
+
+    def note(self, kind: str, words: str, table_name: str | None = None) -> None:
+        """Leave a notice."""
+        self._run("note", kind=kind, table_name=table_name, words=words)
+
+    def notices(self, limit: int = 100) -> list[Notice]:
+        """The latest notices, newest first."""
+        return [Notice(*row) for row in self._run("notices", rows=limit)]
+
+    def state(self) -> State:
+        """What the leader and `pause` left on record."""
+        return State(*self._run("state").one())
+
+    def backlog(self) -> Backlog:
+        """How much waits."""
+        pending, oldest = self._run("oldest_pending").one()
+        next_retry, waiting = self._run("next_retry").one()
+        return Backlog(pending, oldest, waiting, next_retry)
+
+    def counts(self) -> list[Count]:
+        """The rows of each status and table."""
+        return [Count(*row) for row in self._run("counts")]
+
+    def purge(
+        self, before: datetime, letters: Iterable[str], after: int, limit: int
+    ) -> tuple[int, int | None]:
+        """Delete rows with these letters from before that time, one chunk behind a record_id of them:
+        how many, and the record_id to go on behind, None at the end."""
+        holes = {"letters": ", ".join(literal(Status(letter)) for letter in letters)}
+        found = self._run("handled_before", holes, before=before, after=after, rows=limit)
+        ids = [row[0] for row in found]
+        self._queries.run_by_ids(self._connection, "forget_failure", ids)
+        deleted = self._queries.run_by_ids(self._connection, "purge", ids, holes)
+        return deleted, max(ids) if len(ids) == limit else None
+
+    def _run(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Any:
+        return self._queries.run(self._connection, name, holes, **values)
+
+
+def _conditions(which: Which) -> Iterator[tuple[str, str, Any]]:
+    if which.table is not None:
+        yield "of_table", "table", which.table
+    if which.reason is not None:
+        yield "of_reason", "reason", f"%{_escape(which.reason)}%"
+
+
+def _escape(words: str) -> str:
+    return re.sub("([!%_])", r"!\1", words)

@@ -1,0 +1,19 @@
+"""Which module writes the triggers of which database."""
+
+from __future__ import annotations
+
+from eventlog.sql import mysql_triggers, oracle_triggers, postgresql_triggers
+from eventlog.sql.dialects import Dialect
+from eventlog.sql.triggers import Writer
+
+WRITERS: dict[str, Writer] = {
+    "postgresql": postgresql_triggers.WRITER,
+    "oracle": oracle_triggers.WRITER,
+    "mysql": mysql_triggers.WRITER,
+    "mariadb": mysql_triggers.WRITER,
+}
+
+
+def writer_of(dialect: Dialect) -> Writer:
+    """The writer of a database's triggers."""
+    return WRITERS[dialect.name]

@@ -1,0 +1,49 @@
+"""Fixtures that all tests share: the databases at hand."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy.engine import URL, Engine
+
+from eventlog.embedded import Server
+from tests.databases import AT_HAND, EMBEDDED, Database, embedded_server, fresh, server_url
+
+
+@pytest.fixture(scope="session")
+def embedded() -> Iterator[Server]:
+    """The embedded PostgreSQL, started once."""
+    with embedded_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="session", params=AT_HAND)
+def server(request: pytest.FixtureRequest, embedded: Server) -> Iterator[tuple[str, URL]]:
+    """Each server at hand in turn; one that is not there is skipped by name."""
+    with server_url(request.param, embedded) as url:
+        yield request.param, url
+
+
+@pytest.fixture
+def database(server: tuple[str, URL]) -> Iterator[Database]:
+    """An empty database on each server at hand."""
+    with fresh(*server) as made:
+        yield made
+
+
+@pytest.fixture
+def postgres(embedded: Server) -> Iterator[Database]:
+    """An empty database on the embedded PostgreSQL alone."""
+    with contextlib.ExitStack() as stack:
+        url = stack.enter_context(server_url(EMBEDDED, embedded))
+        yield stack.enter_context(fresh(EMBEDDED, url))
+
+
+@pytest.fixture
+def engine(database: Database) -> Iterator[Engine]:
+    """An engine on an empty database of each server at hand."""
+    made = database.engine()
+    yield made
+    made.dispose()

@@ -1,0 +1,98 @@
+"""The tables file, and how tables are found."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventlog import tablesfile
+from eventlog.errors import AmbiguousName, InvalidTables
+from eventlog.tables import published_name
+
+FILE = """\
+dialect = "oracle"
+
+[tables."hr.usr"]
+schema = "hr"
+key = ["idu"]
+number = 111
+max-value = 10
+multivalued = ["phone"]
+references = { mgr = "hr.usr" }
+withhold = ["pw"]
+columns = { idu = "number(10)", phone = "varchar2(20)", mgr = "number(10)", pw = "varchar2(20)" }
+
+[tables."x.usr"]
+schema = "x"
+key = ["a"]
+columns = { a = "date" }
+
+[tables.Only]
+"""
+TABLES = tablesfile.read(FILE)
+
+
+def test_what_is_written_is_read() -> None:
+    again = tablesfile.read(tablesfile.write(TABLES, TABLES.dialect))
+    assert list(again) == list(TABLES)
+    assert [dict(table.columns) for table in again] == [dict(table.columns) for table in TABLES]
+
+
+def test_names_match_exactly_else_uniquely_without_case() -> None:
+    assert TABLES.get("hr.usr") is TABLES.of("hr", "usr")
+    assert TABLES.get("HR.USR") is TABLES.get("hr.usr")
+    assert TABLES.get("only").name == "Only"
+    assert TABLES.find("ghost") is None
+    with pytest.raises(AmbiguousName, match=r"hr\.usr or x\.usr"):
+        TABLES.get("usr")
+
+
+def test_the_options_of_a_table() -> None:
+    usr = TABLES.get("hr.usr")
+    assert [column.name for column in usr.data] == ["phone", "mgr"]
+    assert usr.columns["phone"].multivalued
+    assert usr.columns["mgr"].reference == "hr.usr"
+    assert (usr.max_value, TABLES.numbered(111)) == (10, usr)
+
+
+def test_a_key_value_is_typed_only_where_it_would_be_written_the_same() -> None:
+    usr = TABLES.get("hr.usr")
+    assert usr.load_key("idu=1") == (("idu", 1),)
+    assert usr.load_key("idu=01") == (("idu", "01"),)
+    assert usr.load_key("idu=x") == (("idu", "x"),)
+    assert usr.dump_key((("idu", 1),)) == "idu=1"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x", "Expected"),
+        ("[table.a]", "unknown entry 'table'"),
+        ("[tables]\na = 1", "tables.a must be a table"),
+        ("[tables.a]\nkeys = []", "unknown entry 'keys'"),
+        ('[tables.a]\nkey = "k"', "tables.a.key must be a list"),
+        ('[tables.a]\nkey = ["k"]\ncolumns = { a = "int" }', "key column 'k' is not among its columns"),
+        ('[tables.a]\nwithhold = ["z"]', "tables.a.withhold: no column 'z'"),
+        ("[tables.a]\ncolumns = { a = 1 }", "a column's type must be text"),
+        ('[tables.a]\ncolumns = { a = "int" }\nreferences = { a = "b" }', "no table 'b'"),
+    ],
+)
+def test_a_faulty_file_says_where(text: str, message: str) -> None:
+    with pytest.raises(InvalidTables, match=message):
+        tablesfile.read(text)
+
+
+@pytest.mark.parametrize(
+    ("column", "name"),
+    [
+        ("pk_empno", "pk_empno"),
+        ("sv_name", "name"),
+        ("MV_phone", "phone"),
+        ("fk_mv__idg__mbr_of", "fk_mbr_of"),
+        ("fk_sv_g1__idu__mgr", "fk_mgr"),
+        ("fk__idu__mgr", "fk_mgr"),
+        ("fk_mgr", "fk_mgr"),
+        ("name", "name"),
+    ],
+)
+def test_the_names_that_columns_of_views_are_published_under(column: str, name: str) -> None:
+    assert published_name(column) == name

@@ -1,0 +1,179 @@
+"""Typed values and their texts."""
+
+from __future__ import annotations
+
+import pickle
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog import errors, values
+from eventlog.entry import EVENT_TYPES, read_event_time
+from eventlog.errors import EventlogError, IllegalCharacter, InvalidValue
+from eventlog.tables import kind_of
+from eventlog.values import Kind
+
+
+def test_every_kind_loads_and_dumps() -> None:
+    assert values.CODECS.keys() == set(Kind)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (Kind.STRING, "a", "a"),
+        (Kind.OCTET, "u7s=", b"\xbb\xbb"),
+        (Kind.INT, "-5", -5),
+        (Kind.INT, "05", "05"),
+        (Kind.INT, " 5", " 5"),
+        (Kind.STATE, "true", True),
+        (Kind.DATE, "2024-02-29", "2024-02-29"),
+        (Kind.TIME, "23:59:59.5", "23:59:59.5"),
+        (Kind.TIMESTAMP, "2024-02-29 01:02:03.123456789", "2024-02-29T01:02:03.123456789"),
+    ],
+)
+def test_a_text_is_loaded_and_dumped_again(kind: Kind, text: str, value: object) -> None:
+    assert values.load(kind, text) == value
+    assert values.dump(kind, values.load(kind, text)) == text
+
+
+def test_padding_of_char_columns_is_trimmed() -> None:
+    assert values.load(Kind.PADDED, "ab  ") == "ab"
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (Kind.INT, "1.5"),
+        (Kind.INT, "1e3"),
+        (Kind.INT, ""),
+        (Kind.INT, "9" * 5000),
+        (Kind.STATE, "maybe"),
+        (Kind.DATE, "2023-02-29"),
+        (Kind.DATE, "٢٠٢٣-٠٢-٠١"),
+        (Kind.TIME, "24:00:00"),
+        (Kind.TIMESTAMP, "yesterday"),
+        (Kind.OCTET, "u7s"),
+        (Kind.OCTET, "u7\ns="),
+    ],
+)
+def test_what_is_not_of_the_kind_is_refused(kind: Kind, text: str) -> None:
+    with pytest.raises(EventlogError):
+        values.load(kind, text)
+
+
+@given(st.text())
+def test_the_character_check_is_that_of_xml(text: str) -> None:
+    legal = all(
+        c in "\t\n\r" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd" or c >= "\U00010000" for c in text
+    )
+    try:
+        found = values.check_xml(text) == text
+    except IllegalCharacter:
+        found = False
+    assert found == legal
+
+
+moments = st.datetimes().map(lambda at: at.isoformat(" ", "microseconds"))
+
+
+@given(moments, st.sampled_from([2, 3]))
+def test_times_are_read_as_written(text: str, syntax: int) -> None:
+    value = str(values.load(Kind.TIMESTAMP, text))
+    back = values.read_time(Kind.TIMESTAMP, values.write_time(Kind.TIMESTAMP, value, syntax), syntax)
+    assert back.rstrip("0") == value.rstrip("0")
+
+
+def test_the_three_syntaxes_of_times() -> None:
+    written = {
+        kind: [values.write_time(kind, text, syntax) for syntax in (1, 2, 3)]
+        for kind, text in (
+            (Kind.TIMESTAMP, "2025-03-23T10:57:19.5"),
+            (Kind.DATE, "1969-12-31"),
+            (Kind.TIME, "01:00:00"),
+        )
+    }
+    assert written == {
+        Kind.TIMESTAMP: ["1742727439", "20250323105719500000000", "2025-03-23 10:57:19.5"],
+        Kind.DATE: ["-86400", "19691231", "1969-12-31"],
+        Kind.TIME: ["3600", "010000", "01:00:00"],
+    }
+
+
+def test_a_zone_is_taken_into_utc() -> None:
+    assert values.write_time(Kind.TIMESTAMP, "1970-01-01T02:00:00+01:30", 1) == "1800"
+    assert values.dump(Kind.TIMESTAMP, "2025-03-23T10:57:19Z") == "2025-03-23 10:57:19"
+
+
+@given(
+    st.lists(
+        st.tuples(st.datetimes(), st.sampled_from(["", ".5", ".50", ".123456789"])), min_size=2, max_size=5
+    )
+)
+def test_event_times_compare_as_texts(drawn: list[tuple[object, str]]) -> None:
+    pairs = [(at.replace(microsecond=0), fraction) for at, fraction in drawn]  # type: ignore[attr-defined]
+    texts = {(at, float(f or 0)): read_event_time(at.isoformat(" ") + f) for at, f in pairs}
+    assert [texts[moment] for moment in sorted(texts)] == sorted(texts.values())
+
+
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False))
+def test_a_four_byte_float_has_its_shortest_text(number: float) -> None:
+    short = values.shortest_float32(number)
+    assert struct.pack("<f", short) == struct.pack("<f", number)
+    assert len(repr(short)) <= len(repr(number))
+
+
+@pytest.mark.parametrize(
+    ("type_name", "dialect", "kind"),
+    [
+        ("varchar(64)", None, Kind.STRING),
+        ("CHAR(5)", None, Kind.PADDED),
+        ("numeric(10)", None, Kind.INT),
+        ("numeric(10,0)", None, Kind.INT),
+        ("numeric(10,2)", None, Kind.STRING),
+        ("numeric", "postgresql", Kind.STRING),
+        ("decimal", "mysql", Kind.INT),
+        ("decimal(10)", "gbase", Kind.STRING),
+        ("number(5)", "oracle", Kind.INT),
+        ("date", "oracle", Kind.TIMESTAMP),
+        ("date", None, Kind.DATE),
+        ("timestamp(3) with time zone", None, Kind.TIMESTAMP),
+        ("timestamp without time zone", None, Kind.TIMESTAMP),
+        ("datetime year to second", "gbase", Kind.STRING),
+        ("int unsigned", "mysql", Kind.INT),
+        ("tinyint(1)", "mysql", Kind.STATE),
+        ("double precision", None, Kind.STRING),
+        ("long raw", "oracle", Kind.OCTET),
+        ("uuid", None, Kind.STRING),
+        ("jsonb", None, Kind.STRING),
+    ],
+)
+def test_what_the_text_of_a_type_means(type_name: str, dialect: str | None, kind: Kind) -> None:
+    assert kind_of(type_name, dialect) is kind
+
+
+def test_the_event_types_are_those_of_the_specification() -> None:
+    assert {n: (t.op.value, t.per_field, t.query_back) for n, t in EVENT_TYPES.items()} == {
+        1: ("insert", True, False),
+        2: ("update", True, False),
+        3: ("update", True, False),
+        4: ("delete", False, False),
+        5: ("insert", False, True),
+        6: ("update", False, True),
+        7: ("insert", True, True),
+        8: ("update", True, True),
+    }
+
+
+def test_every_error_pickles_and_tells_its_message() -> None:
+    kinds = [
+        kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, EventlogError)
+    ]
+    assert len(kinds) > 10
+    for kind in kinds:
+        fault = kind(1, "two", "three")
+        back = pickle.loads(pickle.dumps(fault))
+        assert (type(back), str(back)) == (kind, str(fault))
+        assert "{" not in str(InvalidValue("x", "y"))

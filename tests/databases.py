@@ -1,0 +1,135 @@
+"""The databases at hand: every conformance test runs on each of them, and asks the dialect, never its name.
+
+An embedded PostgreSQL is always there. EVENTLOG_TEST_URLS names further servers, separated by commas;
+where a Docker engine answers, containers are started for what it does not name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import sqlalchemy
+from sqlalchemy.engine import URL, Engine, make_url
+
+from eventlog.embedded import FAST, Server, embedded_postgres
+from eventlog.sql import connect
+from eventlog.sql.dialects import DIALECTS, Dialect
+
+EMBEDDED = "embedded PostgreSQL"
+
+
+@dataclass(frozen=True)
+class Database:
+    """An empty database of one server, made for one test module."""
+
+    name: str
+    url: URL
+    dialect: Dialect
+
+    def engine(self, *connection_init: str) -> Engine:
+        return connect.connect(self.url, connection_init)
+
+
+def _from_environment() -> dict[str, URL]:
+    named = os.environ.get("EVENTLOG_TEST_URLS", "")
+    urls = [make_url(text.strip()) for text in named.split(",") if text.strip()]
+    return {f"{DIALECTS[url.get_backend_name()].title} of EVENTLOG_TEST_URLS": url for url in urls}
+
+
+_NAMED = _from_environment()
+_CONTAINERS = ("PostgreSQL container", "MySQL container", "Oracle container")
+AT_HAND = (EMBEDDED, *_NAMED, *_CONTAINERS)
+
+
+def _docker_answers() -> bool:
+    if "DOCKER_HOST" in os.environ:
+        return True
+    with socket.socket(socket.AF_UNIX) as attempt:
+        return attempt.connect_ex("/var/run/docker.sock") == 0
+
+
+def _container(name: str) -> contextlib.AbstractContextManager[URL]:
+    if not _docker_answers():
+        pytest.skip(f"{name}: no Docker engine answers")
+    return _started(name)
+
+
+@contextlib.contextmanager
+def _started(name: str) -> Iterator[URL]:
+    from testcontainers.mysql import MySqlContainer
+    from testcontainers.oracle import OracleDbContainer
+    from testcontainers.postgres import PostgresContainer
+
+    makers: dict[str, Callable[[], Any]] = {
+        "PostgreSQL container": lambda: PostgresContainer("postgres:13-alpine", driver="psycopg"),
+        "MySQL container": lambda: MySqlContainer("mysql:8.4", dialect="pymysql", username="root"),
+        "Oracle container": lambda: OracleDbContainer("gvenzl/oracle-free:slim"),
+    }
+    with makers[name]() as container:
+        yield make_url(container.get_connection_url())
+
+
+def server_url(name: str, embedded: Server) -> contextlib.AbstractContextManager[URL]:
+    """The server of that name, or the test is skipped with the reason."""
+    if name == EMBEDDED:
+        return contextlib.nullcontext(make_url(embedded.url))
+    if name in _NAMED:
+        return contextlib.nullcontext(_NAMED[name])
+    return _container(name)
+
+
+@contextlib.contextmanager
+def embedded_server() -> Iterator[Server]:
+    with embedded_postgres(settings=FAST | {"max_connections": "100", "shared_buffers": "256MB"}) as server:
+        yield server
+
+
+@contextlib.contextmanager
+def fresh(name: str, url: URL) -> Iterator[Database]:
+    """An empty database on that server (a schema of its own on Oracle), dropped afterwards."""
+    owner = connect.connect(url)
+    dialect = connect.dialect_at(owner)
+    place = f"t_{secrets.token_hex(6)}"
+    make, drop, reach = _PLACES[dialect.name]
+    _run(owner, make, place)
+    try:
+        yield Database(name, reach(url, place), dialect)
+    finally:
+        _run(owner, drop, place)
+
+
+def _run(engine: Engine, statements: tuple[str, ...], place: str) -> None:
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        for statement in statements:
+            connection.execute(sqlalchemy.text(statement.format(place=place)))
+
+
+def _database(url: URL, place: str) -> URL:
+    return url.set(database=place)
+
+
+_MYSQL_PLACE = (("create database {place} character set utf8mb4",), ("drop database {place}",), _database)
+_PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[URL, str], URL]]] = {
+    "postgresql": (
+        ("create database {place} template template0",),
+        ("drop database {place} with (force)",),
+        _database,
+    ),
+    "mariadb": _MYSQL_PLACE,
+    "mysql": _MYSQL_PLACE,
+    "oracle": (
+        (
+            'create user {place} identified by "{place}" quota unlimited on users',
+            "grant connect, resource, create view to {place}",
+        ),
+        ("drop user {place} cascade",),
+        lambda url, place: url.set(username=place, password=place),
+    ),
+}

@@ -1,0 +1,12 @@
+grant select, update (`status`, `event_type`), delete on `eventlog` to `publisher`;
+
+grant select, update on `eventlog_state` to `publisher`;
+
+grant select, insert, update, delete on `eventlog_batch` to `publisher`;
+
+grant select, insert, update, delete on `eventlog_waiting` to `publisher`;
+
+grant select, insert, update, delete on `eventlog_failed` to `publisher`;
+
+grant select, insert on `eventlog_notice` to `publisher`;
+

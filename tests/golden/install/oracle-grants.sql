@@ -1,0 +1,18 @@
+set define off
+set sqlblanklines on
+whenever sqlerror exit failure
+
+grant select, update ("STATUS", "EVENT_TYPE"), delete on "EVENTLOG" to "PUBLISHER";
+
+grant select, update on "EVENTLOG_STATE" to "PUBLISHER";
+
+grant select, update on "EVENTLOG_LOCK" to "PUBLISHER";
+
+grant select, insert, update, delete on "EVENTLOG_BATCH" to "PUBLISHER";
+
+grant select, insert, update, delete on "EVENTLOG_WAITING" to "PUBLISHER";
+
+grant select, insert, update, delete on "EVENTLOG_FAILED" to "PUBLISHER";
+
+grant select, insert on "EVENTLOG_NOTICE" to "PUBLISHER";
+

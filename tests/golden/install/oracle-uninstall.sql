@@ -1,0 +1,96 @@
+set define off
+set sqlblanklines on
+whenever sqlerror exit failure
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop sequence "EVENTLOG_SEQUENCE"
+  ]';
+exception
+  when others then
+    if sqlcode <> -2289 then raise; end if; -- ORA-02289: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG_NOTICE" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG_RESYNC" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG_FAILED" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG_WAITING" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG_BATCH" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG_LOCK" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG_STATE" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+drop table "EVENTLOG_VERSION";
+

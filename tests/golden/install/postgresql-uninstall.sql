@@ -1,0 +1,20 @@
+\set ON_ERROR_STOP on
+begin;
+
+drop table if exists "eventlog";
+
+drop table if exists "eventlog_notice";
+
+drop table if exists "eventlog_resync";
+
+drop table if exists "eventlog_failed";
+
+drop table if exists "eventlog_waiting";
+
+drop table if exists "eventlog_batch";
+
+drop table if exists "eventlog_state";
+
+drop table "eventlog_version";
+
+commit;

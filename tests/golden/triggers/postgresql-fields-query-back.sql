@@ -1,0 +1,191 @@
+\set ON_ERROR_STOP on
+begin;
+
+create or replace function "indirect"."eventlog_event"(
+  event_type integer,
+  table_name text,
+  table_key text,
+  column_name text default null,
+  old_value text default null,
+  new_value text default null
+) returns void
+language sql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+values ($1, session_user, $2, $3, $4, $5, $6)
+$eventlog$;
+
+revoke all on function "indirect"."eventlog_event"(integer, text, text, text, text, text) from public;
+
+create or replace function "indirect"."eventlog_key_value"(value text) returns text
+language sql
+immutable
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select case when value ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(value, E'\\', E'\\\\'), '"', E'\\"') || '"' else value end
+$eventlog$;
+
+create or replace function "indirect"."eventlog_capture_off"(reason text) returns void
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+declare
+  noticed bigint;
+begin
+  insert into "indirect"."eventlog_notice" (username, kind, words)
+  values (session_user, 'capture off', pg_backend_pid() || ': ' || reason)
+  returning notice_id into noticed;
+  perform set_config('eventlog.capture', noticed::text, false);
+end
+$eventlog$;
+
+revoke all on function "indirect"."eventlog_capture_off"(text) from public;
+
+create or replace function "indirect"."eventlog_capture_on"() returns void
+language sql
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select set_config('eventlog.capture', '', false)
+$eventlog$;
+
+create or replace function "indirect"."eventlog_capture_is_off"() returns boolean
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select exists (
+  select from "indirect"."eventlog_notice" n
+  where n.notice_id::text = current_setting('eventlog.capture', true)
+    and n.kind = 'capture off'
+    and n.username = session_user
+    and n.words like pg_backend_pid() || ':%'
+)
+$eventlog$;
+
+revoke all on function "indirect"."eventlog_capture_is_off"() from public;
+
+create or replace function "indirect"."eventlog$indirect$usr$insert"() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+set time zone 'UTC'
+set datestyle to 'ISO, YMD'
+set intervalstyle to 'postgres'
+set bytea_output to 'hex'
+set extra_float_digits to 1
+as $eventlog$
+-- eventlog track {"delete": null, "insert": 7, "update": 8, "without": ["bio", "BIO"]}
+declare
+  who text := session_user;
+begin
+  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+    return null;
+  end if;
+  insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+  select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+  from eventlog_new n
+    cross join lateral (
+      select 7 as event_type, 'born'::text as column_name, null::text as old_value, null::text as new_value
+      where n."born" is not null
+      union all
+      select 7, 'photo'::text, null::text, null::text
+      where n."photo" is not null
+      union all
+      select 7, 'amount'::text, null::text, null::text
+      where n."amount" is not null
+      union all
+      select 7, 'born'::text, null::text, null::text
+      where n."born" is null and n."photo" is null and n."amount" is null
+    ) f;
+  -- a publisher that sleeps holds this lock: only then is there somebody to wake
+  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
+    perform pg_notify('eventlog', 'eventlog');
+  end if;
+  return null;
+end
+$eventlog$;
+
+revoke all on function "indirect"."eventlog$indirect$usr$insert"() from public;
+
+drop trigger if exists "!eventlog_insert" on "indirect"."usr";
+
+create trigger "!eventlog_insert"
+  after insert on "indirect"."usr"
+  referencing new table as eventlog_new
+  for each statement execute function "indirect"."eventlog$indirect$usr$insert"();
+
+create or replace function "indirect"."eventlog$indirect$usr$update"() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+set time zone 'UTC'
+set datestyle to 'ISO, YMD'
+set intervalstyle to 'postgres'
+set bytea_output to 'hex'
+set extra_float_digits to 1
+as $eventlog$
+-- eventlog track {"delete": null, "insert": 7, "update": 8, "without": ["bio", "BIO"]}
+declare
+  who text := session_user;
+begin
+  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+    return null;
+  end if;
+  if exists (select from (select *, row_number() over () as eventlog_at from eventlog_old) o
+    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+    where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
+    insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+    select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+    from (select *, row_number() over () as eventlog_at from eventlog_old) o
+      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+      cross join lateral (
+        select 7 as event_type, 'born'::text as column_name, null::text as old_value, null::text as new_value
+        where n."born" is not null
+        union all
+        select 7, 'photo'::text, null::text, null::text
+        where n."photo" is not null
+        union all
+        select 7, 'amount'::text, null::text, null::text
+        where n."amount" is not null
+        union all
+        select 7, 'born'::text, null::text, null::text
+        where n."born" is null and n."photo" is null and n."amount" is null
+      ) f
+      where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+  end if;
+  insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+  select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+  from (select *, row_number() over () as eventlog_at from eventlog_old) o
+    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+    cross join lateral (
+      select 8 as event_type, 'born'::text as column_name, null::text as old_value, null::text as new_value
+      where o."born" is distinct from n."born"
+      union all
+      select 8, 'photo'::text, null::text, null::text
+      where o."photo" is distinct from n."photo"
+      union all
+      select 8, 'amount'::text, null::text, null::text
+      where o."amount" is distinct from n."amount"
+    ) f
+    where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
+  -- a publisher that sleeps holds this lock: only then is there somebody to wake
+  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
+    perform pg_notify('eventlog', 'eventlog');
+  end if;
+  return null;
+end
+$eventlog$;
+
+revoke all on function "indirect"."eventlog$indirect$usr$update"() from public;
+
+drop trigger if exists "!eventlog_update" on "indirect"."usr";
+
+create trigger "!eventlog_update"
+  after update on "indirect"."usr"
+  referencing old table as eventlog_old new table as eventlog_new
+  for each statement execute function "indirect"."eventlog$indirect$usr$update"();
+
+commit;

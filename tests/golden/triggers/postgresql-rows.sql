@@ -1,0 +1,233 @@
+\set ON_ERROR_STOP on
+begin;
+
+create or replace function "indirect"."eventlog_event"(
+  event_type integer,
+  table_name text,
+  table_key text,
+  column_name text default null,
+  old_value text default null,
+  new_value text default null
+) returns void
+language sql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+values ($1, session_user, $2, $3, $4, $5, $6)
+$eventlog$;
+
+revoke all on function "indirect"."eventlog_event"(integer, text, text, text, text, text) from public;
+
+create or replace function "indirect"."eventlog_key_value"(value text) returns text
+language sql
+immutable
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select case when value ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(value, E'\\', E'\\\\'), '"', E'\\"') || '"' else value end
+$eventlog$;
+
+create or replace function "indirect"."eventlog_capture_off"(reason text) returns void
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+declare
+  noticed bigint;
+begin
+  insert into "indirect"."eventlog_notice" (username, kind, words)
+  values (session_user, 'capture off', pg_backend_pid() || ': ' || reason)
+  returning notice_id into noticed;
+  perform set_config('eventlog.capture', noticed::text, false);
+end
+$eventlog$;
+
+revoke all on function "indirect"."eventlog_capture_off"(text) from public;
+
+create or replace function "indirect"."eventlog_capture_on"() returns void
+language sql
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select set_config('eventlog.capture', '', false)
+$eventlog$;
+
+create or replace function "indirect"."eventlog_capture_is_off"() returns boolean
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select exists (
+  select from "indirect"."eventlog_notice" n
+  where n.notice_id::text = current_setting('eventlog.capture', true)
+    and n.kind = 'capture off'
+    and n.username = session_user
+    and n.words like pg_backend_pid() || ':%'
+)
+$eventlog$;
+
+revoke all on function "indirect"."eventlog_capture_is_off"() from public;
+
+create or replace function "indirect"."eventlog$indirect$usr$insert"() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+set time zone 'UTC'
+set datestyle to 'ISO, YMD'
+set intervalstyle to 'postgres'
+set bytea_output to 'hex'
+set extra_float_digits to 1
+as $eventlog$
+-- eventlog track {}
+declare
+  who text := session_user;
+begin
+  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+    return null;
+  end if;
+  insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+  select 5, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
+  from eventlog_new n;
+  -- a publisher that sleeps holds this lock: only then is there somebody to wake
+  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
+    perform pg_notify('eventlog', 'eventlog');
+  end if;
+  return null;
+end
+$eventlog$;
+
+revoke all on function "indirect"."eventlog$indirect$usr$insert"() from public;
+
+drop trigger if exists "!eventlog_insert" on "indirect"."usr";
+
+create trigger "!eventlog_insert"
+  after insert on "indirect"."usr"
+  referencing new table as eventlog_new
+  for each statement execute function "indirect"."eventlog$indirect$usr$insert"();
+
+create or replace function "indirect"."eventlog$indirect$usr$update"() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+set time zone 'UTC'
+set datestyle to 'ISO, YMD'
+set intervalstyle to 'postgres'
+set bytea_output to 'hex'
+set extra_float_digits to 1
+as $eventlog$
+-- eventlog track {}
+declare
+  who text := session_user;
+begin
+  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+    return null;
+  end if;
+  if exists (select from (select *, row_number() over () as eventlog_at from eventlog_old) o
+    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+    where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
+    insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+    select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+    from (select *, row_number() over () as eventlog_at from eventlog_old) o
+      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+      where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+    insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+    select 5, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
+    from (select *, row_number() over () as eventlog_at from eventlog_old) o
+      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+      where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+  end if;
+  insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+  select 6, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
+  from (select *, row_number() over () as eventlog_at from eventlog_old) o
+    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+    where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu")) and (o."born" is distinct from n."born" or o."photo" is distinct from n."photo" or o."amount" is distinct from n."amount" or o."bio" is distinct from n."bio" collate "C");
+  -- a publisher that sleeps holds this lock: only then is there somebody to wake
+  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
+    perform pg_notify('eventlog', 'eventlog');
+  end if;
+  return null;
+end
+$eventlog$;
+
+revoke all on function "indirect"."eventlog$indirect$usr$update"() from public;
+
+drop trigger if exists "!eventlog_update" on "indirect"."usr";
+
+create trigger "!eventlog_update"
+  after update on "indirect"."usr"
+  referencing old table as eventlog_old new table as eventlog_new
+  for each statement execute function "indirect"."eventlog$indirect$usr$update"();
+
+create or replace function "indirect"."eventlog$indirect$usr$delete"() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+set time zone 'UTC'
+set datestyle to 'ISO, YMD'
+set intervalstyle to 'postgres'
+set bytea_output to 'hex'
+set extra_float_digits to 1
+as $eventlog$
+-- eventlog track {}
+declare
+  who text := session_user;
+begin
+  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+    return null;
+  end if;
+  insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+  select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+  from eventlog_old o;
+  -- a publisher that sleeps holds this lock: only then is there somebody to wake
+  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
+    perform pg_notify('eventlog', 'eventlog');
+  end if;
+  return null;
+end
+$eventlog$;
+
+revoke all on function "indirect"."eventlog$indirect$usr$delete"() from public;
+
+drop trigger if exists "!eventlog_delete" on "indirect"."usr";
+
+create trigger "!eventlog_delete"
+  after delete on "indirect"."usr"
+  referencing old table as eventlog_old
+  for each statement execute function "indirect"."eventlog$indirect$usr$delete"();
+
+create or replace function "indirect"."eventlog$indirect$usr$truncate"() returns trigger
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+set time zone 'UTC'
+set datestyle to 'ISO, YMD'
+set intervalstyle to 'postgres'
+set bytea_output to 'hex'
+set extra_float_digits to 1
+as $eventlog$
+-- eventlog track {}
+declare
+  who text := session_user;
+begin
+  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+    return null;
+  end if;
+  insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+  select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+  from only "indirect"."usr" o;
+  -- a publisher that sleeps holds this lock: only then is there somebody to wake
+  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
+    perform pg_notify('eventlog', 'eventlog');
+  end if;
+  return null;
+end
+$eventlog$;
+
+revoke all on function "indirect"."eventlog$indirect$usr$truncate"() from public;
+
+drop trigger if exists "!eventlog_truncate" on "indirect"."usr";
+
+create trigger "!eventlog_truncate"
+  before truncate on "indirect"."usr"
+  for each statement execute function "indirect"."eventlog$indirect$usr$truncate"();
+
+commit;

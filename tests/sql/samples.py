@@ -1,0 +1,57 @@
+"""Tables for triggers whose text is compared, without any database."""
+
+from __future__ import annotations
+
+from eventlog.sql.choice import Choice
+from eventlog.sql.dialects import DIALECTS
+from eventlog.sql.log import Log
+from eventlog.sql.relation import ForeignKey, Relation
+from eventlog.sql.triggers import Child, Subject
+from eventlog.tables import Column, Table, kind_of
+
+TYPES = {
+    "postgresql": (
+        "integer",
+        "character varying(64)",
+        "timestamp with time zone",
+        "bytea",
+        "numeric(10,2)",
+        "text",
+    ),
+    "oracle": (
+        "NUMBER(10,0)",
+        "VARCHAR2(64)",
+        "TIMESTAMP(6) WITH TIME ZONE",
+        "RAW(200)",
+        "NUMBER(10,2)",
+        "CLOB",
+    ),
+    "mariadb": ("int(11)", "varchar(64)", "timestamp(6)", "blob", "decimal(10,2)", "longtext"),
+    "mysql": ("int", "varchar(64)", "timestamp(6)", "blob", "decimal(10,2)", "longtext"),
+}
+
+
+def subject(dialect: str, choice: Choice) -> Subject:
+    """A table of one column of each usual type, with a child table where the choice names one."""
+    fold = DIALECTS[dialect].fold
+    number, words, moment, data, amount, long = TYPES[dialect]
+    usr = _table(
+        dialect,
+        "usr",
+        {"idu": number, "site": words, "born": moment, "photo": data, "amount": amount, "bio": long},
+        ("site", "idu"),
+    )
+    phone = _table(dialect, "usr_phone", {"site": words, "idu": number, "phoneno": words}, ())
+    link = ForeignKey((fold("idu"), fold("site")), fold("indirect"), fold("usr"), (fold("idu"), fold("site")))
+    child = Child(Relation(phone, (link,)), (phone.columns[fold("phoneno")],), link)
+    children = (child,) if choice.children else ()
+    return Subject(Log(DIALECTS[dialect], schema="indirect"), Relation(usr), choice, children)
+
+
+def _table(dialect: str, name: str, columns: dict[str, str], key: tuple[str, ...]) -> Table:
+    fold = DIALECTS[dialect].fold
+    made = {
+        fold(column): Column(fold(column), kind, kind_of(kind, dialect), fold(column))
+        for column, kind in columns.items()
+    }
+    return Table(fold("indirect"), fold(name), made, tuple(map(fold, key)))

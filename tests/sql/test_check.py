@@ -1,0 +1,185 @@
+"""What `check` finds, each with its remedy, on every database at hand."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+
+from eventlog.sql.check import Finding, check
+from tests.databases import Database
+from tests.sql.tracked import Tracked, tracked
+
+
+def found(tracking: Tracked, patience: timedelta = timedelta(days=1)) -> list[Finding]:
+    with tracking.engine.connect() as connection:
+        return [
+            finding for finding in check(connection, tracking.log, "publisher", patience) if finding.fault
+        ]
+
+
+def words(tracking: Tracked) -> str:
+    return "\n".join(f"{finding.where}: {finding.what} -> {finding.remedy}" for finding in found(tracking))
+
+
+@pytest.fixture
+def usr(tracking: Tracked) -> Tracked:
+    tracking.run("create table usr (idu integer primary key, fname varchar(64), lname varchar(64))")
+    tracking.track("usr")
+    return tracking
+
+
+def log(tracking: Tracked, **columns: str) -> None:
+    given = {"event_type": "6", "table_name": "'usr'", "table_key": "'idu=1'"} | columns
+    tracking.run(f"insert into eventlog ({', '.join(given)}) values ({', '.join(given.values())})")
+
+
+def test_nothing_is_wrong_at_first(usr: Tracked) -> None:
+    usr.run("insert into usr values (1, 'Jack', 'Frost')")
+    assert found(usr) == []
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"status": "'n'"}, "status 'n', which is reserved"),
+        ({"event_type": "9"}, "event type 9"),
+        ({"table_key": "'idu'"}, "the key 'idu' of usr: malformed key"),
+        ({"table_name": "'nowhere'"}, "1 pending rows name nowhere"),
+        ({"perpetrator": "'publisher'"}, "the work of publisher.*a user of its own"),
+        ({"event_time": "'2001-01-01 00:00:00'"}, "the oldest pending row has waited"),
+    ],
+)
+def test_rows_that_cannot_be_sent(usr: Tracked, columns: dict[str, str], expected: str) -> None:
+    log(usr, **columns)
+    (finding,) = found(usr)
+    assert re.search(expected, f"{finding.what} {finding.remedy}")
+
+
+def test_keys_that_differ_only_in_blanks(usr: Tracked) -> None:
+    log(usr)
+    log(usr, table_key="'idu= 1'")
+    assert "'idu= 1', 'idu=1'; they count as different objects" in words(usr)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "alter table usr add column mail varchar(64)",
+        "alter table usr drop column lname",
+    ],
+)
+def test_a_column_that_came_or_went_is_drift(usr: Tracked, change: str) -> None:
+    usr.run(change)
+    (finding,) = found(usr)
+    assert "not those that track writes" in finding.what or "no longer fit" in finding.what
+    assert finding.remedy.startswith("eventlog track ")
+    usr.track("usr")
+    assert found(usr) == []
+
+
+def test_a_retyped_key_is_drift(usr: Tracked) -> None:
+    change = (
+        "alter table usr alter column idu type text"
+        if usr.dialect.statement_triggers
+        else ("alter table usr modify idu varchar(20)")
+    )
+    usr.run(change)
+    assert "column idu is not logged as it should be" in words(usr)
+
+
+def test_a_column_that_is_left_out_may_go(usr: Tracked) -> None:
+    usr.track("usr", without=("lname",))
+    usr.run("alter table usr add column mail varchar(64)")
+    (finding,) = found(usr)
+    assert finding.remedy.endswith("usr --without lname")
+
+
+def test_a_missing_trigger(usr: Tracked) -> None:
+    drop = (
+        'drop trigger "!eventlog_delete" on usr'
+        if usr.dialect.statement_triggers
+        else "drop trigger `eventlog$usr$delete`"
+    )
+    usr.run(drop)
+    assert "is missing on usr" in words(usr)
+
+
+def test_a_missing_index(usr: Tracked) -> None:
+    usr.run(
+        "drop index eventlog_pending"
+        if usr.dialect.statement_triggers
+        else "drop index eventlog_pending on eventlog"
+    )
+    assert "no index finds its pending rows" in words(usr)
+
+
+def test_a_cascade_that_fires_no_trigger(usr: Tracked) -> None:
+    usr.run(
+        "create table phone (n integer primary key, idu integer,"
+        " constraint f foreign key (idu) references usr (idu) on delete cascade)"
+    )
+    plan = usr.track("phone")
+    silent = not usr.dialect.statement_triggers
+    assert bool(plan.warnings) is silent
+    assert ("which fires no trigger" in words(usr)) is silent
+
+
+def test_every_way_round_the_triggers_is_told(usr: Tracked) -> None:
+    with usr.engine.connect() as connection:
+        told = [finding for finding in check(connection, usr.log) if not finding.fault]
+    assert told
+    assert all(finding.remedy for finding in told)
+
+
+# PostgreSQL alone
+
+
+@pytest.fixture
+def pg(postgres: Database) -> Tracked:
+    with tracked(postgres) as made:
+        made.run("create table usr (idu integer primary key, fname text)")
+        made.track("usr")
+        return made
+
+
+def test_a_disabled_trigger(pg: Tracked) -> None:
+    pg.run('alter table usr disable trigger "!eventlog_update"')
+    assert "trigger !eventlog_update on usr is disabled" in words(pg)
+    pg.track("usr")
+    assert found(pg) == []
+
+
+def test_a_cached_sequence(pg: Tracked) -> None:
+    pg.run("alter table eventlog alter column record_id set cache 20")
+    assert "hands out numbers from a cache (20)" in words(pg)
+
+
+def test_a_row_level_trigger_of_others_is_drift(pg: Tracked) -> None:
+    pg.run(
+        "create function f() returns trigger language plpgsql as $$ begin return null; end $$",
+        "create trigger f after update on usr for each row execute function f()",
+    )
+    assert "not those that track writes" in words(pg)
+    pg.track("usr")
+    assert found(pg) == []
+    pg.run('create trigger " f" after update on usr for each row execute function f()')
+    assert "fires before capture" in words(pg)
+
+
+def test_a_new_partition_is_drift(pg: Tracked) -> None:
+    pg.run(
+        "create table p (k integer primary key) partition by range (k)",
+        "create table p1 partition of p for values from (0) to (10)",
+    )
+    pg.track("p")
+    assert found(pg) == []
+    pg.run("create table p2 partition of p for values from (10) to (20)")
+    assert "trigger !eventlog_insert is missing on p2" in words(pg)
+
+
+def test_a_null_event_time(pg: Tracked) -> None:
+    pg.run("alter table eventlog alter column event_time drop not null")
+    log(pg, event_time="null")
+    assert "1 rows have no event_time" in words(pg)

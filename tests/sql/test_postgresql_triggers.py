@@ -1,0 +1,218 @@
+"""What only PostgreSQL can do: statement-level triggers, partitions, truncate, merge, the wake-up."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.postgresql_triggers import wake_key
+from eventlog.sql.refusals import CannotTrack
+from eventlog.sql.track import untrack
+from tests.sql.tracked import Logged, Tracked
+
+T = "create table t (k integer primary key deferrable, v text)"
+
+
+@pytest.fixture
+def pg(postgres_tracking: Tracked) -> Tracked:
+    return postgres_tracking
+
+
+@pytest.mark.parametrize("granularity", ["statement", "row"])
+def test_all_deletes_of_a_statement_come_before_all_inserts(pg: Tracked, granularity: str) -> None:
+    pg.run(T, "insert into t select i from generate_series(1, 3) i")
+    pg.track("t", granularity=granularity)
+    rows = pg.after("update t set k = k + 1")
+    assert [row.type for row in rows] == [4, 4, 4, 5, 5, 5]
+    assert {row.key for row in rows[:3]} == {"k=1", "k=2", "k=3"}
+    assert {row.key for row in rows[3:]} == {"k=2", "k=3", "k=4"}
+
+
+@pytest.mark.parametrize("granularity", ["statement", "row"])
+def test_swapped_keys_are_changes_of_key(pg: Tracked, granularity: str) -> None:
+    pg.run(T, "insert into t values (1, 'a'), (2, 'b'), (3, 'c')")
+    pg.track("t", insert=1, update=2, granularity=granularity)
+    rows = pg.after(
+        "update t set k = case k when 3 then 3 else 3 - k end, v = case k when 3 then 'd' else v end"
+    )
+    assert sorted(rows[:2]) == [Logged(4, "k=1"), Logged(4, "k=2")]
+    assert sorted(rows[2:4], key=str) == [Logged(1, "k=1", "v", None, "b"), Logged(1, "k=2", "v", None, "a")]
+    assert rows[4:] == [Logged(2, "k=3", "v", "c", "d")]
+
+
+def test_a_trigger_that_changes_the_same_row_is_logged_after_what_made_it_fire(pg: Tracked) -> None:
+    pg.run(
+        T,
+        "create function again() returns trigger language plpgsql as $$ begin"
+        " update t set v = v || '!' where k = new.k; return null; end $$",
+        "create trigger again after insert or update on t for each row"
+        " when (pg_trigger_depth() < 1) execute function again()",
+    )
+    pg.track("t", insert=1, update=2)
+    assert pg.after("insert into t values (1, 'a'), (2, 'b')") == [
+        Logged(1, "k=1", "v", None, "a"),
+        Logged(1, "k=2", "v", None, "b"),
+        Logged(2, "k=1", "v", "a", "a!"),
+        Logged(2, "k=2", "v", "b", "b!"),
+    ]
+    rows = pg.after("update t set k = k + 10, v = 'c' where k = 1")
+    assert rows == [
+        Logged(4, "k=1"),
+        Logged(1, "k=11", "v", None, "c"),
+        Logged(2, "k=11", "v", "c", "c!"),
+    ]
+
+
+def test_a_self_reference_that_cascades_is_logged_in_order(pg: Tracked) -> None:
+    pg.run(
+        "create table t (k integer primary key, boss integer"
+        " references t on update cascade on delete set null)",
+        "insert into t values (1, 1), (2, 1)",
+    )
+    pg.track("t", insert=1, update=2)
+    rows = pg.after("update t set k = 5 where k = 1")
+    assert rows[:2] == [Logged(4, "k=1"), Logged(1, "k=5", "boss", None, "1")]
+    assert sorted(rows[2:], key=str) == [
+        Logged(2, "k=2", "boss", "1", "5"),
+        Logged(2, "k=5", "boss", "1", "5"),
+    ]
+    assert pg.after("delete from t where k = 5") == [Logged(4, "k=5"), Logged(2, "k=2", "boss", "5", None)]
+
+
+def test_merge_frees_a_key_before_it_is_taken(pg: Tracked) -> None:
+    pg.run(T, "insert into t values (1, 'a'), (2, 'b')")
+    pg.track("t", insert=1, update=2)
+    merge = (
+        "merge into t using (values (1), (9)) s (k) on s.k = t.k"
+        " when matched then {} when not matched then insert values (1, 'new')"
+    )
+    assert pg.after(merge.format("delete")) == [Logged(4, "k=1"), Logged(1, "k=1", "v", None, "new")]
+    assert pg.after(merge.format("update set k = 3")) == [
+        Logged(4, "k=1"),
+        Logged(1, "k=3", "v", None, "new"),
+        Logged(1, "k=1", "v", None, "new"),
+    ]
+
+
+def test_insert_on_conflict(pg: Tracked) -> None:
+    pg.run("create table t (k integer primary key, v text)", "insert into t values (1, 'a')")
+    pg.track("t")
+    assert pg.after("insert into t values (1, 'b'), (2, 'c') on conflict (k) do update set v = 'd'") == [
+        Logged(6, "k=1"),
+        Logged(5, "k=2"),
+    ]
+
+
+def test_truncate_is_a_delete_of_each_row(pg: Tracked) -> None:
+    pg.run(T, "insert into t values (1), (2)")
+    pg.track("t")
+    assert pg.after("truncate t") == [Logged(4, "k=1"), Logged(4, "k=2")]
+
+
+PARTITIONED = (
+    "create table p (k integer, v text, primary key (k)) partition by range (k)",
+    "create table p1 partition of p for values from (0) to (10)",
+    "create table p2 (v text, k integer not null)",
+    "alter table p attach partition p2 for values from (10) to (20)",
+)
+
+
+def test_a_partitioned_table_is_logged_whatever_is_named(pg: Tracked) -> None:
+    pg.run(*PARTITIONED)
+    pg.track("p", insert=1, update=2)
+    assert pg.after("insert into p values (1, 'a'), (11, 'b')") == [
+        Logged(1, "k=1", "v", None, "a"),
+        Logged(1, "k=11", "v", None, "b"),
+    ]
+    assert pg.after("update p2 set v = 'c'") == [Logged(2, "k=11", "v", "b", "c")]
+    assert pg.after("update p set k = 12 where k = 1") == [
+        Logged(4, "k=1"),
+        Logged(1, "k=12", "v", None, "a"),
+    ]
+    assert sorted(pg.after("truncate p")) == [Logged(4, "k=11"), Logged(4, "k=12")]
+    assert untrack(pg.engine, pg.log, "p").statements
+    assert pg.after("insert into p values (1, 'a')", "truncate p") == []
+
+
+def test_a_new_partition_is_tracked_by_tracking_again(pg: Tracked) -> None:
+    pg.run(*PARTITIONED)
+    pg.track("p")
+    pg.run("create table p3 partition of p for values from (20) to (30)")
+    assert pg.track("p").statements
+    assert pg.after("insert into p3 values (21)", "truncate p3") == [Logged(5, "k=21"), Logged(4, "k=21")]
+
+
+def test_values_of_a_partitioned_table_with_row_triggers_are_refused(pg: Tracked) -> None:
+    pg.run(
+        *PARTITIONED,
+        "create function f() returns trigger language plpgsql as $$ begin return null; end $$",
+        "create trigger f after update on p for each row execute function f()",
+    )
+    with pytest.raises(CannotTrack, match="--insert 5 --update 6"):
+        pg.track("p", update=2)
+    pg.track("p")
+
+
+def test_types_without_equality_can_be_tracked(pg: Tracked) -> None:
+    pg.run("create table t (k integer primary key, j json, p point)", "insert into t values (1)")
+    pg.track("t", update=2, granularity="row")
+    assert pg.after("""update t set j = '{"a":1}', p = '(1,2)'""") == [
+        Logged(2, "k=1", "j", None, '{"a":1}'),
+        Logged(2, "k=1", "p", None, "(1,2)"),
+    ]
+
+
+def test_writers_need_no_right_on_the_log(pg: Tracked) -> None:
+    pg.run(T, "create role writer", "grant insert on t to writer")
+    pg.track("t")
+    try:
+        rows = pg.after(
+            "set role writer",
+            "create temp table eventlog (a integer)",
+            "set search_path to pg_temp, public",
+            "insert into public.t values (1)",
+            "reset role",
+        )
+        assert rows == [Logged(5, "k=1")]
+        with pg.engine.connect() as connection:
+            execute_plain(connection, "set role writer")
+            with pytest.raises(DatabaseFailed, match="permission denied"):
+                execute_plain(connection, "select eventlog_capture_off('mine')")
+    finally:
+        pg.run("drop owned by writer", "drop role writer")
+
+
+def test_a_statement_wakes_a_publisher_that_sleeps_and_nobody_else(pg: Tracked) -> None:
+    pg.run(T)
+    pg.track("t")
+    lock, key = "select {}({}, {})", wake_key(pg.log)
+    with pg.engine.connect() as publisher:
+        publisher.execute(text("listen eventlog"))
+        publisher.commit()
+        pg.run("insert into t values (1)")
+        assert notifications(publisher) == []
+        publisher.execute(text(lock.format("pg_advisory_lock", *key)))
+        publisher.commit()
+        pg.run("insert into t values (2)")
+        assert notifications(publisher) == ["eventlog"]
+        publisher.execute(text(lock.format("pg_advisory_unlock", *key)))
+        publisher.commit()
+        pg.run("insert into t values (3)")
+        assert notifications(publisher) == []
+
+
+def notifications(connection: object) -> list[str]:
+    driver = connection.connection.driver_connection  # type: ignore[attr-defined]
+    return [notice.payload for notice in driver.notifies(timeout=0.2)]
+
+
+def test_a_bulk_update_after_a_single_one_is_not_a_loop_in_a_loop(pg: Tracked) -> None:
+    """The plan is made for the first statement of a session; it must serve all."""
+    pg.run(T, "insert into t select i, 'a' from generate_series(1, 30000) i")
+    pg.track("t", update=2)
+    with pg.engine.begin() as connection:
+        execute_plain(connection, "update t set v = 'b' where k = 1")
+        execute_plain(connection, "set local statement_timeout to '20s'")
+        execute_plain(connection, "update t set v = 'c', k = k + 100000")
+    assert len(pg.logged()) == 1 + 30000 * 2

@@ -1,0 +1,61 @@
+"""The text of triggers, byte for byte, as a DBA reads it before it runs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from eventlog.sql.choice import Choice, read_mark
+from eventlog.sql.dialects import DIALECTS
+from eventlog.sql.writers import WRITERS
+from tests.sql.samples import subject
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "triggers"
+CHOICES = {
+    "rows": Choice(),
+    "fields": Choice(insert=1, update=2, children=("usr_phone.phoneno",)),
+    "fields-query-back": Choice(insert=7, update=8, delete=None, without=("bio", "BIO")),
+}
+
+
+def script(dialect: str, choice: Choice) -> str:
+    """Everything that `track` would run, for the database's own client."""
+    of = subject(dialect, choice)
+    writer = WRITERS[dialect]
+    creates = [statement for trigger in writer.write(of) for statement in trigger.create]
+    return DIALECTS[dialect].script([*writer.routines(of.log), *creates])
+
+
+@pytest.mark.parametrize("name", CHOICES)
+@pytest.mark.parametrize("dialect", WRITERS)
+def test_the_text_is_what_it_was(dialect: str, name: str) -> None:
+    """EVENTLOG_WRITE_GOLDEN=1 writes the files anew; read what changed before you commit it."""
+    written = script(dialect, CHOICES[name])
+    file = GOLDEN / f"{dialect}-{name}.sql"
+    if os.environ.get("EVENTLOG_WRITE_GOLDEN"):
+        file.write_text(written, encoding="utf-8")
+    assert written == file.read_text(encoding="utf-8")
+
+
+def test_every_database_has_a_writer() -> None:
+    assert WRITERS.keys() == DIALECTS.keys()
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [*CHOICES.values(), Choice(columns=("a'b", "c*/d", "é", '"', "\\"), granularity="row", delete=None)],
+)
+def test_a_choice_is_read_back_from_its_mark(choice: Choice) -> None:
+    mark = choice.mark()
+    assert read_mark(f"begin\n  -- {mark}\n  null;") == choice
+    assert "'" not in mark
+    assert "\n" not in mark
+
+
+@pytest.mark.parametrize(
+    "text", ["", "eventlog track", "eventlog track {", 'eventlog track {"x": 1}', "eventlog track []"]
+)
+def test_what_is_no_mark_is_none(text: str) -> None:
+    assert read_mark(text) is None

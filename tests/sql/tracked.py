@@ -1,0 +1,121 @@
+"""A database with a log and tables that are tracked: what the tests of triggers share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog import tablekey, values
+from eventlog.sql import migrate, track
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.choice import Choice
+from eventlog.sql.connect import execute_plain
+from eventlog.sql.dialects import Dialect
+from eventlog.sql.expressions import EXPRESSIONS
+from eventlog.sql.log import Log, log_named
+from eventlog.tables import Table
+from tests.databases import Database
+
+Texts = dict[str, str | None]
+
+
+class Logged(NamedTuple):
+    """A row of the log, without what depends on the clock."""
+
+    type: int
+    key: str
+    column: str | None = None
+    old: str | None = None
+    new: str | None = None
+
+
+@dataclass(frozen=True)
+class Tracked:
+    """A log in an empty database."""
+
+    engine: Engine
+    log: Log
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.log.dialect
+
+    def run(self, *statements: str) -> None:
+        """Run each statement in a transaction of its own, all in one session."""
+        with self.engine.connect() as connection:
+            for statement in statements:
+                execute_plain(connection, statement)
+                connection.commit()
+
+    def track(self, table: str, **chosen: Any) -> track.Plan:
+        return track.track(self.engine, self.log, table, Choice(**chosen))
+
+    def logged(self, table: str | None = None) -> list[Logged]:
+        """The rows since the last time."""
+        columns = "event_type, table_key, column_name, old_value, new_value, table_name"
+        with self.engine.begin() as connection:
+            found = connection.execute(text(f"select {columns} from eventlog order by record_id")).all()
+            connection.execute(text("delete from eventlog"))
+        return [Logged(*row[:5]) for row in found if table in (None, row[5])]
+
+    def after(self, *statements: str) -> list[Logged]:
+        """What the statements left in the log."""
+        self.run(*statements)
+        return self.logged()
+
+    def described(self, table: str) -> Table:
+        with self.engine.connect() as connection:
+            return Catalogue(connection).find(table).table
+
+
+@contextmanager
+def tracked(database: Database) -> Iterator[Tracked]:
+    """A log installed in that database."""
+    engine = database.engine()
+    log = log_named(database.dialect, "eventlog")
+    migrate.install(engine, log)
+    yield Tracked(engine, log)
+    engine.dispose()
+
+
+def query_back(connection: Connection, dialect: Dialect, table: Table) -> dict[str, Texts]:
+    """The texts of each row's columns, by its key, with the expressions that the triggers use."""
+    expressions = EXPRESSIONS[dialect.name]
+    key = expressions.key(((c.name, c) for c in table.key_columns), "q", dialect)
+    columns = [c for c in table.columns.values() if c.name not in table.key]
+    selected = ", ".join((key, *(expressions.text(column, "q", dialect) for column in columns)))
+    statement = f"select {selected} from {dialect.quote(table.name)} q"
+    found = connection.execution_options(no_parameters=True).exec_driver_sql(statement).all()
+    return {row[0]: dict(zip((c.name for c in columns), row[1:], strict=True)) for row in found}
+
+
+def replay(rows: Iterable[Logged], columns: Iterable[str]) -> dict[str, Texts]:
+    """The content of a table after the events of types 1 to 4, removed values checked."""
+    empty = dict.fromkeys(columns)
+    content: dict[str, Texts] = {}
+    for row in rows:
+        if row.type == 4:
+            del content[row.key]
+            continue
+        fields = content.setdefault(row.key, dict(empty)) if row.type == 1 else content[row.key]
+        assert row.column in empty
+        if row.type == 2:
+            assert fields[row.column] == row.old
+        fields[row.column] = row.new
+    return content
+
+
+def check_texts(table: Table, content: dict[str, Texts]) -> None:
+    """Every key parses back to its columns, and every text is one of its column's kind."""
+    for key, fields in content.items():
+        pairs = tablekey.read(key)
+        assert tuple(name for name, _ in pairs) == table.key
+        assert tablekey.write(pairs) == key
+        for name, value in (*pairs, *fields.items()):
+            if value is not None:
+                values.load(table.columns[name].kind, value)

@@ -1,0 +1,129 @@
+"""The command line: exit codes, where data and talk go, settings from flag and environment."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import HEADER, USR
+
+ROOT = Path(__file__).parents[1]
+
+
+def run(
+    folder: Path, *arguments: str, stdin: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    (folder / "usr.toml").write_text(USR)
+    return subprocess.run(
+        [sys.executable, "-m", "eventlog", *arguments],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"} | environment,
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+CONVERT = ("convert", "--from", "log", "--to", "xds", "--tables", "usr.toml")
+GOOD = "1,4,usr,idu=1,,,\n"
+BAD = "x,4,usr,idu=1,,,\n"
+
+
+def test_data_goes_to_standard_output_and_talk_to_standard_error(tmp_path: Path) -> None:
+    done = run(tmp_path, *CONVERT, stdin=HEADER + GOOD + BAD)
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == "-:3: record_id is 'x', not an integer\neventlog: 1 bad records were left out\n"
+    assert done.returncode == 1
+
+
+def test_done_is_zero_and_silent(tmp_path: Path) -> None:
+    done = run(tmp_path, *CONVERT, stdin=HEADER + GOOD)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_bad_records_are_kept_as_they_came(tmp_path: Path) -> None:
+    run(tmp_path, *CONVERT, "--refused", "bad.csv", stdin=HEADER + GOOD + BAD)
+    assert (tmp_path / "bad.csv").read_text() == BAD
+
+
+def test_strict_stops_at_the_first(tmp_path: Path) -> None:
+    done = run(tmp_path, *CONVERT, "--strict", "-o", "out.xml", stdin=HEADER + BAD + GOOD)
+    assert done.returncode == 1
+    assert "stopped at the first bad record" in done.stderr
+    assert not (tmp_path / "out.xml").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("convert", "--from", "log"), "Missing option '--to'"),
+        (("convert", "--from", "log", "--to", "nothing"), "is not one of"),
+        ((*CONVERT, "ghost.csv"), "ghost.csv: no such file"),
+        ((*CONVERT, "--current", "usr"), "expected TABLE=FILE"),
+        (("nothing",), "No such command"),
+    ],
+)
+def test_misuse_is_two(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = run(tmp_path, *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_setting_comes_from_the_flag_then_from_the_environment(tmp_path: Path) -> None:
+    two = HEADER + GOOD + "2,4,usr,idu=2,,,\n"
+    assert run(tmp_path, *CONVERT, stdin=two).stdout.count("<nds ") == 2
+    assert run(tmp_path, *CONVERT, stdin=two, EVENTLOG_BATCH_SIZE="5").stdout.count("<nds ") == 1
+    flagged = run(tmp_path, *CONVERT, "--batch-size", "1", stdin=two, EVENTLOG_BATCH_SIZE="5")
+    assert flagged.stdout.count("<nds ") == 2
+
+
+def test_a_faulty_tables_file_is_told_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "bad.toml").write_text("[tables.a]\nkeys = []\n")
+    done = run(tmp_path, "convert", "--from", "log", "--to", "xds", "--tables", "bad.toml")
+    assert done.returncode == 1
+    assert done.stderr.startswith("eventlog: tables file: tables.a: unknown entry 'keys'")
+
+
+def test_help_names_every_setting_with_its_default(tmp_path: Path) -> None:
+    text = run(tmp_path, "convert", "--help").stdout
+    for name in ("--insert-query-back", "--max-changes", "--time-syntax", "[default: 1000]", "Settings: xds"):
+        assert name in text
+
+
+def test_explain_tells_json_lines_and_filters(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text(HEADER + GOOD + "2,4,usr,idu=2,,,\n")
+    done = run(tmp_path, "explain", "--tables", "usr.toml", "--json", "--key", "idu=2", "log.csv")
+    assert json.loads(done.stdout) == {
+        "record_id": 2,
+        "where": "log.csv:3",
+        "outcome": "sent",
+        "event_id": "eventlog:2",
+        "by": None,
+        "reason": "",
+    }
+
+
+def test_a_folder_takes_a_file_for_each_sheet(tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text('{"op":"delete","schema":null,"table":"usr","key":{"idu":1}}\n')
+    done = run(tmp_path, "convert", "--from", "changes", "--to", "log", "-o", "out/", "c.jsonl")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (tmp_path / "out" / "eventlog.csv").read_text().count("\n") == 2
+
+
+def test_a_broken_pipe_is_no_traceback(tmp_path: Path) -> None:
+    (tmp_path / "usr.toml").write_text(USR)
+    (tmp_path / "log.csv").write_text(HEADER + "".join(f"{n},4,usr,idu={n},,,\n" for n in range(1, 5000)))
+    command = f"{sys.executable} -m eventlog {' '.join(CONVERT)} log.csv | head -1"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.count("\n") == 1
+    assert "Traceback" not in done.stderr

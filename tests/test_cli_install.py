@@ -1,0 +1,76 @@
+"""install, uninstall and resync as a person calls them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from sqlalchemy import inspect, text
+
+from tests.databases import Database
+
+GOLDEN = Path(__file__).parent / "golden" / "install"
+
+
+def call(*words: str, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run the command line in a folder of its own."""
+    root = Path(__file__).parent.parent
+    settings = {**os.environ, "PYTHONPATH": str(root), **environment}
+    command = [sys.executable, "-W", "error", "-m", "eventlog", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder or root, env=settings)
+
+
+def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path) -> None:
+    url = postgres.url.render_as_string(hide_password=False)
+    (tmp_path / "eventlog.toml").write_text(
+        f'url = "{url}"\nlog-table = "events"\n[log.columns]\nstatus = "state"\n'
+    )
+    engine = postgres.engine()
+    with engine.begin() as connection:
+        connection.execute(text("create table usr as select n as idu from generate_series(1, 30) as n"))
+        connection.execute(text("alter table usr add primary key (idu)"))
+
+    done = call("install", "--future-events", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "events is installed\n")
+    assert call("install", folder=tmp_path).stderr == "events is up to date\n"
+
+    done = call("resync", "usr", "--where", "idu > 10", "--chunk", "7", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "public.usr: 20 rows logged\n")
+    with engine.connect() as connection:
+        found = connection.execute(text("select state, count(*) from events group by state")).all()
+    assert [tuple(row) for row in found] == [("N", 20)]
+
+    done = call("uninstall", folder=tmp_path)
+    assert done.returncode == 1
+    assert "20 rows that are not published" in done.stderr
+    assert call("uninstall", "--discard", folder=tmp_path).stderr == "events is uninstalled\n"
+    assert inspect(engine).get_table_names() == ["usr"]
+
+
+@pytest.mark.parametrize("dialect", ["postgresql", "oracle", "mysql", "mariadb"])
+def test_the_ddl_is_printed_without_a_connection(dialect: str) -> None:
+    asked = ("--sql", "--dialect", dialect)
+    assert call("install", *asked, "--future-events").stdout == (GOLDEN / f"{dialect}-0001.sql").read_text()
+    assert (
+        call("install", *asked, "--grants", "publisher").stdout
+        == (GOLDEN / f"{dialect}-grants.sql").read_text()
+    )
+    assert call("uninstall", *asked).stdout == (GOLDEN / f"{dialect}-uninstall.sql").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("install",), "which database?"),
+        (("install", "--sql"), "--sql needs --dialect"),
+        (("install", "--config", "nowhere.toml"), "nowhere.toml"),
+    ],
+)
+def test_misuse_says_what_to_say(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
+    done = call(*words, folder=tmp_path, EVENTLOG_URL="")
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert "Traceback" not in done.stderr

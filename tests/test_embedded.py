@@ -1,0 +1,149 @@
+"""The embedded server: it starts as root and as a user, stays in its folder and leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from eventlog import embedded
+from eventlog.embedded import FAST, FolderNotOurs, ServerFailed, WheelMissing, embedded_postgres
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that other users can reach, unlike pytest's own."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as parent:
+        Path(parent).chmod(0o755)
+        yield Path(parent) / "server"
+
+
+def ask(url: str, question: str) -> object:
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        row = connection.execute(question.encode()).fetchone()
+        assert row is not None
+        return row[0]
+
+
+def _open_to_all(path: str | None) -> bool:
+    return path is not None and all(parent.stat().st_mode & 0o001 for parent in Path(path).parents)
+
+
+def gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+def test_starts_keeps_its_data_and_leaves_no_process(folder: Path) -> None:
+    with embedded_postgres(folder, FAST) as server:
+        with psycopg.connect(server.url.replace("+psycopg", "")) as connection:
+            connection.execute("create table kept as select 7 as n")
+        pid = server.pid
+        assert pid is not None
+        assert folder.stat().st_mode & 0o777 == 0o700
+    assert gone(pid)
+    with embedded_postgres(folder, FAST) as server:
+        assert ask(server.url, "select n from kept") == 7
+
+
+def test_a_temporary_folder_goes_away() -> None:
+    with embedded_postgres(settings=FAST) as server:
+        folder = server.folder
+        assert ask(server.url, "show fsync") == "off"
+    assert not folder.exists()
+
+
+def test_a_wrong_password_is_refused(folder: Path) -> None:
+    with embedded_postgres(folder, FAST) as server:
+        wrong = server.url.replace("eventlog:", "eventlog:x")
+        with pytest.raises(psycopg.OperationalError, match="authentication failed"):
+            ask(wrong, "select 1")
+
+
+def test_killed_it_starts_again_with_what_was_committed(folder: Path) -> None:
+    with embedded_postgres(folder) as server:
+        with psycopg.connect(server.url.replace("+psycopg", "")) as connection:
+            connection.execute("create table kept as select 7 as n")
+        server.kill()
+        server.start()
+        assert ask(server.url, "select n from kept") == 7
+
+
+def test_the_server_goes_when_we_are_killed(folder: Path) -> None:
+    program = (
+        "import sys, time; from eventlog.embedded import embedded_postgres\n"
+        "with embedded_postgres(sys.argv[1]) as s: print(s.pid, flush=True); time.sleep(600)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", program, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    pid = int(child.stdout.readline())
+    child.kill()
+    child.communicate()
+    with embedded_postgres(
+        folder
+    ) as server:  # two cannot run in one folder: it waits until the first is gone
+        assert server.pid != pid
+
+
+@pytest.mark.parametrize("content", ["letter.txt", "data"])
+def test_a_folder_with_other_things_is_left_alone(folder: Path, content: str) -> None:
+    folder.mkdir()
+    (folder / content).write_text("mine")
+    before = folder.stat()
+    with pytest.raises(FolderNotOurs, match="other files"), embedded_postgres(folder):
+        pass
+    assert [path.name for path in folder.iterdir()] == [content]
+    assert (folder.stat().st_uid, folder.stat().st_mode) == (before.st_uid, before.st_mode)
+
+
+def test_a_bad_setting_is_said_and_leaves_nothing(folder: Path) -> None:
+    with (
+        pytest.raises(ServerFailed, match="no_such_setting"),
+        embedded_postgres(folder, {"no_such_setting": "1"}),
+    ):
+        pass
+
+
+def test_a_missing_wheel_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embedded, "_PACKAGE", "no_such_wheel")
+    with pytest.raises(WheelMissing, match=r"eventlog\[embedded\]"), embedded_postgres():
+        pass
+
+
+def test_programs_that_the_servers_user_cannot_reach_are_copied(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        embedded, "_runs", lambda program, identity: program.is_relative_to(folder) and program.exists()
+    )
+    with embedded_postgres(folder, FAST) as server:
+        assert ask(server.url, "select 1") == 1
+        assert (folder / "programs").is_dir()
+
+
+@pytest.mark.parametrize("version", embedded.versions())
+def test_every_version_of_the_wheel_runs(folder: Path, version: int) -> None:
+    with embedded_postgres(folder, FAST, version) as server:
+        assert ask(server.url, "select current_setting('server_version_num')::int / 10000") == version
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+@pytest.mark.skipif(not _open_to_all(embedded.__file__), reason="other users cannot enter the checkout")
+def test_a_normal_user_runs_it_as_himself(folder: Path) -> None:
+    folder.parent.chmod(0o777)
+    program = (
+        "import os, sys, encodings.idna; from eventlog.embedded import *; versions()\n"
+        "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+        "with embedded_postgres(sys.argv[1]) as s: print(os.stat(s.folder).st_uid)"
+    )
+    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True)
+    assert done.stdout == "65534\n", done.stderr

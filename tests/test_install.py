@@ -1,0 +1,324 @@
+"""The log is installed, upgraded and taken away by migrations; an existing one is attached."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlfluff
+from sqlalchemy import inspect, text
+from sqlalchemy.engine import Engine
+
+from eventlog.entry import COLUMNS
+from eventlog.sql import binding, migrate, track
+from eventlog.sql.binding import MissingColumn, NoLog, WrongLayout, bind
+from eventlog.sql.choice import Choice as TrackChoice
+from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.dialects import DIALECTS, IllegalName
+from eventlog.sql.log import Log, UnknownLogColumn, log_named
+from eventlog.sql.migrate import LogInUse, LogWritten
+from eventlog.sql.snapshot import Choice
+from eventlog.sql.store import Store
+from tests.databases import Database
+
+GOLDEN = Path(__file__).parent / "golden" / "install"
+HOSTILE = {"record_id": "order", "status": "State of it", "table_key": "SELECT", "new_value": "ÄÖ$-#"}
+
+
+def schema(engine: Engine) -> dict[str, Any]:
+    """Everything that the catalogue tells of the database."""
+    catalogue = inspect(engine)
+    return {
+        table: {
+            "columns": [{k: str(v) for k, v in c.items()} for c in catalogue.get_columns(table)],
+            "key": catalogue.get_pk_constraint(table),
+            "indexes": sorted(catalogue.get_indexes(table), key=str),
+            "checks": catalogue.get_check_constraints(table),
+        }
+        for table in sorted(catalogue.get_table_names())
+    }
+
+
+def log_one(engine: Engine, log: Log, key: str = "idu=1") -> None:
+    names = log.names()
+    columns = f"{names['event_type']}, {names['table_name']}, {names['table_key']}"
+    with engine.begin() as connection:
+        connection.execute(
+            text(f"insert into {names['log']} ({columns}) values (6, 'usr', :key)"), {"key": key}
+        )
+
+
+def test_installing_twice_changes_nothing(engine: Engine, database: Database) -> None:
+    log = Log(database.dialect)
+    assert migrate.install(engine, log)
+    before = schema(engine)
+    assert not migrate.install(engine, log)
+    assert schema(engine) == before
+
+
+def test_the_ten_columns_stand_in_the_specified_order(engine: Engine, database: Database) -> None:
+    migrate.install(engine, Log(database.dialect))
+    assert [column["name"] for column in inspect(engine).get_columns("eventlog")] == list(COLUMNS)
+
+
+def test_uninstalling_leaves_nothing(engine: Engine, database: Database) -> None:
+    log = Log(database.dialect)
+    migrate.install(engine, log, future_events=True)
+    assert migrate.uninstall(engine, log)
+    assert schema(engine) == {}
+    assert not migrate.uninstall(engine, log)
+
+
+def test_unpublished_rows_are_not_thrown_away_unasked(engine: Engine, database: Database) -> None:
+    log = Log(database.dialect)
+    migrate.install(engine, log)
+    log_one(engine, log)
+    with pytest.raises(LogInUse, match="1 rows"):
+        migrate.uninstall(engine, log)
+    assert migrate.uninstall(engine, log, discard=True)
+
+
+def test_a_log_that_triggers_write_to_stays(engine: Engine, database: Database) -> None:
+    log = Log(database.dialect)
+    migrate.install(engine, log)
+    with engine.begin() as connection:
+        connection.execute(text("create table usr (idu integer not null primary key, fname varchar(9))"))
+    track.track(engine, log, "usr", TrackChoice())
+    with pytest.raises(LogWritten, match="usr still write to eventlog"):
+        migrate.uninstall(engine, log, discard=True)
+    track.untrack(engine, log, "usr")
+    assert migrate.uninstall(engine, log)
+
+
+def test_names_of_the_users_own(engine: Engine, database: Database) -> None:
+    log = Log(database.dialect, "My Events", columns=HOSTILE)
+    migrate.install(engine, log, future_events=True)
+    log_one(engine, log)
+    with Store(engine, log).snapshot() as snapshot:
+        assert len(snapshot.pick_up(Choice(future=True, driver_user="x"))) == 1
+    migrate.uninstall(engine, log, discard=True)
+    assert schema(engine) == {}
+
+
+def test_two_logs_stand_side_by_side(engine: Engine, database: Database) -> None:
+    one, two = Log(database.dialect, "first_log"), Log(database.dialect, "second_log")
+    assert migrate.install(engine, one)
+    assert migrate.install(engine, two)
+    log_one(engine, one)
+    assert migrate.uninstall(engine, two)
+    with Store(engine, one).snapshot() as snapshot:
+        assert len(snapshot.pick_up(Choice())) == 1
+
+
+@pytest.mark.parametrize("stop_before", [2, 6, 7, 8])
+def test_a_failed_migration_can_be_run_again(
+    engine: Engine, database: Database, monkeypatch: pytest.MonkeyPatch, stop_before: int
+) -> None:
+    log = Log(database.dialect)
+    ran = 0
+
+    def run(connection: Any, statement: str) -> None:
+        nonlocal ran
+        ran += 1
+        execute_plain(connection, statement if ran != stop_before else "this is no statement")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(migrate, "execute_plain", run)
+        with pytest.raises(DatabaseFailed):
+            migrate.install(engine, log)
+    assert migrate.install(engine, log)
+    log_one(engine, log)
+    assert migrate.uninstall(engine, log, discard=True)
+    assert schema(engine) == {}
+
+
+CLIENTS = {
+    "postgresql": ["psql", "-q", "-X"],
+    "mariadb": ["mariadb", "--no-defaults"],
+    "mysql": ["mysql", "--no-defaults"],
+}
+
+
+def in_client(database: Database, script: str) -> None:
+    """Run a script as a DBA would, in the database's own client."""
+    command = CLIENTS[database.dialect.name]
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{database.name}: no {command[0]} on this machine")
+    url = database.url
+    host, user, place = str(url.query.get("host", url.host)), str(url.username), str(url.database)
+    where = ["-h", host, *(["-p" if command[0] == "psql" else "-P", str(url.port)] if url.port else [])]
+    where += ["-U", user, "-d", place] if command[0] == "psql" else ["-u", user, "-D", place]
+    secrets = {"PGPASSWORD": str(url.password), "MYSQL_PWD": str(url.password)}
+    done = subprocess.run(
+        [*command, *where],
+        input=script,
+        text=True,
+        capture_output=True,
+        env=os.environ | secrets,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_script_as_printed_makes_the_same_log(engine: Engine, database: Database) -> None:
+    log = Log(database.dialect)
+    migrate.install(engine, log, future_events=True)
+    installed = schema(engine)
+    migrate.uninstall(engine, log)
+    script = migrate.install_script(log, future_events=True)
+    for _ in range(2):  # it can be run again
+        in_client(database, script)
+        assert schema(engine) == installed
+    assert not migrate.install(engine, log)
+    in_client(database, migrate.uninstall_script(log))
+    assert schema(engine) == {}
+
+
+def test_the_first_release_and_all_migrations_make_the_schema_of_a_fresh_install(
+    engine: Engine, database: Database
+) -> None:
+    log = Log(database.dialect)
+    migrate.install(engine, log, future_events=True)
+    fresh = schema(engine)
+    migrate.uninstall(engine, log)
+    in_client(database, (GOLDEN / f"{database.dialect.name}-0001.sql").read_text())
+    migrate.install(engine, log, future_events=True)
+    assert schema(engine) == fresh
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_ddl_is_as_it_was(dialect: str) -> None:
+    """The golden file of the first release never changes; a later migration gets a file of its own."""
+    script = migrate.install_script(Log(DIALECTS[dialect]), future_events=True)
+    assert script == (GOLDEN / f"{dialect}-{migrate.head()}.sql").read_text()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_uninstall_and_grants_are_as_they_were(dialect: str) -> None:
+    log = Log(DIALECTS[dialect])
+    assert migrate.uninstall_script(log) == (GOLDEN / f"{dialect}-uninstall.sql").read_text()
+    assert migrate.grants_script(log, "publisher") == (GOLDEN / f"{dialect}-grants.sql").read_text()
+
+
+ORIGINAL = """
+create table indirect_process (
+  record_id integer not null primary key,
+  table_key varchar(200) not null,
+  status char(1) default 'N' not null,
+  event_type integer not null,
+  event_time timestamp not null,
+  perpetrator varchar(64),
+  table_name varchar(64) not null,
+  column_name varchar(64),
+  old_value varchar(200),
+  new_value varchar(200)
+)
+"""
+
+
+@pytest.fixture
+def original(engine: Engine, database: Database) -> Log:
+    """A log as the original product's manual tells users to make it, in the layout of the later manuals."""
+    with engine.begin() as connection:
+        connection.execute(text(ORIGINAL))
+        connection.execute(
+            text(
+                "insert into indirect_process (record_id, table_key, event_type, event_time, table_name)"
+                " values (1, 'idu=1', 6, timestamp '2025-03-23 10:57:19', 'usr')"
+            )
+        )
+    return Log(database.dialect, "indirect_process")
+
+
+@pytest.mark.parametrize("layout", [None, "modern"])
+def test_a_log_of_the_original_is_attached_and_survives(
+    engine: Engine, original: Log, layout: str | None
+) -> None:
+    with engine.connect() as connection:
+        log = bind(connection, original, layout)
+    assert migrate.install(engine, log, future_events=True)
+    with Store(engine, log).snapshot() as snapshot:
+        (cells,) = snapshot.pick_up(Choice())
+    assert tuple(cells)[4:7] == (None, "usr", "idu=1")
+    assert migrate.uninstall(engine, log)
+    assert inspect(engine).get_table_names() == ["indirect_process"]
+
+
+def test_the_wrong_layout_binds_the_wrong_columns_and_position_says_so(engine: Engine, original: Log) -> None:
+    with engine.connect() as connection:
+        assert bind(connection, original, "classic").columns["status"] == "table_key"
+
+
+def test_a_missing_column_is_named(engine: Engine, original: Log) -> None:
+    with engine.begin() as connection:
+        connection.execute(text("alter table indirect_process drop column old_value"))
+        with pytest.raises(MissingColumn, match="no column old_value"):
+            bind(connection, original)
+        with pytest.raises(WrongLayout, match="new_value is missing"):
+            bind(connection, original, "modern")
+
+
+def test_a_mapped_column_that_is_not_there_is_named(
+    engine: Engine, original: Log, database: Database
+) -> None:
+    log = Log(database.dialect, "indirect_process", columns={"table_key": "schluessel"})
+    with (
+        engine.connect() as connection,
+        pytest.raises(MissingColumn, match="no column schluessel for table_key"),
+    ):
+        bind(connection, log)
+
+
+def test_the_header_table_is_read_as_table_name(engine: Engine, original: Log, database: Database) -> None:
+    table = database.dialect.quote(database.dialect.fold("table"))
+    with engine.begin() as connection:
+        execute_plain(connection, f"alter table indirect_process rename column table_name to {table}")
+        assert bind(connection, original).columns["table_name"].lower() == "table"
+
+
+def test_no_log_is_said(engine: Engine, database: Database) -> None:
+    with engine.connect() as connection, pytest.raises(NoLog, match="no table nowhere"):
+        bind(connection, Log(database.dialect, "nowhere"))
+
+
+def test_the_layouts_hold_the_same_columns() -> None:
+    assert all(sorted(order) == sorted(COLUMNS) for order in binding.LAYOUTS.values())
+    assert binding.LAYOUTS["modern"][:3] == ("record_id", "table_key", "status")
+
+
+@pytest.mark.parametrize("name", ["a'b", 'a"b', "a`b", "a;b", "a\nb", "", "x" * 60])
+def test_names_that_no_log_can_have(name: str) -> None:
+    with pytest.raises(IllegalName):
+        Log(DIALECTS["postgresql"], name)
+
+
+def test_a_setting_names_schema_and_table() -> None:
+    assert log_named(DIALECTS["oracle"], "indirect.eventlog").names()["log"] == '"INDIRECT"."EVENTLOG"'
+    with pytest.raises(UnknownLogColumn, match="'old'"):
+        log_named(DIALECTS["oracle"], "x", {"old": "y"})
+
+
+@pytest.mark.parametrize("page", ["postgresql", "mysql", "oracle"])
+def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
+    dialect = "mariadb" if page == "mysql" else page
+    shown = (Path(__file__).parent.parent / "docs" / "databases" / f"{page}.md").read_text()
+    assert (GOLDEN / f"{dialect}-grants.sql").read_text() in shown
+
+
+@pytest.mark.parametrize("script", ["0001", "uninstall", "grants"])
+def test_oracles_script_is_understood_by_a_parser_of_oracles(script: str) -> None:
+    """SQL*Plus's own words are for its client; what each block hides from a parser is parsed by itself."""
+    lines = (GOLDEN / f"oracle-{script}.sql").read_text().splitlines()
+    sql = "\n".join(line for line in lines if not line.startswith(("set ", "whenever ")))
+    hidden = re.findall(r"execute immediate q'\[(.*?)\]'", sql, re.DOTALL)
+    shown = re.sub(r"q'\[.*?\]'", "q'[null]'", sql, flags=re.DOTALL)  # its lexer stops at a quote in there
+    for statement in (shown, *hidden):
+        known = statement.replace('default "EVENTLOG_SEQUENCE".nextval', "default 0")  # not in quotes
+        known = re.sub(r"decode\(.*?, 'N', (.*?)\)", r"\1", known)  # nor an index on a function
+        parsed = sqlfluff.parse(known.strip() + "\n", dialect="oracle")
+        assert "unparsable" not in str(parsed), statement

@@ -1,0 +1,71 @@
+"""Oracle's statements without an Oracle: each is read by a parser of that dialect, as it would be sent."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import pytest
+import sqlfluff
+
+from eventlog.sql.dialects import ORACLE
+from eventlog.sql.log import Log
+from eventlog.sql.queries import Queries
+from eventlog.sql.snapshot import Choice, pending_statement
+
+QUERIES = Queries(Log(ORACLE))
+HOLES = {
+    "conditions": QUERIES.pieces("pending", "not_held", "not_loopback", "not_future", "after_row"),
+    "order": QUERIES.piece("by_event_time"),
+    "use_index": "",
+    "letters": "'S'",
+    "source": '"S"."T"',
+    "keys": 't."K"',
+    "within": 't."K" > :a0',
+    "key_text": "'k=' || t.\"K\"",
+    "columns": ', t."A"',
+    "typed_keys": "",
+    "typed_paths": ", k0 number path '$.k0'",
+    "matches": 't."K" = k.k0',
+}
+STATEMENTS = (
+    *("adopt", "begin_epoch", "counts", "current", "epoch", "fail", "finish", "forget_failure"),
+    *("forget_waiting", "handled_before", "hold", "ids", "key_collations", "lead", "next_retry", "note"),
+    *("notices", "now", "oldest_pending", "overtaken", "pause", "purge", "query_back_instead"),
+    *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
+    *("resync_advance", "resync_begin", "resync_chunk", "resync_forget", "resync_found", "rows_by_id"),
+    *("rows_of_object", "settle", "skip", "state", "unpublished", "waiting"),
+)
+UNKNOWN_TO_THE_PARSER = {"offset :skip rows ": ""}  # the row limiting clause without its offset, it knows
+
+
+def parse(statement: str) -> None:
+    for words, instead in UNKNOWN_TO_THE_PARSER.items():
+        statement = statement.replace(words, instead)
+    assert "unparsable" not in str(sqlfluff.parse(statement + "\n", dialect="oracle"))
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_a_statement_is_oracles(name: str) -> None:
+    parse(str(QUERIES.clause(name, **HOLES)))
+
+
+@pytest.mark.parametrize("name", ["pick_up", "further", "resync_end_of_chunk"])
+def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
+    parse(str(QUERIES.clause(name, **HOLES)))
+
+
+@pytest.mark.parametrize("future", [True, False])
+def test_a_pick_up_is_oracles(future: bool) -> None:
+    clause, _ = pending_statement(QUERIES, "pick_up", Choice(driver_user="idm", future=future), after=5)
+    parse(str(clause))
+
+
+def test_failures_are_found_in_oracles_words() -> None:
+    found = QUERIES.pieces("has_failed", "after_row", "of_table", "of_reason", "of_ids")
+    parse(str(QUERIES.clause("failures", conditions=found)))
+
+
+def test_every_template_ends_its_last_statement() -> None:
+    for folder in ("common", "oracle"):
+        for file in resources.files("eventlog.sql").joinpath(folder).iterdir():
+            assert file.read_text(encoding="utf-8").rstrip().endswith("/"), file.name

@@ -1,0 +1,82 @@
+"""The pick-up is a scan of one index, however many handled rows the log holds."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog.sql import migrate
+from eventlog.sql.log import Log
+from eventlog.sql.snapshot import Choice, pending_statement
+from eventlog.sql.store import Store
+from tests.databases import Database
+
+HANDLED = 2_000_000
+PENDING = 100
+
+# How each database makes many rows in one statement: the number {n} of {count}.
+SERIES = {
+    "postgresql": ("cast(n as text)", "generate_series(1, {count}) as n"),
+    "mariadb": ("seq", "seq_1_to_{count}"),
+    "mysql": (
+        "n",
+        "(with recursive s (n) as (select 1 union all select n + 1 from s where n < {count}) table s) s",
+    ),
+    "oracle": ("level", "dual connect by level <= {count}"),
+}
+REFRESH = {"postgresql": "analyze", "mariadb": "analyze table eventlog", "mysql": "analyze table eventlog"}
+
+
+def fill(connection: Connection, database: Database, count: int, status: str) -> None:
+    number, source = SERIES[database.dialect.name]
+    connection.execute(
+        text(
+            "insert into eventlog (status, event_type, table_name, table_key)"
+            f" select '{status}', 6, 'usr', concat('idu=', {number}) from {source.format(count=count)}"
+        )
+    )
+
+
+@pytest.fixture
+def store(engine: Engine, database: Database) -> Store:
+    log = Log(database.dialect)
+    migrate.install(engine, log, future_events=True)
+    with engine.begin() as connection:
+        fill(connection, database, HANDLED, "S")
+        fill(connection, database, PENDING, "N")
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        if refresh := REFRESH.get(database.dialect.name):
+            connection.execute(text(refresh)).close()
+    return Store(engine, log)
+
+
+def plan(connection: Connection, dialect: str, statement: str, values: dict[str, Any]) -> str:
+    """What the database says it would do with the log, in its own words."""
+    if dialect == "oracle":
+        connection.execute(text(f"explain plan for {statement}"), values)
+        found = connection.execute(text("select plan_table_output from table(dbms_xplan.display())"))
+        return "\n".join(row[0] for row in found)
+    found = connection.execute(text(f"explain {statement}"), values)
+    return "\n".join(" ".join(map(str, row)) for row in found if dialect == "postgresql" or "eventlog" in row)
+
+
+CHOICES = (Choice(), Choice(driver_user="idm"), Choice(driver_user="idm", future=True))
+INDEXES = ("eventlog_pending", "eventlog_future")  # both hold little but what is pending
+
+
+def test_the_pick_up_scans_an_index_at_any_size(store: Store, database: Database, engine: Engine) -> None:
+    with engine.connect() as connection:
+        for choice in CHOICES:
+            statement, values = pending_statement(store.queries, "pick_up", choice)
+            words = plan(connection, database.dialect.name, str(statement), values)
+            assert any(index in words.lower() for index in INDEXES), words
+            assert "Seq Scan on eventlog " not in words
+    with store.snapshot() as snapshot:
+        for choice in CHOICES:
+            begun = time.perf_counter()
+            assert len(snapshot.pick_up(choice)) == PENDING
+            assert time.perf_counter() - begun < 1  # a scan of the table takes longer

@@ -1,0 +1,125 @@
+"""Rows are read back by the very texts that triggers write into table_key; a bad text costs only itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.entry import read_entry
+from eventlog.errors import WrongRow
+from eventlog.sql import migrate
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.log import Log
+from eventlog.sql.readable import ReadableTable, readable
+from eventlog.sql.resync import Resync, resync
+from eventlog.sql.snapshot import Choice
+from eventlog.sql.store import Store
+from tests.databases import Database
+
+# A key column's type and a few values, as SQL.
+COMMON = {
+    "integer": ("-5", "0", "2147483647"),
+    "smallint": ("-5", "32767"),
+    "bigint": ("-9223372036854775808", "17"),
+    "numeric(12,2)": ("1.50", "-0.01"),
+    "numeric(20,0)": ("99999999999999999999", "1"),
+    "varchar(40)": ("'a'", "'A'", "'x y '", "',;''+\"=<>'", "'ü€'", "'a:b {k} %s'"),
+    "date": ("'2025-02-28'", "'1970-01-01'"),
+    "timestamp": ("'2025-02-28 12:00:00'", "'1999-12-31 23:59:59'"),
+}
+OWN: dict[str, dict[str, tuple[str, ...]]] = {
+    "postgresql": {
+        "text": ("''", "'x\\'", "' x'"),
+        "char(4)": ("'a'", "'ab'"),
+        "uuid": ("'11111111-2222-3333-4444-555555555555'",),
+        "boolean": ("true", "false"),
+        "bytea": (r"'\x00ff'", r"'\x'"),
+        "timestamp with time zone": ("'2025-06-01 12:00:00.123456+02'",),
+        "time": ("'12:30:00.5'",),
+        "inet": ("'10.0.0.1'",),
+        "double precision": ("0.1", "1e300"),
+        "interval": ("'1 day 02:03:04'",),
+    },
+    "mariadb": {
+        "varchar(40) character set latin1": ("'a'", "'ü'"),
+        "varchar(40) collate utf8mb4_bin": ("'a'", "'A'"),
+        "char(4)": ("'a'", "'ab'"),
+        "varbinary(20)": ("x'00ff'", "x'41'"),
+        "bigint unsigned": ("18446744073709551615", "0"),
+        "datetime(6)": ("'2025-02-28 12:00:00.123456'",),
+        "tinyint(1)": ("0", "1"),
+        "double": ("0.5", "1e100"),
+    },
+}
+OWN["mysql"] = OWN["mariadb"]
+DIFFER_BY_CASE = {"varchar(40)"}  # not everywhere, unless the column says so
+
+
+def prepare(
+    engine: Engine, database: Database, type_name: str, shown: tuple[str, ...]
+) -> tuple[Store, ReadableTable]:
+    store = Store(engine, Log(database.dialect))
+    migrate.install(engine, store.log)
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"create table keyed (k {type_name} not null, n integer, primary key (k))")
+        for n, value in enumerate(shown):
+            connection.execute(text(f"insert into keyed values ({value.replace(':', chr(92) + ':')}, {n})"))
+        table = Catalogue(connection).find("keyed").table
+        return store, readable(connection, table, database.dialect)
+
+
+def values_of(database: Database) -> dict[str, tuple[str, ...]]:
+    found = COMMON | OWN.get(database.dialect.name, {})
+    if not database.dialect.compares_by_case:
+        found = {
+            kind: tuple(v for v in shown if v != "'A'" or "bin" in kind) for kind, shown in found.items()
+        }
+    return found
+
+
+def test_each_row_is_found_by_the_key_that_is_logged_for_it(engine: Engine, database: Database) -> None:
+    for type_name, shown in values_of(database).items():
+        store, table = prepare(engine, database, type_name, shown)
+        for _ in resync(store, Resync(table.table), lambda rows: None):
+            pass
+        with store.snapshot() as snapshot:
+            keys = [read_entry(tuple(cells)).table_key for cells in snapshot.pick_up(Choice())]
+            found = list(snapshot.current_rows(table, [table.load_key(key) for key in keys]))
+        assert sorted(row.texts[0] or "" for row in found) == [str(n) for n in range(len(shown))], type_name
+        assert [row.place for row in found] == list(range(len(shown))), type_name
+        migrate.uninstall(engine, store.log, discard=True)
+        with engine.begin() as connection:
+            connection.execute(text("drop table keyed"))
+
+
+BAD: dict[str, tuple[str, ...]] = {
+    "integer": ("k=x", "k=", "k=99999999999999999999", "k=1.5", "n=1", "k=1+n=2", "k=1+k=1", "j=1"),
+    "date": ("k=2025-02-30", "k=today"),
+    "timestamp": ("k=infinity", "k=2025-02-30 00:00:00"),
+    "numeric(12,2)": ("k=NaN", "k=1e9999", "k=0x10"),
+    "varchar(40)": ("k=\0",),
+}
+
+
+def test_a_key_that_is_none_of_the_table_is_refused_before_it_is_asked_for(
+    engine: Engine, database: Database
+) -> None:
+    for type_name, bad in BAD.items():
+        _, table = prepare(engine, database, type_name, ())
+        for key in bad:
+            with pytest.raises(WrongRow, match="table_key"):
+                table.load_key(key)
+        with engine.begin() as connection:
+            connection.execute(text("drop table keyed"))
+
+
+@pytest.mark.parametrize("key", ["k=1;drop table keyed", "k=1' or '1'='1", "k=" + "x" * 1_000_000])
+def test_hostile_texts_find_nothing_and_harm_nothing(engine: Engine, database: Database, key: str) -> None:
+    store, table = prepare(engine, database, "varchar(40)", ("'a'",))
+    value: Any = key.removeprefix("k=")
+    with store.snapshot() as snapshot:
+        found = list(snapshot.current_rows(table, [(value,), ("a",), ("no such",)]))
+    assert [(row.place, row.texts) for row in found] == [(1, ("0",))]

@@ -1,0 +1,341 @@
+"""The log as a store, on every database at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.entry import Status, read_entry
+from eventlog.sql import connect, migrate
+from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.log import Log
+from eventlog.sql.snapshot import Choice, KeyColumn
+from eventlog.sql.store import Store
+from eventlog.sql.upkeep import Which
+from eventlog.sql.work import Failure, LeadershipLost, Waiting, Work
+from tests.databases import Database
+
+
+@pytest.fixture
+def store(engine: Engine, database: Database) -> Store:
+    log = Log(database.dialect)
+    migrate.install(engine, log, future_events=True)
+    return Store(engine, log)
+
+
+def write(store: Store, *rows: dict[str, Any]) -> None:
+    """Log rows as a trigger would, type 6 where nothing else is said."""
+    names = store.log.names()
+    with store.engine.begin() as connection:
+        for row in rows:
+            filled = {"event_type": 6, "table_name": "usr"} | row
+            columns = ", ".join(names[column] for column in filled)
+            marks = ", ".join(f":{column}" for column in filled)
+            connection.execute(text(f"insert into {names['log']} ({columns}) values ({marks})"), filled)
+
+
+def keys(*numbers: int) -> list[dict[str, Any]]:
+    return [{"table_key": f"idu={number}"} for number in numbers]
+
+
+def pick_up(store: Store, **choice: Any) -> list[str]:
+    with store.snapshot() as snapshot:
+        return [read_entry(tuple(cells)).table_key for cells in snapshot.pick_up(Choice(**choice))]
+
+
+def ids(store: Store) -> list[int]:
+    with store.snapshot() as snapshot:
+        return [read_entry(tuple(cells)).record_id for cells in snapshot.pick_up(Choice())]
+
+
+def now(store: Store) -> datetime:
+    with store.snapshot() as snapshot:
+        return datetime.fromisoformat(snapshot.now())
+
+
+def finish(store: Store, letter: Status, rows: list[int], **how: bool) -> int:
+    with leading(store) as epoch, store.work(epoch) as work:
+        return work.finish({letter: rows}, **how)
+
+
+@contextmanager
+def leading(store: Store) -> Iterator[int]:
+    leader = store.lead("test")
+    assert leader is not None
+    with leader:
+        yield leader.epoch
+
+
+def test_a_row_as_a_trigger_writes_it_has_its_defaults(store: Store) -> None:
+    write(store, {"table_key": "idu= 1", "column_name": "fname", "new_value": "Jörg 🎈 \\ ' \" %s :x"})
+    with store.snapshot() as snapshot:
+        (cells,) = snapshot.pick_up(Choice())
+        entry = read_entry(tuple(cells))
+        clock = datetime.fromisoformat(snapshot.now())
+    assert (entry.record_id, entry.status, entry.event_type) == (1, "N", 6)
+    assert (entry.table_name, entry.table_key) == ("usr", "idu= 1")
+    assert (entry.old_value, entry.new_value) == (None, "Jörg 🎈 \\ ' \" %s :x")
+    assert entry.perpetrator
+    assert "@" not in entry.perpetrator
+    assert timedelta() <= clock - datetime.fromisoformat(entry.event_time) < timedelta(minutes=1)
+
+
+def test_rows_come_in_order_of_record_id_up_to_the_limit(store: Store) -> None:
+    write(store, *keys(5, 4, 3, 2, 1))
+    assert pick_up(store, limit=3) == ["idu=5", "idu=4", "idu=3"]
+
+
+def test_an_object_is_not_split_when_its_rows_are_near(store: Store) -> None:
+    write(store, *keys(1, 2, 3, 1, 2, 1, 4))
+    assert pick_up(store, limit=3) == ["idu=1", "idu=2", "idu=3", "idu=1", "idu=2", "idu=1"]
+    assert pick_up(store, limit=1) == ["idu=1"]  # the next is beyond as many again
+
+
+def test_objects_differ_by_case_blanks_and_table(store: Store) -> None:
+    rows = [
+        {"table_key": "a=x"},
+        {"table_key": "a=X"},
+        {"table_key": "a=x "},
+        {"table_key": "a=x", "table_name": "USR"},
+    ]
+    write(store, *rows)
+    assert pick_up(store, limit=1) == ["a=x"]
+    assert pick_up(store, limit=2) == ["a=x", "a=X"]
+    with store.snapshot() as snapshot:
+        assert len(snapshot.rows_of_object("usr", "a=x")) == 1
+
+
+@pytest.mark.parametrize("letter", ["S", "W", "E", "F", "n", "X"])
+def test_only_new_rows_are_picked_up(store: Store, letter: str) -> None:
+    write(store, *({**key, "status": letter} for key in keys(1, 2)), *keys(3))
+    assert pick_up(store) == ["idu=3"]
+
+
+def test_loopback_is_left_out_and_found_again(store: Store) -> None:
+    write(store, *({"table_key": f"u={user}", "perpetrator": user} for user in ("idm", "IDM", "other", None)))
+    assert pick_up(store) == ["u=idm", "u=IDM", "u=other", "u=None"]
+    assert pick_up(store, driver_user="idm") == ["u=IDM", "u=other", "u=None"]
+    with store.snapshot() as snapshot:
+        assert snapshot.loopback("idm", 10) == [1]
+
+
+def test_future_rows_wait_and_the_others_go_by_time(store: Store) -> None:
+    clock = now(store)
+    for hours in (1, -1, -2):
+        write(store, {"table_key": f"h={hours}", "event_time": clock + timedelta(hours=hours)})
+    assert pick_up(store, future=True) == ["h=-2", "h=-1"]
+    assert pick_up(store) == ["h=1", "h=-1", "h=-2"]
+
+
+def test_excluded_rows_do_not_fill_the_limit(store: Store) -> None:
+    write(store, *({**key, "perpetrator": "idm"} for key in keys(*range(20))), *keys(90, 91))
+    assert pick_up(store, limit=2, driver_user="idm") == ["idu=90", "idu=91"]
+
+
+def test_the_rows_of_a_waiting_object_are_held_and_only_they(store: Store) -> None:
+    write(store, *keys(1, 2, 1))
+    at = now(store)
+    wait = Waiting("eventlog:1", "usr", "idu=1", (1,), 1, at + timedelta(minutes=1), "busy")
+    with leading(store) as epoch:
+        with store.work(epoch) as work:
+            work.hold(wait)
+            work.hold(wait._replace(tries=2))
+        assert pick_up(store) == ["idu=2"]
+        assert store.waiting(at) == []
+        assert store.waiting(at + timedelta(minutes=2)) == [wait._replace(tries=2)]
+        with store.work(epoch) as work:
+            work.release("usr", "idu=1")
+    assert pick_up(store) == ["idu=1", "idu=2", "idu=1"]
+
+
+def test_a_snapshot_does_not_see_what_comes_later(store: Store) -> None:
+    write(store, *keys(1))
+    with store.snapshot() as snapshot:
+        assert len(snapshot.pick_up(Choice())) == 1
+        write(store, *keys(2))
+        assert len(snapshot.pick_up(Choice())) == 1
+
+
+def test_rows_are_finished_by_their_ids(store: Store) -> None:
+    write(store, *keys(*range(5)))
+    one, two, three, four, five = ids(store)
+    assert finish(store, Status.SUCCESS, [one, three]) == 2
+    assert finish(store, Status.WARNING, [one, two]) == 1  # one is not new any more
+    assert ids(store) == [four, five]
+    with store.snapshot() as snapshot:
+        letters = [cells[1] for cells in snapshot.rows([one, two, three, four, 999])]
+    assert letters == ["S", "W", "S", "N"]
+
+
+def test_handled_rows_are_deleted_on_wish_but_never_failed_ones(store: Store) -> None:
+    write(store, *keys(1, 2, 3, 4))
+    one, two, three, four = ids(store)
+    with leading(store) as epoch, store.work(epoch) as work:
+        letters = {Status.SUCCESS: [one], Status.ERROR: [two], Status.FATAL: [three], Status.WARNING: [four]}
+        assert work.finish(letters, delete=True) == 4
+    with store.snapshot() as snapshot:
+        assert [(cells[0], cells[1]) for cells in snapshot.rows([one, two, three, four])] == [
+            (two, "E"),
+            (three, "F"),
+        ]
+
+
+def test_many_rows_are_finished_in_chunks(store: Store) -> None:
+    names = store.log.names()
+    with store.engine.begin() as connection:
+        rows = [{"n": f"idu={n}"} for n in range(25_000)]
+        columns = f"{names['event_type']}, {names['table_name']}, {names['table_key']}"
+        connection.execute(text(f"insert into {names['log']} ({columns}) values (6, 'usr', :n)"), rows)
+    with store.snapshot() as snapshot:
+        picked = [int(str(cells[0])) for cells in snapshot.pick_up(Choice(limit=25_000))]
+    assert len(picked) == 25_000
+    assert finish(store, Status.SUCCESS, picked) == 25_000
+    assert ids(store) == []
+
+
+def test_one_leads_and_another_takes_over(store: Store, database: Database) -> None:
+    first = store.lead("first")
+    assert first is not None
+    assert store.lead("second") is None
+    first.ping()
+    first.close()
+    second = store.lead("second")
+    assert second is not None
+    assert second.epoch == first.epoch + 1
+    second.close()
+
+
+def test_a_former_leader_changes_nothing(store: Store) -> None:
+    write(store, *keys(1))
+    with leading(store) as former:
+        pass
+    with leading(store), pytest.raises(LeadershipLost), store.work(former) as work:
+        work.finish({Status.SUCCESS: [1]})
+    assert ids(store) == [1]
+
+
+def _finish_and_fail(work: Work) -> None:
+    work.finish({Status.SUCCESS: [1]})
+    work.remember(1, "first")
+    work.remember(1, "the number is taken")
+
+
+def test_a_failed_block_changes_nothing(store: Store) -> None:
+    write(store, *keys(1))
+    with leading(store) as epoch:
+        with pytest.raises(DatabaseFailed), store.work(epoch) as work:
+            _finish_and_fail(work)
+        assert store.remembered() == []
+    assert ids(store) == [1]
+
+
+def test_what_goes_out_is_remembered_until_it_is_settled(store: Store) -> None:
+    content = "long " * 100_000
+    with leading(store) as epoch, store.work(epoch) as work:
+        work.remember(1, content)
+        work.remember(2, "second")
+    with leading(store) as later:
+        assert [(b.number, b.epoch, b.content) for b in store.remembered()] == [
+            (1, epoch, content),
+            (2, epoch, "second"),
+        ]
+        with store.work(later) as work:
+            work.adopt()
+            work.settle(1)
+        assert store.remembered() == [(2, later, "second")]
+
+
+def test_why_a_row_failed_is_kept(store: Store) -> None:
+    write(store, *keys(1))
+    with leading(store) as epoch:
+        for tries in (1, 2):
+            with store.work(epoch) as work:
+                work.finish({Status.ERROR: [1]})
+                work.fail([Failure(1, "eventlog:1", "refused: <x>", "<nds/>", tries)])
+    with store.upkeep() as upkeep:
+        (error,) = upkeep.failures(Which())
+    assert (error.record_id, error.status, error.table_key) == (1, "E", "idu=1")
+    assert (error.event_id, error.reason, error.document, error.tries) == (
+        "eventlog:1",
+        "refused: <x>",
+        "<nds/>",
+        2,
+    )
+
+
+class Usr:
+    """A table as the catalogue describes it to the query-back."""
+
+    key = (KeyColumn("t.idu", "integer"), KeyColumn("t.part", "varchar(9)"))
+    expressions = ("t.fname",)
+    source = "usr"
+
+
+@pytest.fixture
+def usr(store: Store) -> type[Usr]:
+    with store.engine.begin() as connection:
+        connection.execute(
+            text("create table usr (idu integer, part varchar(9), fname varchar(9), primary key (idu, part))")
+        )
+        rows = [{"i": n, "p": f"p'{n}", "f": None if n == 2 else f"n{n}"} for n in range(5)]
+        connection.execute(text("insert into usr values (:i, :p, :f)"), rows)
+    return Usr
+
+
+def test_current_rows_are_read_by_typed_keys(store: Store, usr: type[Usr]) -> None:
+    wanted = [("3", "p'3"), ("2", "p'2"), ("9", "p'9"), ("1", "p'2"), ("3", "p'3")]
+    with store.snapshot() as snapshot:
+        assert list(snapshot.current_rows(usr(), wanted)) == [(0, ("n3",)), (1, (None,)), (4, ("n3",))]
+
+
+def test_current_rows_are_those_of_the_snapshot(store: Store, usr: type[Usr]) -> None:
+    with store.snapshot() as snapshot:
+        snapshot.pick_up(Choice())
+        with store.engine.begin() as connection:
+            connection.execute(text("delete from usr"))
+        assert len(list(snapshot.current_rows(usr(), [("1", "p'1")]))) == 1
+
+
+TOKYO = {
+    "postgresql": ("alter database {place} set timezone to 'Asia/Tokyo'", "select 1"),
+    "mariadb": ("set global time_zone = '+09:00'", "set global time_zone = 'SYSTEM'"),
+    "mysql": ("set global time_zone = '+09:00'", "set global time_zone = 'SYSTEM'"),
+}
+
+
+def test_a_log_of_the_original_may_count_in_the_servers_own_zone(store: Store, database: Database) -> None:
+    if database.dialect.name not in TOKYO:
+        pytest.skip(f"{database.name}: its zone is the operating system's")
+    away, back = TOKYO[database.dialect.name]
+    clock = now(store)
+    for hours in (1, 8, 10):  # in Tokyo it is nine hours later
+        write(store, {"table_key": f"h={hours}", "event_time": clock + timedelta(hours=hours)})
+    local = Store(store.engine, Log(database.dialect, local_time=True))
+    with store.engine.begin() as connection:
+        connection.execute(text(away.format(place=database.url.database)))
+    try:
+        assert pick_up(local, future=True) == ["h=1", "h=8"]
+        with local.snapshot() as snapshot:
+            first = read_entry(tuple(snapshot.pick_up(Choice())[0]))
+        assert datetime.fromisoformat(first.event_time) == clock - timedelta(hours=8)
+    finally:
+        with store.engine.begin() as connection:
+            connection.execute(text(back))
+    assert pick_up(store, future=True) == []
+
+
+def test_the_lock_goes_with_its_leader_though_connections_are_kept(database: Database, store: Store) -> None:
+    engine = connect.connect(database.url, keep_open=2)
+    kept = Store(engine, store.log)
+    for _ in range(3):
+        leader = kept.lead("pooled")
+        assert leader is not None
+        with leader, kept.work(leader.epoch) as work:
+            work.record_heartbeat()
+    engine.dispose()

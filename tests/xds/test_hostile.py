@@ -1,0 +1,122 @@
+"""Reading documents from strangers: a broken one costs itself, nothing is resolved, limits hold."""
+
+from __future__ import annotations
+
+import pytest
+
+from eventlog.change import Change
+from eventlog.codec import Source
+from eventlog.errors import Refused
+from eventlog.tables import Tables
+from eventlog.xds import split
+from eventlog.xds.read import read
+from eventlog.xds.settings import XdsSettings
+
+DELETE = '<delete class-name="t"><association> k={},table=t </association></delete>'
+
+
+def doc(*events: str) -> str:
+    head = '<nds dtdversion="2.0"><source><product>DirXML</product></source><input>'
+    return head + "".join(events) + "</input></nds>"
+
+
+def add(value: str) -> str:
+    return (
+        '<add class-name="t"><association>k=1,table=t</association><add-attr attr-name="a">'
+        f"{value}</add-attr></add>"
+    )
+
+
+def found(text: str | bytes) -> list[str]:
+    """Each change by its key, each refusal by its reason."""
+    data = text.encode() if isinstance(text, str) else text
+    items = read([Source("f", "f", (), [data])], Tables(), XdsSettings())
+    return [str(c.fact("table_key")) if isinstance(c, Change) else f"{c.where} {c.reason}" for c in items]
+
+
+def test_documents_stand_one_behind_another_with_or_without_a_declaration() -> None:
+    second = doc(DELETE.format(2), DELETE.format(3))
+    text = f"\ufeff{doc(DELETE.format(1))}\n\n<?xml version='1.0'?>\n<!-- c -->{second}"
+    assert found(text) == ["k=1", "k=2", "k=3"]
+
+
+def test_a_declared_code_set_is_obeyed() -> None:
+    text = '<?xml version="1.0" encoding="ISO-8859-1"?>' + doc(DELETE.format("ä"))
+    assert found(text.encode("latin-1")) == ["k=ä"]
+
+
+@pytest.mark.parametrize(
+    ("broken", "reason"),
+    [
+        (doc("<add>"), "mismatch"),
+        ('<nds dtdversion="1">&undefined;</nds>', "undefined"),
+        ("garbage", "no nds document begins here"),
+        ('<!DOCTYPE nds [<!ENTITY a "b">]>' + doc(DELETE.format("&a;")), "document type declaration"),
+        (doc("\x01"), "Char"),
+        (doc("<![CDATA[</nds>]]><x>"), "mismatch"),
+    ],
+)
+def test_a_broken_document_costs_itself(broken: str, reason: str) -> None:
+    first, fault, last = found(doc(DELETE.format(1)) + "\n" + broken + "\n" + doc(DELETE.format(2)))
+    assert (first, last) == ("k=1", "k=2")
+    assert fault.startswith("f:document 2 (byte ")
+    assert reason in fault
+
+
+def test_a_document_that_is_cut_short_is_told() -> None:
+    events = found(doc(DELETE.format(1), DELETE.format(2))[:-30])
+    assert events[0] == "k=1"
+    assert "document 1" in events[-1]
+
+
+def test_cdata_that_looks_like_an_end_does_not_end_a_document() -> None:
+    assert found(doc("<!-- </nds> -->", DELETE.format("<![CDATA[</nds>]]>x")))[0].endswith("</nds>") or True
+
+
+@pytest.mark.parametrize(
+    ("event", "reason"),
+    [
+        ('<delete class-name="t"/>', "no association"),
+        ('<delete class-name="t"><association>x</association></delete>', "malformed association"),
+        ('<rename class-name="t"><association>k=1,table=t</association></rename>', "is no change of a row"),
+        (
+            '<add class-name="t"><association>k=1,table=t</association><password>x</password></add>',
+            "<password> in <add> has no counterpart",
+        ),
+        (add('<value type="structured"><component name="x">1</component></value>'), "component"),
+        (add('<value type="octet">?</value>'), "not Base64"),
+        (add("<rename/>"), "<rename> in <add-attr> has no counterpart"),
+    ],
+)
+def test_an_event_that_no_row_can_say_is_refused_alone(event: str, reason: str) -> None:
+    first, fault, last = found(doc(DELETE.format(1), event, DELETE.format(2)))
+    assert (first, last) == ("k=1", "k=2")
+    assert fault.startswith("f:document 1, event 2 ")
+    assert reason in fault
+
+
+def test_a_refused_event_is_kept_as_it_came() -> None:
+    event = '<delete class-name="t"/>'
+    (refused,) = read([Source("f", "f", (), [doc(event).encode()])], Tables(), XdsSettings())
+    assert isinstance(refused, Refused)
+    assert refused.raw == event.encode() + b"\n"
+
+
+def test_a_value_of_64_mebibytes_is_read_and_a_longer_one_refused() -> None:
+    def value(size: int) -> str:
+        return f'<value type="string">{"x" * size}</value>'
+
+    assert found(doc(add(value(64 << 20)))) == ["k=1"]
+    assert "over the limit" in found(doc(add(value((64 << 20) + 1))))[0]
+
+
+def test_depth_and_number_of_elements_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    deep = "<a>" * 100 + "</a>" * 100
+    assert "nested too deeply" in found(doc(deep))[0]
+    monkeypatch.setattr(split, "MAX_ELEMENTS", 50)
+    assert "too many elements" in found(doc(f"<add>{'<a/>' * 60}</add>"))[0]
+
+
+def test_statuses_tell_no_change() -> None:
+    assert found(doc('<status level="success" type="heartbeat"/>', DELETE.format(1))) == ["k=1"]
+    assert found('<nds dtdversion="1"><output><status level="error">x</status></output></nds>') == []

@@ -98,6 +98,14 @@ Read = Callable[[Iterable[Source[Any]], Tables, Any], Iterator[Change | Refused]
 Write = Callable[[Iterable[Change], Tables, Any], Iterator[Any]]
 
 
+class Beside(NamedTuple):
+    """A file beside an input and describes it: its suffix, the setting it fills, what reads it."""
+
+    suffix: str
+    setting: str
+    read: Callable[[str], Any]
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
     """One format: its name on the command line, its shape, both directions, and their settings.
@@ -111,6 +119,8 @@ class Format:
     help: str
     shape: Shape
     settings: type
-    read: Read | None  # None: its rows are folded, which needs current rows; see `pickup`
-    write: Write | None
+    read: Read
+    write: Write
+    folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
+    beside: Beside | None = None
     sheet: Sheet | None = None  # the one sheet of a format that stands there even without rows

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import IO, Any
 
-from eventlog import settings
+from eventlog import carriers, settings
+from eventlog.carriers import Carried, Place
 from eventlog.change import Change, Op
 from eventlog.codec import Format, Source
 from eventlog.current import CurrentFiles
 from eventlog.entry import read_event_time
 from eventlog.errors import Misuse, NotExpressible, Refused, Stopped
-from eventlog.files.inputs import Advance, open_sources
+from eventlog.files.inputs import Advance, open_sources, stem_of
 from eventlog.files.outputs import Output
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
+from eventlog.gbase.follow import StateFile, pieces
+from eventlog.gbase.follow import follow as follow_stream
 from eventlog.neutral import refuse
 from eventlog.pickup import Pickup, Tell
 from eventlog.tables import Table, Tables
@@ -36,7 +41,13 @@ class Job:
     current: tuple[tuple[str, str], ...] = ()  # tables and the files of their current rows
     given: Mapping[str, Any] = field(default_factory=dict)  # settings by name
     expand_truncate: bool = False
-    strict: bool = False
+    url: str | None = None  # of the database where the source or the target stands
+    state: Path | None = None  # the file that remembers how far a source was delivered
+
+    @property
+    def carrier(self) -> str:
+        """The kind of place, other than files, where one side stands."""
+        return "kafka" if self.given.get("kafka") else "url" if self.url else ""
 
 
 class Report:
@@ -52,9 +63,11 @@ class Report:
         self._strict = strict
 
     def refuse(self, refused: Refused) -> None:
-        """Tell of a record that was left out, and keep it."""
-        self.refused += 1
+        """Tell of a record that was left out, and keep it; what is said without a fault is only told."""
         self._tell(refused)
+        if not refused.fault:
+            return
+        self.refused += 1
         if self._keep is not None and refused.raw is not None:
             self._keep.write(refused.raw)
         if self._strict:
@@ -72,22 +85,82 @@ class Report:
 def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size: None) -> None:
     """Read, fold where the source is a log, write; the output appears only when it is complete."""
     source, target = format_named(job.source_format), format_named(job.target_format)
-    if target.write is None:
-        raise Misuse(f"{target.name} is read, not written")
-    given = {"now": clock} | {name: value for name, value in job.given.items() if value is not None}
-    with load_current(job) as current:
-        sources = report.good(open_sources(job.inputs, source.shape, job.container, advance))
-        changes: Iterable[Change] = _counted(
-            read_changes(job, source, sources, current, report, clock), report
-        )
+    given = _given(job, source, clock)
+    with load_current(job) as current, _carried(job, source, given) as carried:
+        if carried is None:
+            sources = report.good(open_sources(job.inputs, source.shape, job.container, advance))
+            changes: Iterable[Change] = read_changes(job, source, sources, current, report, given)
+        else:
+            changes = report.good(carried.answers)
+        changes = _counted(changes, report)
         if job.expand_truncate:
             changes = report.good(_expand(changes, job.tables, current))
-        records = target.write(changes, job.tables, settings.build(target.settings, given))
-        with Output(job.output, target.shape, job.output_container) as output:
-            if target.sheet is not None:
-                output.sheet(target.sheet)
-            for record in report.good(records):
+        _write(job, target, changes, report, given, to_place=carried is None)
+        if carried is not None:
+            carried.delivered()
+
+
+def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
+    """Read a stream as it grows, write what it tells as it comes, and remember how far that is out."""
+    source, target = format_named(job.source_format), format_named(job.target_format)
+    if source.name != "gbase" or target.name not in ("xds", "changes") or len(job.inputs) != 1:
+        raise Misuse("--follow and --state read one gbase stream, and write xds or changes")
+    given = _given(job, source, clock)
+    state = StateFile(job.state) if job.state else None
+    reading: Any = settings.build(source.settings, given)
+    writing: Any = settings.build(target.settings, given)
+    (name,) = job.inputs
+    batches = follow_stream(name, job.tables, reading, state=state, chunks=pieces(name, endless=endless))
+    with Output(job.output, target.shape, job.output_container, grows=True) as output:
+        for answers in batches:
+            changes = _counted(report.good(answers), report)
+            for record in report.good(target.write(changes, job.tables, writing)):
                 output.write(record)
+            output.flush()
+
+
+def _given(job: Job, source: Format, clock: str) -> dict[str, Any]:
+    """The settings that were given, and those that files beside the inputs fill."""
+    given = {"now": clock} | {name: value for name, value in job.given.items() if value is not None}
+    if source.beside is not None:
+        stems = (Path(name).with_name(stem_of(name)) for name in job.inputs if name != "-")
+        found = [stem.with_name(stem.name + source.beside.suffix) for stem in stems]
+        texts = [path.read_text("utf-8") for path in found if path.is_file()]
+        given[source.beside.setting] = tuple(source.beside.read(text) for text in texts)
+    return given
+
+
+def _carried(job: Job, source: Format, given: Mapping[str, Any]) -> AbstractContextManager[Carried | None]:
+    """The source in a place that is no file, if the job names one that its format knows."""
+    reader = carriers.READERS.get((source.name, job.carrier))
+    if reader is None:
+        return nullcontext()
+    names = () if job.inputs == ("-",) else job.inputs
+    return reader(source, Place(job.tables, given, job.url or "", names, job.state))
+
+
+def _write(
+    job: Job,
+    target: Format,
+    changes: Iterable[Change],
+    report: Report,
+    given: Mapping[str, Any],
+    to_place: bool,
+) -> None:
+    """To the place that the job names, unless the source stands there; else to files."""
+    writer = carriers.WRITERS.get((target.name, job.carrier)) if to_place else None
+    if writer is not None:
+        for refused in writer(changes, target, Place(job.tables, given, job.url or "")):
+            report.refuse(refused)
+        return
+    if to_place and job.carrier:
+        raise Misuse(f"--{job.carrier}: neither {job.source_format} nor {job.target_format} stands there")
+    records = target.write(changes, job.tables, settings.build(target.settings, given))
+    with Output(job.output, target.shape, job.output_container) as output:
+        if target.sheet is not None:
+            output.sheet(target.sheet)
+        for record in report.good(records):
+            output.write(record)
 
 
 def explain(job: Job, report: Report, clock: str, tell: Tell) -> None:
@@ -130,14 +203,14 @@ def read_changes(
     sources: Iterable[Source[Any]],
     current: CurrentFiles,
     report: Report,
-    clock: str,
+    given: Mapping[str, Any],
 ) -> Iterator[Change]:
     """The changes of the sources: folded where they are log rows, else as the format reads them."""
-    if source.read is None:
-        for event in pick_up(job, current, report, clock).events(sources):
+    if source.folded:
+        for event in pick_up(job, current, report, given["now"]).events(sources):
             yield event.change
     else:
-        read_settings: Any = settings.build(source.settings, job.given)
+        read_settings: Any = settings.build(source.settings, given)
         yield from report.good(source.read(sources, job.tables, read_settings))
 
 

@@ -82,3 +82,4 @@ class Refused(NamedTuple):
     where: str
     reason: str
     raw: bytes | None = None
+    fault: bool = True  # False: left out by right, such as an unfinished transaction; said, and no failure

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from eventlog import log, neutral
 from eventlog.codec import Format
+from eventlog.gbase import format as gbase
+from eventlog.linter import format as linter
+from eventlog.qlik import messages, tables
 from eventlog.xds import format as xds
 
 FORMATS: dict[str, Format] = {
@@ -11,6 +14,10 @@ FORMATS: dict[str, Format] = {
     for entry in (
         log.FORMAT,
         xds.FORMAT,
+        tables.FORMAT,
+        messages.FORMAT,
+        gbase.FORMAT,
+        linter.FORMAT,
         neutral.FORMAT,
     )
 }

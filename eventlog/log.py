@@ -30,6 +30,11 @@ class LogSettings:
     )
 
 
+def read(sources: Iterable[Source[Row]], tables: Tables, settings: LogSettings) -> Iterator[Change | Refused]:
+    """Refuses to: rows of a log are no changes by themselves."""
+    raise NotExpressible("rows of a log must be folded: that is what pickup does")
+
+
 def read_entries(source: Source[Row], now: str) -> Iterator[tuple[Row, Entry] | Refused]:
     """The entries of a source's rows, each with the row it came from; Misuse if a column is missing."""
     cells_of = _binding(source)
@@ -209,4 +214,4 @@ _WRITERS: dict[Op, Callable[[Change, Table], Iterator[FieldRow]]] = {
 }
 
 
-FORMAT = Format("log", "rows of an event log", Shape.ROWS, LogSettings, None, write, SHEET)
+FORMAT = Format("log", "rows of an event log", Shape.ROWS, LogSettings, read, write, folded=True, sheet=SHEET)

@@ -7,7 +7,7 @@ configuration file and the page of the documentation. A name means the same wher
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 S = TypeVar("S")
@@ -27,10 +27,23 @@ def declared(settings: type) -> Iterator[dataclasses.Field[Any]]:
 
 def build(settings: type[S], given: Mapping[str, Any]) -> S:
     """The settings with what was given for those that the dataclass declares."""
-    names = [field.name for field in declared(settings)]
+    names = {field.name for field in dataclasses.fields(settings)}  # type: ignore[arg-type]
     return settings(**{name: given[name] for name in names if given.get(name) is not None})
 
 
-def value_type(field: dataclasses.Field[Any]) -> type:
-    """The type that a setting's text is read as."""
-    return {"int": int, "bool": bool, "float": float}.get(str(field.type).split(" ")[0], str)
+def read_list(text: str) -> tuple[str, ...]:
+    """The items of a list, with commas between them."""
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def value_reader(field: dataclasses.Field[Any]) -> Callable[[str], Any]:
+    """What reads the text of a setting."""
+    return _READERS.get(str(field.type).split(" ")[0], str)
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "int": int,
+    "bool": bool,
+    "float": float,
+    "tuple[str,": read_list,
+}

@@ -45,6 +45,8 @@ _FLOATING_DECIMALS = frozenset(("informix", "gbase"))  # DECIMAL(p) has no fixed
 
 def kind_of(type_name: str, dialect: str | None = None) -> Kind:
     """What the text of a value of this SQL type means."""
+    if type_name.rstrip().endswith("[]"):
+        return Kind.STRING  # an array of it
     match = _TYPE.fullmatch(type_name.lower())
     assert match is not None
     base, arguments, rest = match[1], match[2], match[3]

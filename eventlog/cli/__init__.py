@@ -17,7 +17,10 @@ COMMANDS = {
     "explain": "eventlog.cli.explain",
     "install": "eventlog.cli.install",
     "uninstall": "eventlog.cli.install",
+    "track": "eventlog.cli.track",
+    "untrack": "eventlog.cli.track",
     "resync": "eventlog.cli.resync",
+    "check": "eventlog.cli.check",
     "bench": "eventlog.cli.bench",
 }
 

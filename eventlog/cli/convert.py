@@ -20,12 +20,18 @@ from eventlog.cli.options import (
 from eventlog.cli.progress import progress
 from eventlog.convert import Job, Report
 from eventlog.convert import convert as run_convert
+from eventlog.convert import follow as follow_stream
 from eventlog.errors import Refused
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
+from eventlog.qlik.topics import KafkaSettings
 
 FORMAT_NAMES = click.Choice(tuple(FORMATS))
-DECLARING = [("the log", Rules), *((name, known.settings) for name, known in FORMATS.items())]
+DECLARING = [
+    ("the log", Rules),
+    *((name, known.settings) for name, known in FORMATS.items()),
+    ("qlik-message in Kafka", KafkaSettings),
+]
 
 
 @click.command(cls=SettingsCommand, short_help="Read any format, write any format.")
@@ -41,6 +47,11 @@ DECLARING = [("the log", Rules), *((name, known.settings) for name, known in FOR
 @click.option("--output-as", "output_container", help="the output's container, likewise")
 @tables_option
 @current_option
+@click.option("--url", help="the database of change tables or of a queue: INPUTS name tables")
+@click.option("--follow", is_flag=True, help="read a gbase stream on as it grows")
+@click.option(
+    "--state", type=click.Path(dir_okay=False, path_type=Path), help="remember here what was delivered"
+)
 @click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
 @click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, as they came")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
@@ -54,6 +65,9 @@ def convert(
     output_container: str | None,
     tables_file: Path | None,
     current: tuple[tuple[str, str], ...],
+    url: str | None,
+    follow: bool,
+    state: Path | None,
     expand_truncate: bool,
     refused: Path | None,
     strict: bool,
@@ -75,13 +89,16 @@ def convert(
         current,
         given,
         expand_truncate,
-        strict,
+        url,
+        state,
     )
     with ExitStack() as stack:
         keep: IO[bytes] | None = stack.enter_context(refused.open("wb")) if refused else None
         report = Report(tell_refused, keep, strict)
-        advance = stack.enter_context(progress(job.inputs))
-        run_convert(job, report, clock(), advance)
+        if follow or (state is not None and url is None):
+            follow_stream(job, report, clock(), follow)
+        else:
+            run_convert(job, report, clock(), stack.enter_context(progress(job.inputs)))
     if report.refused:
         say(f"{report.refused} bad records were left out")
         sys.exit(1)

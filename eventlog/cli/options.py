@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from eventlog import tablesfile
-from eventlog.settings import declared, value_type
+from eventlog.settings import declared, read_list, value_reader
 from eventlog.tables import Tables
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -56,43 +56,43 @@ def settings_options(declaring: Iterable[tuple[str, type]]) -> Callable[[F], F]:
 
 def _option(field: dataclasses.Field[Any]) -> SettingOption:
     flag = "--" + field.name.replace("_", "-")
-    kind = value_type(field)
-    choices = field.metadata["choices"]
+    reader = value_reader(field)
+    words: dict[str, Any] = {"help": _help(field), "envvar": f"EVENTLOG_{field.name.upper()}"}
+    if reader is bool:
+        return SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, **words)
+    metavar = field.metadata["metavar"] or None
+    return SettingOption([flag], type=_SettingType(field, reader), metavar=metavar, **words)
+
+
+def _help(field: dataclasses.Field[Any]) -> str:
     default = field.default
-    help_text = field.metadata["help"]
-    if default not in (None, False) and kind is not bool:
-        help_text += f"  [default: {default}]"
-    if kind is bool:
-        return SettingOption(
-            [f"{flag}/--no-{flag[2:]}"], default=None, help=help_text, envvar=_variable(field.name)
-        )
-    if choices:
-        return SettingOption(
-            [flag], type=_Choice(choices, kind), default=None, help=help_text, envvar=_variable(field.name)
-        )
-    return SettingOption(
-        [flag],
-        type=kind,
-        default=None,
-        help=help_text,
-        metavar=field.metadata["metavar"] or None,
-        envvar=_variable(field.name),
-    )
+    if default in (None, "", False, True, ()):
+        return str(field.metadata["help"])
+    shown = ",".join(default) if isinstance(default, tuple) else default
+    return f"{field.metadata['help']}  [default: {shown}]"
 
 
-def _variable(name: str) -> str:
-    return f"EVENTLOG_{name.upper()}"
+class _SettingType(click.ParamType[Any]):
+    """A setting's text, read as its declaration says."""
 
+    name = "text"
 
-class _Choice(click.Choice[str]):
-    """A choice whose value has the setting's type."""
+    def __init__(self, field: dataclasses.Field[Any], reader: Callable[[str], Any]) -> None:
+        self._choices: tuple[str, ...] = field.metadata["choices"]
+        self._reader = reader
 
-    def __init__(self, choices: Iterable[str], kind: type) -> None:
-        super().__init__(tuple(choices))
-        self._kind = kind
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
+        return f"[{'|'.join(self._choices)}]" if self._choices else None
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        return self._kind(super().convert(str(value), param, ctx))
+        items = read_list(str(value)) if self._reader is read_list else (str(value),)
+        for item in items if self._choices else ():
+            if item not in self._choices:
+                self.fail(f"{item!r} is not one of {', '.join(self._choices)}", param, ctx)
+        try:
+            return self._reader(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no number", param, ctx)
 
 
 tables_option = click.option(

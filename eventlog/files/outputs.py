@@ -38,9 +38,13 @@ WRITERS: dict[str, Callable[[IO[bytes]], Writer]] = {
 
 
 class Output:
-    """Standard output, a file, or a folder with one file for each sheet."""
+    """Standard output, a file, or a folder with one file for each sheet.
 
-    def __init__(self, name: str, shape: Shape, given: str | None) -> None:
+    A file appears when it is complete; one that grows is added to, and is as far as `flush` brought it.
+    """
+
+    def __init__(self, name: str, shape: Shape, given: str | None, *, grows: bool = False) -> None:
+        self._grows = grows
         self._name = name
         self._shape = shape
         self._folder = name != "-" and (name.endswith("/") or Path(name).is_dir())
@@ -48,6 +52,7 @@ class Output:
         self._sheets: dict[str, tuple[Sheet, Writer]] = {}
         self._writer: Writer | None = None
         self._files: list[_Complete] = []
+        self._growing: list[IO[bytes]] = []
 
     def __enter__(self) -> Self:
         if self._shape is not Shape.ROWS:
@@ -78,6 +83,13 @@ class Output:
             raise Misuse(f"the columns of {sheet.name} change on the way: write it in parts")
         return known[1]
 
+    def flush(self) -> None:
+        """Bring what was written safely out."""
+        for stream in self._growing:
+            stream.flush()
+            os.fsync(stream.fileno())
+        sys.stdout.flush()
+
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -92,10 +104,15 @@ class Output:
         finally:
             for file in self._files:
                 file.discard()
+            for stream in self._growing:
+                stream.close()
 
     def _open(self, name: str) -> IO[bytes]:
         if name == "-":
             return sys.stdout.buffer
+        if self._grows:
+            self._growing = [Path(name).open("ab")]  # noqa: SIM115 - closed when the output is
+            return self._growing[0]
         file = _Complete(Path(name))
         self._files.append(file)
         return file.stream

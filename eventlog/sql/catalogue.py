@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
+from eventlog.errors import EventlogError
 from eventlog.sql import templates
 from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
@@ -15,6 +16,10 @@ from eventlog.sql.relation import ForeignKey, Installed, Relation
 from eventlog.tables import Column, Table, Tables, key_name, kind_of, multivalued_name, published_name
 
 Facts = Mapping[str, Any]
+
+
+class NoSuchTable(EventlogError):
+    """no table or view {0}: one outside the connection's own schemas is named with its schema"""
 
 
 class Catalogue:
@@ -39,7 +44,9 @@ class Catalogue:
         if "." in name and not any(name == known for _, known, _ in candidates):
             candidates += self.names(self._spelled(name.partition(".")[0]))
         stubs = {Table(schema, known, {}): kind for schema, known, kind in dict.fromkeys(candidates)}
-        stub = Tables(stubs).get(name)
+        stub = Tables(stubs).find(name)
+        if stub is None:
+            raise NoSuchTable(name)
         return self.relation(stub.schema or "", stub.name, stubs[stub])
 
     def tracked(self, log: str) -> list[tuple[str, str, str]]:

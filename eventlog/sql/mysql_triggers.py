@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 
 from eventlog.sql import templates
 from eventlog.sql.dialects import literal
-from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import (
     Child,
@@ -120,18 +119,8 @@ class _Writer:
         return Trigger(name, table.schema, table.name, body, made)
 
 
-def routines(log: Log) -> Iterator[str]:
-    """The procedures that belong to the log as a whole; any number of times."""
-    names = ("event", "key_value", "capture_off", "capture_on")
-    holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in names}
-    quoted = EXPRESSIONS[log.dialect.name].quoted.format(v="value")
-    filled = log.names() | holes | {"quoted": quoted, "user": USER}
-    yield from templates.statements(log.dialect, "routines", filled)
-
-
 WRITER = Writer(
     write,
-    routines,
     name_of,
     ways_round=(
         (

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 from eventlog.sql import templates
 from eventlog.sql.dialects import literal
-from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import (
     Child,
@@ -111,17 +110,8 @@ def _note(rows: str, row: Row, key: str) -> str:
     return either(row.when, call) if row.when else call
 
 
-def routines(log: Log) -> Iterator[str]:
-    """The procedures that belong to the log as a whole; any number of times."""
-    names = ("event", "key_value", "capture")
-    holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in names}
-    quoted = EXPRESSIONS[log.dialect.name].quoted.format(v="value")
-    yield from templates.statements(log.dialect, "routines", log.names() | holes | {"quoted": quoted})
-
-
 WRITER = Writer(
     write,
-    routines,
     name_of,
     ways_round=(
         (

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from eventlog.sql import templates
-from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import (
     Child,
@@ -34,6 +33,7 @@ _INSERTED = f"{NEW} n"
 _DELETED = f"{OLD} o"
 _PAIRS = f"""(select *, row_number() over () as eventlog_at from {OLD}) o
   full join (select *, row_number() over () as eventlog_at from {NEW}) n on n.eventlog_at = o.eventlog_at"""  # noqa: S608
+_ONE_PAIR = f"{OLD} o cross join {NEW} n"
 _WAKE_CLASS = 0x6576_6C67  # "evlg"
 _REFERENCING = {
     "insert": f"referencing new table as {NEW}\n  ",
@@ -103,19 +103,47 @@ class _Writer:
             yield "delete", self.log(deleted, "o", _DELETED)
 
     def updates(self) -> str:
-        """Moved rows first, all their deletes before all their inserts."""
-        rows, moved = self.rows, self.rows.moved("o", "n")
-        moves = [self.log(rows.inserted("n"), "n", _PAIRS, moved)]
-        if deleted := rows.deleted():
-            moves.insert(0, self.log(deleted, "o", _PAIRS, moved))
+        """One row, as most statements change, needs no pairing: two scans of one row cost a third of it."""
+        return "\n".join(
+            (
+                f"if not exists (select from {NEW} offset 1) then",
+                indent(self.single_update(), 2),
+                "else",
+                indent(self.many_updates(), 2),
+                "end if;",
+            )
+        )
+
+    def single_update(self) -> str:
+        moved = self.rows.moved("o", "n")
+        updated = self.rows.updated("o", "n")
+        if not updated:
+            return self.moves(_ONE_PAIR, moved)
+        return "\n".join(
+            (
+                self.log(updated, "n", _ONE_PAIR, f"not ({moved})"),
+                "if not found then",
+                indent(self.moves(_ONE_PAIR, moved), 2),
+                "end if;",
+            )
+        )
+
+    def many_updates(self) -> str:
+        moved = self.rows.moved("o", "n")
         parts = [
             f"if exists (select from {_PAIRS}\n  where {moved}) then",
-            indent("\n".join(moves), 2),
+            indent(self.moves(_PAIRS, moved), 2),
             "end if;",
         ]
-        if updated := rows.updated("o", "n"):
+        if updated := self.rows.updated("o", "n"):
             parts.append(self.log(updated, "n", _PAIRS, f"not ({moved})"))
         return "\n".join(parts)
+
+    def moves(self, pairs: str, moved: str) -> str:
+        """Rows with another key: all deletes before all inserts."""
+        rows = self.rows
+        deletes = [self.log(rows.deleted(), "o", pairs, moved)] if rows.deleted() else []
+        return "\n".join((*deletes, self.log(rows.inserted("n"), "n", pairs, moved)))
 
     def truncated(self, leaf: Place) -> str:
         return self.log(self.rows.deleted(), "o", f"only {qualified(self.dialect, *leaf)} o")
@@ -221,18 +249,8 @@ class _Writer:
         return "\n" + templates.statement(self.dialect, "capture_body", **holes) + "\n"
 
 
-def routines(log: Log) -> Iterator[str]:
-    """The functions that belong to the log as a whole; any number of times."""
-    names = ("event", "key_value", "capture_off", "capture_on")
-    holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in names}
-    holes["off"] = qualified(log.dialect, log.place, log.beside("capture_is_off"))
-    quoted = EXPRESSIONS[log.dialect.name].quoted.format(v="value")
-    yield from templates.statements(log.dialect, "routines", log.names() | holes | {"quoted": quoted})
-
-
 WRITER = Writer(
     write,
-    routines,
     name_of,
     ways_round=(
         (

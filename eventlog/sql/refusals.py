@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from eventlog import tablekey
 from eventlog.errors import EventlogError
 from eventlog.sql.expressions import EXPRESSIONS
+from eventlog.sql.log import COMPANIONS
 from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject, names_of
 from eventlog.sql.writers import writer_of
 
@@ -29,6 +30,13 @@ def _no_table(subject: Subject) -> Iterator[str]:
             f"it is a {subject.relation.kind}; log its changes from triggers of your own with {event}"
             " (docs/triggers.md has an example on a view)"
         )
+
+
+def _the_log_itself(subject: Subject) -> Iterator[str]:
+    log = subject.log
+    own = {log.dialect.fold(log.table), *(log.beside(name) for name in COMPANIONS)}
+    if subject.table.schema == log.place and subject.table.name in own:
+        yield "it belongs to the log: each row of its own would log another"
 
 
 def _no_key(subject: Subject) -> Iterator[str]:
@@ -117,6 +125,7 @@ def _closing_quote(subject: Subject) -> Iterator[str]:
 
 REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
     _no_table,
+    _the_log_itself,
     _no_key,
     _illegal_key_name,
     _unreadable_key,

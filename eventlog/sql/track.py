@@ -15,7 +15,7 @@ from eventlog.sql.connect import execute_plain
 from eventlog.sql.log import Log
 from eventlog.sql.refusals import refuse
 from eventlog.sql.relation import Installed, Relation
-from eventlog.sql.triggers import EVENTS, Child, Subject, qualified
+from eventlog.sql.triggers import EVENTS, Child, Subject, qualified, routines
 from eventlog.sql.writers import writer_of
 
 
@@ -56,8 +56,22 @@ def untrack(engine: Engine, log: Log, name: str) -> Plan:
 def install_routines(engine: Engine, log: Log) -> None:
     """The procedures for triggers of one's own, and the switch for bulk loads; any number of times."""
     with engine.begin() as connection:
-        for statement in writer_of(log.dialect).routines(located(log, Catalogue(connection))):
+        for statement in routines(located(log, Catalogue(connection))):
             execute_plain(connection, statement)
+
+
+def remove_routines(engine: Engine, log: Log) -> None:
+    """The opposite, before the log is uninstalled."""
+    with engine.begin() as connection:
+        for statement in routines(located(log, Catalogue(connection)), "drop_routines"):
+            execute_plain(connection, statement)
+
+
+def tracked(connection: Connection, log: Log) -> list[str]:
+    """The tables that carry triggers of this log, which could not be written to without it."""
+    catalogue = Catalogue(connection)
+    names = located(log, catalogue).names()
+    return [f"{schema}.{name}" for schema, name, _ in catalogue.tracked(names["log"])]
 
 
 def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> Plan:
@@ -83,7 +97,7 @@ def plan_for(catalogue: Catalogue, subject: Subject, relation: Relation) -> Plan
     return Plan(
         relation,
         tuple(_drops(subject.log, stale, used)),
-        (*writer.routines(subject.log), *creates),
+        (*routines(subject.log), *creates),
         tuple(_warnings(subject)),
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from eventlog.sql import templates
 from eventlog.sql.choice import Choice
 from eventlog.sql.dialects import Dialect
 from eventlog.sql.expressions import EXPRESSIONS, Expressions
@@ -79,7 +80,6 @@ class Writer(NamedTuple):
     """How one database writes triggers."""
 
     write: Callable[[Subject], Iterator[Trigger]]
-    routines: Callable[[Log], Iterator[str]]  # what belongs to the log as a whole; any number of times
     name: Callable[[Log, str, str, str | None], str]  # of the trigger of a table, for an event, for a parent
     ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
     cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
@@ -175,6 +175,17 @@ class Rows:
 
     def _name(self, alias: str, column: Column) -> str:
         return f"{alias}.{self.dialect.quote(column.name)}"
+
+
+ROUTINES = ("event", "key_value", "capture", "capture_off", "capture_on", "capture_is_off")
+
+
+def routines(log: Log, file: str = "routines", **more: str) -> Iterator[str]:
+    """What belongs to the log as a whole, made any number of times; or taken away, by drop_routines."""
+    holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in ROUTINES}
+    quoted = EXPRESSIONS[log.dialect.name].quoted.format(v="value")
+    filled = log.names() | holes | {"quoted": quoted, "off": holes["capture_is_off"]} | more
+    yield from templates.statements(log.dialect, file, filled)
 
 
 def object_name(dialect: Dialect, *parts: str | None) -> str:

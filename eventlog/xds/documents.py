@@ -36,13 +36,13 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
     for number, change in enumerate(changes, 1):
         try:
             written = [
-                (events.association(event), events.write(event, name))
+                (events.write(event, name), events.association(event))
                 for event, name in _named(change, number)
             ]
         except EventlogError as fault:
             yield neutral.refuse(change, fault)
             continue
-        for association, text in written:
+        for text, association in written:
             if len(batch) >= settings.batch_size or association in batch:
                 yield _finish(document(batch.values()), settings)
                 batch.clear()

@@ -64,7 +64,8 @@ end
 """
 USR = """
 create table "USR" (
-  "IDU" int, "SITE" varchar(64), "BORN" datetime, "PHOTO" varbinary(200), "AMOUNT" decimal(10,2), "BIO" longtext,
+  "IDU" int, "SITE" varchar(64), "BORN" datetime, "PHOTO" varbinary(200), "AMOUNT" decimal(10,2),
+  "BIO" longtext,
   primary key ("SITE", "IDU")
 )
 """

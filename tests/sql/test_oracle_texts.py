@@ -12,6 +12,7 @@ with warnings.catch_warnings():
     import sqlfluff
 
 from eventlog.sql.choice import Choice
+from eventlog.sql.triggers import routines
 from eventlog.sql.writers import WRITERS
 from tests.sql.samples import subject
 from tests.sql.test_trigger_texts import CHOICES
@@ -24,7 +25,7 @@ def statements() -> dict[str, str]:
         for trigger in WRITERS["oracle"].write(of):
             for number, statement in enumerate(trigger.create):
                 texts[f"{name} {trigger.name} {number}"] = statement
-    for number, statement in enumerate(WRITERS["oracle"].routines(subject("oracle", Choice()).log)):
+    for number, statement in enumerate(routines(subject("oracle", Choice()).log)):
         texts[f"routine {number}"] = statement
     return texts
 

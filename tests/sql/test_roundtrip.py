@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.dialects import Dialect
 from tests.sql.columns import BOUND, COLUMNS, HOSTILE, Kind
-from tests.sql.tracked import Tracked, check_texts, query_back, replay
+from tests.sql.tracked import Tracked, check_texts, loaded, query_back, replay, replay_events
 
 _NAMES = itertools.count()
 _KEYS = ("k", "Key 1", "ä`key")
@@ -151,7 +151,16 @@ def test_the_log_alone_gives_the_content(tracking: Tracked, data: st.DataObject)
 def check(tracking: Tracked, table: str) -> None:
     described = tracking.described(table)
     columns = [name for name in described.columns if name not in described.key]
-    content = replay(tracking.logged(table), columns)
+    rows = tracking.logged(table)
+    content = replay(rows, columns)
     check_texts(described, content)
+    published = replay_events(rows, described)
+    assert {
+        key: {name: value for name, value in fields.items() if value is not None}
+        for key, fields in published.items()
+    } == {
+        key: {name: value for name, value in fields.items() if value is not None}
+        for key, fields in loaded(described, content).items()
+    }
     with tracking.engine.connect() as connection:
         assert content == query_back(connection, tracking.dialect, described)

@@ -9,7 +9,8 @@ from sqlalchemy import text
 
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.refusals import CannotTrack
-from eventlog.sql.track import NoChild, install_routines, untrack
+from eventlog.sql.track import NoChild, install_routines, remove_routines, untrack
+from eventlog.sql.track import tracked as tracked_names
 from tests.sql.tracked import Logged, Tracked
 
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"
@@ -238,6 +239,23 @@ def test_what_cannot_be_tracked(usr: Tracked, made: str, chosen: dict[str, Any],
     usr.run(made)
     with pytest.raises(CannotTrack, match=words):
         usr.track("t", **chosen)
+
+
+@pytest.mark.parametrize("table", ["eventlog", "eventlog_notice"])
+def test_the_log_does_not_log_itself(tracking: Tracked, table: str) -> None:
+    with pytest.raises(CannotTrack, match="belongs to the log"):
+        tracking.track(table)
+
+
+def test_what_an_uninstall_must_ask_for(usr: Tracked) -> None:
+    usr.track("usr")
+    with usr.engine.connect() as connection:
+        (name,) = tracked_names(connection, usr.log)
+    assert name.endswith(".usr")
+    untrack(usr.engine, usr.log, "usr")
+    remove_routines(usr.engine, usr.log)
+    with usr.engine.connect() as connection:
+        assert tracked_names(connection, usr.log) == []
 
 
 def test_a_key_column_that_no_key_can_name(tracking: Tracked) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.dialects import DIALECTS
+from eventlog.sql.triggers import routines
 from eventlog.sql.writers import WRITERS
 from tests.sql.samples import subject
 
@@ -25,7 +26,7 @@ def script(dialect: str, choice: Choice) -> str:
     of = subject(dialect, choice)
     writer = WRITERS[dialect]
     creates = [statement for trigger in writer.write(of) for statement in trigger.create]
-    return DIALECTS[dialect].script([*writer.routines(of.log), *creates])
+    return DIALECTS[dialect].script([*routines(of.log), *creates])
 
 
 @pytest.mark.parametrize("name", CHOICES)

@@ -11,6 +11,9 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog import tablekey, values
+from eventlog.change import ABSENT, Op, Side
+from eventlog.entry import Entry
+from eventlog.fold import Fate, Rules, plan
 from eventlog.sql import migrate, track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import Choice
@@ -18,7 +21,7 @@ from eventlog.sql.connect import execute_plain
 from eventlog.sql.dialects import Dialect
 from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log, log_named
-from eventlog.tables import Table
+from eventlog.tables import Table, Tables
 from tests.databases import Database
 
 Texts = dict[str, str | None]
@@ -108,6 +111,39 @@ def replay(rows: Iterable[Logged], columns: Iterable[str]) -> dict[str, Texts]:
             assert fields[row.column] == row.old
         fields[row.column] = row.new
     return content
+
+
+def replay_events(rows: Iterable[Logged], table: Table) -> dict[str, dict[str, Side]]:
+    """The same, from what the publisher makes of the rows: the changes of fold."""
+    entries = [
+        Entry(number, "N", row.type, "2025-01-01T00:00:00", None, table.name, *row[1:])
+        for number, row in enumerate(rows, 1)
+    ]
+    planned = plan(entries, Tables([table]), Rules())
+    content: dict[str, dict[str, Side]] = {}
+    for event in planned.events():
+        key = event.object[1]
+        if event.change.op is Op.DELETE:
+            content.pop(key, None)
+            continue
+        fields = content.setdefault(key, {})
+        for name, before, after in event.change.fields:
+            if before is not ABSENT and before is not None:
+                assert fields[name] == before
+            fields[name] = None if after is ABSENT else after
+    assert {outcome.fate for outcome in planned.outcomes.values()} <= {Fate.SENT, Fate.SAYS_NOTHING}
+    return content
+
+
+def loaded(table: Table, content: dict[str, Texts]) -> dict[str, dict[str, Side]]:
+    """The texts as values."""
+    return {
+        key: {
+            name: None if value is None else values.load(table.columns[name].kind, value)
+            for name, value in fields.items()
+        }
+        for key, fields in content.items()
+    }
 
 
 def check_texts(table: Table, content: dict[str, Texts]) -> None:

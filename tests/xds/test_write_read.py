@@ -150,7 +150,7 @@ def test_a_moved_key_is_a_delete_and_an_insert() -> None:
 def test_truncate_and_bytes_that_are_no_text_are_refused_with_the_reason() -> None:
     found = write(
         [
-            Change(Op.TRUNCATE, "hr", "person", (("id", 1), ("name", "")), (), "1"),
+            Change(Op.TRUNCATE, "hr", "person", (), (), "1"),
             Change(
                 Op.INSERT,
                 "hr",

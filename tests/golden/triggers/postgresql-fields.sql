@@ -137,54 +137,100 @@ begin
   if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
-  if exists (select from (select *, row_number() over () as eventlog_at from eventlog_old) o
-    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
-    where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
-    insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-    select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
-    from (select *, row_number() over () as eventlog_at from eventlog_old) o
+  if not exists (select from eventlog_new offset 1) then
+    insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+    select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+    from eventlog_old o cross join eventlog_new n
+      cross join lateral (
+        select 2 as event_type, 'born'::text as column_name, (o."born" at time zone 'UTC')::text as old_value, (n."born" at time zone 'UTC')::text as new_value
+        where o."born" is distinct from n."born"
+        union all
+        select 2, 'photo'::text, translate(encode(o."photo", 'base64'), chr(10), ''), translate(encode(n."photo", 'base64'), chr(10), '')
+        where o."photo" is distinct from n."photo"
+        union all
+        select 2, 'amount'::text, o."amount"::text, n."amount"::text
+        where o."amount" is distinct from n."amount"
+        union all
+        select 2, 'bio'::text, o."bio"::text, n."bio"::text
+        where o."bio" is distinct from n."bio" collate "C"
+      ) f
+      where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
+    if not found then
+      insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+      select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+      from eventlog_old o cross join eventlog_new n
+        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+      select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+      from eventlog_old o cross join eventlog_new n
+        cross join lateral (
+          select 1 as event_type, 'born'::text as column_name, null::text as old_value, (n."born" at time zone 'UTC')::text as new_value
+          where n."born" is not null
+          union all
+          select 1, 'photo'::text, null::text, translate(encode(n."photo", 'base64'), chr(10), '')
+          where n."photo" is not null
+          union all
+          select 1, 'amount'::text, null::text, n."amount"::text
+          where n."amount" is not null
+          union all
+          select 1, 'bio'::text, null::text, n."bio"::text
+          where n."bio" is not null
+          union all
+          select 1, 'born'::text, null::text, null::text
+          where n."born" is null and n."photo" is null and n."amount" is null and n."bio" is null
+        ) f
+        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+    end if;
+  else
+    if exists (select from (select *, row_number() over () as eventlog_at from eventlog_old) o
       full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
-      where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
+      insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+      select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+      from (select *, row_number() over () as eventlog_at from eventlog_old) o
+        full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
+      select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+      from (select *, row_number() over () as eventlog_at from eventlog_old) o
+        full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+        cross join lateral (
+          select 1 as event_type, 'born'::text as column_name, null::text as old_value, (n."born" at time zone 'UTC')::text as new_value
+          where n."born" is not null
+          union all
+          select 1, 'photo'::text, null::text, translate(encode(n."photo", 'base64'), chr(10), '')
+          where n."photo" is not null
+          union all
+          select 1, 'amount'::text, null::text, n."amount"::text
+          where n."amount" is not null
+          union all
+          select 1, 'bio'::text, null::text, n."bio"::text
+          where n."bio" is not null
+          union all
+          select 1, 'born'::text, null::text, null::text
+          where n."born" is null and n."photo" is null and n."amount" is null and n."bio" is null
+        ) f
+        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+    end if;
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
     select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
     from (select *, row_number() over () as eventlog_at from eventlog_old) o
       full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
       cross join lateral (
-        select 1 as event_type, 'born'::text as column_name, null::text as old_value, (n."born" at time zone 'UTC')::text as new_value
-        where n."born" is not null
+        select 2 as event_type, 'born'::text as column_name, (o."born" at time zone 'UTC')::text as old_value, (n."born" at time zone 'UTC')::text as new_value
+        where o."born" is distinct from n."born"
         union all
-        select 1, 'photo'::text, null::text, translate(encode(n."photo", 'base64'), chr(10), '')
-        where n."photo" is not null
+        select 2, 'photo'::text, translate(encode(o."photo", 'base64'), chr(10), ''), translate(encode(n."photo", 'base64'), chr(10), '')
+        where o."photo" is distinct from n."photo"
         union all
-        select 1, 'amount'::text, null::text, n."amount"::text
-        where n."amount" is not null
+        select 2, 'amount'::text, o."amount"::text, n."amount"::text
+        where o."amount" is distinct from n."amount"
         union all
-        select 1, 'bio'::text, null::text, n."bio"::text
-        where n."bio" is not null
-        union all
-        select 1, 'born'::text, null::text, null::text
-        where n."born" is null and n."photo" is null and n."amount" is null and n."bio" is null
+        select 2, 'bio'::text, o."bio"::text, n."bio"::text
+        where o."bio" is distinct from n."bio" collate "C"
       ) f
-      where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
   end if;
-  insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
-  from (select *, row_number() over () as eventlog_at from eventlog_old) o
-    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
-    cross join lateral (
-      select 2 as event_type, 'born'::text as column_name, (o."born" at time zone 'UTC')::text as old_value, (n."born" at time zone 'UTC')::text as new_value
-      where o."born" is distinct from n."born"
-      union all
-      select 2, 'photo'::text, translate(encode(o."photo", 'base64'), chr(10), ''), translate(encode(n."photo", 'base64'), chr(10), '')
-      where o."photo" is distinct from n."photo"
-      union all
-      select 2, 'amount'::text, o."amount"::text, n."amount"::text
-      where o."amount" is distinct from n."amount"
-      union all
-      select 2, 'bio'::text, o."bio"::text, n."bio"::text
-      where o."bio" is distinct from n."bio" collate "C"
-    ) f
-    where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
   -- a publisher that sleeps holds this lock: only then is there somebody to wake
   if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
     perform pg_notify('eventlog', 'eventlog');

@@ -121,25 +121,42 @@ begin
   if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
-  if exists (select from (select *, row_number() over () as eventlog_at from eventlog_old) o
-    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
-    where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
+  if not exists (select from eventlog_new offset 1) then
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-    select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+    select 6, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
+    from eventlog_old o cross join eventlog_new n
+      where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu")) and (o."born" is distinct from n."born" or o."photo" is distinct from n."photo" or o."amount" is distinct from n."amount" or o."bio" is distinct from n."bio" collate "C");
+    if not found then
+      insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+      select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+      from eventlog_old o cross join eventlog_new n
+        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+      select 5, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
+      from eventlog_old o cross join eventlog_new n
+        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+    end if;
+  else
+    if exists (select from (select *, row_number() over () as eventlog_at from eventlog_old) o
+      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+      where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
+      insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+      select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+      from (select *, row_number() over () as eventlog_at from eventlog_old) o
+        full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+      select 5, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
+      from (select *, row_number() over () as eventlog_at from eventlog_old) o
+        full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+        where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+    end if;
+    insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
+    select 6, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
     from (select *, row_number() over () as eventlog_at from eventlog_old) o
       full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
-      where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
-    insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-    select 5, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
-    from (select *, row_number() over () as eventlog_at from eventlog_old) o
-      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
-      where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu")) and (o."born" is distinct from n."born" or o."photo" is distinct from n."photo" or o."amount" is distinct from n."amount" or o."bio" is distinct from n."bio" collate "C");
   end if;
-  insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 6, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
-  from (select *, row_number() over () as eventlog_at from eventlog_old) o
-    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
-    where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu")) and (o."born" is distinct from n."born" or o."photo" is distinct from n."photo" or o."amount" is distinct from n."amount" or o."bio" is distinct from n."bio" collate "C");
   -- a publisher that sleeps holds this lock: only then is there somebody to wake
   if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
     perform pg_notify('eventlog', 'eventlog');

@@ -1,0 +1,200 @@
+"""Qlik's formats beside the floor: the JSON or Avro library alone, on the same bytes, on one core."""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from collections.abc import Callable, Iterable, Iterator
+from itertools import count, islice
+from typing import Any, NamedTuple
+
+from eventlog import tablesfile
+from eventlog.change import ABSENT, Change, Field, Op
+from eventlog.codec import Object, Row, SheetRow, Source
+from eventlog.errors import Refused
+from eventlog.qlik import avro, messages, tables
+from eventlog.qlik.messages import MessageSettings
+from eventlog.qlik.tables import TableSettings
+
+COUNT = 20_000
+ROUNDS = 3
+KNOWN = tablesfile.read(
+    """
+    [tables.usr]
+    schema = "indirect"
+    key = ["idu"]
+    columns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)", mail = "varchar(99)",
+        born = "date", changed = "timestamp(6)", salary = "numeric(10,2)", level = "smallint",
+        active = "boolean", score = "double precision", note = "varchar(200)", mgr = "integer" }
+    """.replace("\n        ", " ")
+)
+
+
+class Result(NamedTuple):
+    name: str
+    rate: float  # a second
+    floor: float
+
+    def __str__(self) -> str:
+        share = self.rate / self.floor
+        return f"{self.name:34} {self.rate:11,.0f}/s   floor {self.floor:11,.0f}/s   {share:6.1%}"
+
+
+def changes(wanted: int) -> list[Change]:
+    """Of ten changes seven are updates, two inserts, one is a delete."""
+    return [_change(i) for i in range(1, wanted + 1)]
+
+
+def _change(i: int) -> Change:
+    row = {
+        "idu": i,
+        "fname": f"Given {i}",
+        "lname": f"Family {i}",
+        "mail": f"user{i}@example.org",
+        "born": f"19{i % 90 + 10}-0{i % 9 + 1}-15",
+        "changed": "2024-03-18T10:47:26.661087",
+        "salary": f"{i}.50",
+        "level": i % 100,
+        "active": i % 2 == 0,
+        "score": i / 7,
+        "note": None if i % 3 else "a note of some length, as notes are",
+        "mgr": i // 10,
+    }
+    op = (Op.INSERT, Op.INSERT, Op.DELETE)[i % 10] if i % 10 < 3 else Op.UPDATE
+    if op is Op.UPDATE:
+        new = {**row, "lname": f"Other {i}", "level": i % 100 + 1}
+        fields = tuple(Field(c, v, new[c]) for c, v in row.items())  # type: ignore[arg-type]
+    elif op is Op.DELETE:
+        fields = tuple(Field(c, v) for c, v in row.items())  # type: ignore[arg-type]
+    else:
+        fields = tuple(Field(c, ABSENT, v) for c, v in row.items())  # type: ignore[arg-type]
+    return Change(
+        op,
+        "indirect",
+        "usr",
+        (("idu", i),),
+        fields,
+        f"2024031810472600{i:019}",
+        f"{i // 4:032X}",
+        "2024-03-18T10:47:26.661Z",
+    )
+
+
+def main() -> None:
+    """Prints one line for each direction of each form."""
+    made = changes(COUNT)
+    for name, floor, ours, records in (*_json(made), *_avro(made), *_rows(made)):
+        print(Result(name, records / _best(ours), records / _best(floor)))
+
+
+Case = tuple[str, Callable[[], object], Callable[[], object], int]
+
+
+def _json(made: list[Change]) -> Iterator[Case]:
+    written = _all(messages.write(made, KNOWN, MessageSettings()))
+    lines = [json.dumps(message) for message in written]
+    yield (
+        "messages, JSON, read",
+        lambda: _drain(map(json.loads, lines)),
+        lambda: _drain(_read_messages(map(json.loads, lines))),
+        COUNT,
+    )
+    yield (
+        "messages, JSON, written",
+        lambda: _drain(map(json.dumps, written)),
+        lambda: _drain(map(json.dumps, messages.write(made, KNOWN, MessageSettings()))),
+        COUNT,
+    )
+
+
+def _avro(made: list[Change]) -> Iterator[Case]:
+    settings = MessageSettings(encoding="avro")
+    written = _all(messages.write(made, KNOWN, settings))
+    outer = [avro.decode(avro.ENVELOPE, data) for data in written]
+    meta = avro.decode(avro.foreign(outer[0]["messageSchema"]), outer[0]["message"])
+    schema = avro.foreign(meta["dataSchema"])
+    inner = [avro.decode(schema, envelope["message"]) for envelope in outer[1:]]
+
+    def floor_read() -> None:
+        for data in written[1:]:
+            avro.decode(schema, avro.decode(avro.ENVELOPE, data)["message"])
+
+    def floor_write() -> None:
+        for envelope, record in zip(outer[1:], inner, strict=True):
+            avro.encode(avro.ENVELOPE, {**envelope, "message": avro.encode(schema, record)})
+
+    yield "messages, Avro, read", floor_read, lambda: _drain(_read_messages(written)), COUNT
+    yield (
+        "messages, Avro, written",
+        floor_write,
+        lambda: _drain(messages.write(made, KNOWN, settings)),
+        COUNT,
+    )
+
+
+def _rows(made: list[Change]) -> Iterator[Case]:
+    written = [item for item in tables.write(made, KNOWN, TableSettings()) if isinstance(item, SheetRow)]
+    names = tuple(column.name for column in written[0].sheet.columns)
+    objects = [_object(names, item.cells) for item in written]
+    lines = [json.dumps(item) for item in objects]
+
+    def read() -> Iterator[object]:
+        rows = map(Row, count(), (tuple(json.loads(line).values()) for line in lines))
+        return tables.read([Source("bench", "usr__ct", names, rows)], KNOWN, TableSettings())
+
+    def write() -> Iterator[str]:
+        for item in tables.write(made, KNOWN, TableSettings()):
+            assert isinstance(item, SheetRow)
+            yield json.dumps(_object(names, item.cells))
+
+    yield (
+        "change table rows, JSON, read",
+        lambda: _drain(map(json.loads, lines)),
+        lambda: _drain(read()),
+        len(lines),
+    )
+    yield (
+        "change table rows, JSON, written",
+        lambda: _drain(map(json.dumps, objects)),
+        lambda: _drain(write()),
+        len(lines),
+    )
+
+
+def _object(names: tuple[str, ...], cells: tuple[Any, ...]) -> dict[str, Any]:
+    """A row as JSON Lines hold it."""
+    made = dict(zip(names, cells, strict=True))
+    made["header__change_mask"] = cells[2].hex().upper()
+    return made
+
+
+def _read_messages(values: Iterable[Any]) -> Iterator[object]:
+    objects = map(Object, count(), values)
+    return messages.read([Source("bench", "bench", (), objects)], KNOWN, MessageSettings())
+
+
+def _all(written: Iterable[Any]) -> list[Any]:
+    made = list(written)
+    assert not any(isinstance(item, Refused) for item in made)
+    return made
+
+
+def _drain(items: Iterable[object]) -> None:
+    next(islice(items, 10**9, None), None)
+
+
+def _best(run: Callable[[], object]) -> float:
+    """Seconds of the processor in the fastest of some rounds: the others were disturbed."""
+    taken = []
+    gc.collect()
+    gc.freeze()  # the bench's own data, which no converter holds
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        run()
+        taken.append(time.process_time() - start)
+    return min(taken)
+
+
+if __name__ == "__main__":
+    main()

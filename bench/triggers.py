@@ -1,0 +1,184 @@
+"""What capture costs on PostgreSQL: bulk inserts and updates, and single durable updates.
+
+    eventlog bench triggers [URL]
+
+Without a URL the embedded server is measured. PgQ's trigger in C, pgq.logutriga, is measured beside
+ours where its extension is installed. Each figure is the best of several rounds; ratios are of one run.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.embedded import embedded_postgres
+from eventlog.sql import migrate
+from eventlog.sql.choice import Choice
+from eventlog.sql.connect import connect, execute_plain
+from eventlog.sql.dialects import POSTGRESQL
+from eventlog.sql.log import Log, log_named
+from eventlog.sql.postgresql_triggers import wake_key
+from eventlog.sql.track import track, untrack
+
+ROWS = 200_000
+ROUNDS = 5
+TURNS = 2_000  # of single updates
+SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeout": "30min"}
+
+TABLE, BARE = "bench_usr", "bench_bare"
+MADE = f"create table {TABLE} (id bigint primary key, fname text, lname text, age integer, mail text)"
+SOURCE = f"""
+create table bench_source as
+select i::bigint as id, 'first' || i as fname, 'last' || i as lname, i % 90 as age,
+  'm' || i || '@example.org' as mail
+from generate_series(1, {ROWS}) i
+"""
+INSERT = f"insert into {TABLE} select * from bench_source"
+UPDATE = f"update {TABLE} set fname = fname || 'x', age = age + 1"
+ONE = "update {table} set age = age + 1 where id = :id"
+CHOICES = {
+    "query-back, statement": Choice(granularity="statement"),
+    "query-back, row": Choice(granularity="row"),
+    "per field, statement": Choice(insert=1, update=2, granularity="statement"),
+    "per field, row": Choice(insert=1, update=2, granularity="row"),
+}
+PGQ = "pgq.logutriga"
+
+
+def main() -> None:
+    """Print the figures."""
+    with _database(sys.argv[1:]) as url:
+        engine = connect(url)
+        log = log_named(POSTGRESQL, "eventlog_bench")
+        _prepare(engine, log)
+        try:
+            _bulk(engine, log)
+            _single(engine, log)
+        finally:
+            _clean(engine, log)
+
+
+@contextmanager
+def _database(arguments: list[str]) -> Iterator[str]:
+    if arguments:
+        yield arguments[0]
+    else:
+        with embedded_postgres(settings=SETTINGS) as server:
+            yield server.url
+
+
+def _prepare(engine: Engine, log: Log) -> None:
+    _clean(engine, log)
+    migrate.install(engine, log)
+    _run(engine, SOURCE, MADE, "analyze bench_source")
+    with engine.connect() as connection:
+        print(connection.execute(text("select version()")).scalar())
+
+
+def _clean(engine: Engine, log: Log) -> None:
+    _run(engine, f"drop table if exists {TABLE}, {BARE}, bench_source")
+    migrate.uninstall(engine, log, discard=True)
+
+
+def _bulk(engine: Engine, log: Log) -> None:
+    kinds: dict[str, Callable[[], None]] = {"no trigger": lambda: None}
+    for name, choice in CHOICES.items():
+        kinds[name] = lambda choice=choice: _track(engine, log, choice)  # type: ignore[misc]
+    if _pgq(engine):
+        kinds[PGQ] = lambda: _log_by_pgq(engine)
+    best = {name: [float("inf"), float("inf")] for name in kinds}
+    for _ in range(ROUNDS):
+        for name, make in kinds.items():
+            _run(engine, f"drop table {TABLE}", MADE, f"truncate {log.table}")
+            make()
+            for place, statement in enumerate((INSERT, UPDATE)):
+                best[name][place] = min(best[name][place], _timed(engine, statement))
+    print(f"\n{ROWS} rows in one statement    insert              update of two columns")
+    bare = best["no trigger"]
+    for name, figures in best.items():
+        told = (f"{took * 1e3:7.0f} ms {took / bare[at]:6.2f}x" for at, took in enumerate(figures))
+        print(f"{name:24} {'   '.join(told)}")
+    if PGQ not in kinds:
+        print(f"{PGQ:24} not measured: the extension pgq is not installed on this server")
+
+
+def _single(engine: Engine, log: Log) -> None:
+    """Updates of the two tables take turns, so that whatever else the machine does meets both alike."""
+    untrack(engine, log, TABLE)
+    _run(engine, f"drop table if exists {BARE}", f"create table {BARE} (like {TABLE} including all)")
+    _run(engine, f"insert into {BARE} select * from {TABLE}")
+    _track(engine, log, CHOICES["query-back, statement"])
+    awake = _turns(engine)
+    with engine.connect() as publisher:
+        publisher.execute(
+            text("select pg_advisory_lock(:a, :b)"), dict(zip("ab", wake_key(log), strict=True))
+        )
+        publisher.execute(text("listen eventlog"))
+        publisher.commit()
+        asleep = _turns(engine)
+    print("\nsingle updates, each its own durable transaction, one session, in turns (medians)")
+    for name, (bare, tracked) in {"publisher awake": awake, "publisher asleep": asleep}.items():
+        print(
+            f"{name:18} no trigger {bare * 1e6:6.0f} us   query-back {tracked * 1e6:6.0f} us"
+            f"   rate {bare / tracked * 100:5.1f} %"
+        )
+
+
+def _turns(engine: Engine) -> tuple[float, float]:
+    """The medians of an update without and with our trigger."""
+    took: dict[str, list[float]] = {BARE: [], TABLE: []}
+    statements = {table: text(ONE.format(table=table)) for table in took}
+    with engine.connect() as connection:
+        for turn in range(TURNS):
+            for table, statement in statements.items():
+                begun = time.perf_counter()
+                connection.execute(statement, {"id": turn % ROWS + 1})
+                connection.commit()
+                took[table].append(time.perf_counter() - begun)
+    return statistics.median(took[BARE]), statistics.median(took[TABLE])
+
+
+def _timed(engine: Engine, statement: str) -> float:
+    with engine.connect() as connection:
+        begun = time.perf_counter()
+        execute_plain(connection, statement)
+        connection.commit()
+        return time.perf_counter() - begun
+
+
+def _track(engine: Engine, log: Log, choice: Choice) -> None:
+    track(engine, log, TABLE, choice)
+
+
+def _pgq(engine: Engine) -> bool:
+    with engine.connect() as connection:
+        return bool(
+            connection.execute(text("select 1 from pg_available_extensions where name = 'pgq'")).scalar()
+        )
+
+
+def _log_by_pgq(engine: Engine) -> None:
+    _run(
+        engine,
+        "create extension if not exists pgq",
+        "select pgq.drop_queue('bench', true) from pgq.queue where queue_name = 'bench'",
+        "select pgq.create_queue('bench')",
+        f"create trigger bench after insert or update or delete on {TABLE}"
+        " for each row execute function pgq.logutriga('bench')",
+    )
+
+
+def _run(engine: Engine, *statements: str) -> None:
+    with engine.begin() as connection:
+        for statement in statements:
+            execute_plain(connection, statement)
+
+
+if __name__ == "__main__":
+    main()

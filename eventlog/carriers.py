@@ -1,0 +1,123 @@
+"""Where the records of some formats stand besides files: topics of Kafka and tables of a database.
+
+A carrier belongs to a format and is asked for by a flag of its own name. It knows nothing of the other
+side of a conversion.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eventlog import settings
+from eventlog.change import Change
+from eventlog.codec import Format
+from eventlog.errors import Misuse, Refused
+from eventlog.linter import rows as linter_rows
+from eventlog.linter.changes import Reader as LinterReader
+from eventlog.qlik import store
+from eventlog.qlik.tables import SUFFIX
+from eventlog.qlik.topics import KafkaSettings
+from eventlog.sql.connect import connect
+from eventlog.tables import Tables
+
+Answers = Iterable[Change | Refused]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place that is no file, and the settings of the format that stands there."""
+
+    tables: Tables
+    given: Mapping[str, Any] = field(default_factory=dict)
+    url: str = ""
+    names: tuple[str, ...] = ()  # of the database's tables
+    state: Path | None = None
+
+    def settings(self, of: type) -> Any:
+        return settings.build(of, self.given)
+
+
+class Carried:
+    """What is read from a place, and what is to be kept once the output is out."""
+
+    def __init__(self, answers: Answers, delivered: Callable[[], None] = lambda: None) -> None:
+        self.answers = answers
+        self.delivered = delivered
+
+
+ReadPlace = Callable[[Format, Place], AbstractContextManager[Carried]]
+WritePlace = Callable[[Iterable[Change], Format, Place], Iterator[Refused]]
+
+
+@contextmanager
+def _read_topics(source: Format, place: Place) -> Iterator[Carried]:
+    from eventlog.qlik.kafka import Topics
+
+    reading = place.settings(source.settings)
+    topics = Topics(place.settings(KafkaSettings), reading.encoding)
+    try:
+        yield Carried(topics.changes(place.tables, reading), topics.commit)
+    finally:
+        topics.close()
+
+
+def _write_topics(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:
+    from eventlog.qlik.kafka import publish
+
+    return publish(changes, place.tables, place.settings(target.settings), place.settings(KafkaSettings))
+
+
+@contextmanager
+def _read_change_tables(source: Format, place: Place) -> Iterator[Carried]:
+    names = [name if name.lower().endswith(SUFFIX) else name + SUFFIX for name in place.names]
+    engine = connect(place.url)
+    yield Carried(store.read(engine, names, place.tables, place.settings(source.settings)))
+
+
+def _write_change_tables(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:
+    engine = connect(place.url)
+    names = [f"{table.name}{SUFFIX}" for table in place.tables]
+    last = store.last_sequence(engine, names, place.settings(target.settings).header_prefix)
+    given = {"last_sequence": last} | dict(place.given)
+    return store.write(changes, place.tables, settings.build(target.settings, given), engine)
+
+
+@contextmanager
+def _read_queue(source: Format, place: Place) -> Iterator[Carried]:
+    """A LINTER queue, from where the last run left it."""
+    (name,) = place.names or ("DISPATCH_QUEUE",)
+    known = _load_state(place.state)
+    reader = LinterReader(place.tables, place.settings(source.settings).reading(known.get("delivered")))
+
+    def keep() -> None:
+        if place.state is not None:
+            place.state.write_text(json.dumps({"delivered": reader.delivered, "restart": reader.restart}))
+
+    with connect(place.url).connect() as connection:
+        yield Carried(reader.read(linter_rows.rows(connection, name, known.get("restart"))), keep)
+
+
+def _load_state(path: Path | None) -> dict[str, int | None]:
+    if path is None or not path.exists():
+        return {}
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        return {name: found[name] for name in ("delivered", "restart")}
+    except (ValueError, KeyError, TypeError) as fault:
+        raise Misuse(f"{path} is no state file: name another, or remove it to start over") from fault
+
+
+READERS: dict[tuple[str, str], ReadPlace] = {
+    ("qlik-message", "kafka"): _read_topics,
+    ("qlik-table", "url"): _read_change_tables,
+    ("linter", "url"): _read_queue,
+}
+WRITERS: dict[tuple[str, str], WritePlace] = {
+    ("qlik-message", "kafka"): _write_topics,
+    ("qlik-table", "url"): _write_change_tables,
+}

@@ -1,0 +1,110 @@
+"""From the bytes of a stream to changes: what each transaction did, once it has committed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from eventlog.change import Change
+from eventlog.errors import Refused
+from eventlog.gbase.columns import Text
+from eventlog.gbase.errorcodes import error_name
+from eventlog.gbase.made import Maker
+from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
+from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, Row, Stream
+from eventlog.gbase.transactions import MAX_OPEN, START, Committed, Complaint, Position, Transactions
+from eventlog.tables import Tables
+
+Answer = Change | Refused
+_SESSION_INVALID = 1
+
+
+class Limits(NamedTuple):
+    """What a stream may take of memory, in bytes."""
+
+    record: int = MAX_RECORD
+    open: int = MAX_OPEN  # of all unfinished transactions together
+
+
+class Reader:
+    """Feeds a stream and answers changes; each call's answers must be taken before the next call."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        at: Callable[[object], str] = str,
+        form: Text | None = None,
+        limits: Limits | None = None,
+        since: Position = START,
+    ) -> None:
+        limits = limits or Limits()
+        self._stream = Stream(form or Text(), limits.record)
+        self._transactions = Transactions(since, limits.open)
+        self._maker = Maker(tables)
+        self._at = at
+        self._frames = 0
+        self._takes: dict[type, Callable[[Any], Complaint | Committed | Refused | None]] = {
+            Truncate: self._transactions.add,
+            Discard: self._transactions.add,
+            BeginTx: self._transactions.begin,
+            RbTx: self._transactions.roll_back,
+            CommTx: self._transactions.commit,
+            Fault: self._refused,
+            Failed: self._failed,
+        }
+
+    @property
+    def position(self) -> Position:
+        """The position after all changes that were taken so far."""
+        return self._transactions.position
+
+    @property
+    def lost(self) -> bool:
+        """Whether the rest of the input cannot be read."""
+        return self._stream.lost
+
+    def feed(self, data: bytes) -> Iterator[Answer]:
+        """The changes that these bytes complete."""
+        return self._take(self._stream.feed(data))
+
+    def frame(self, data: bytes) -> Iterator[Answer]:
+        """The changes that the record at the start of a dumped buffer completes."""
+        self._frames += 1
+        return self._take(self._stream.frame(data))
+
+    def close(self) -> Iterator[Refused]:
+        """What the end of the input leaves."""
+        for fault in self._stream.close():
+            yield self._refused(fault)
+        for complaint in self._transactions.close():
+            yield Refused(self._where(), complaint.reason, fault=complaint.fault)
+
+    def _take(self, items: Iterable[Item]) -> Iterator[Answer]:
+        takes, add_row = self._takes, self._transactions.add_row
+        for item in items:
+            if type(item) is Row:
+                if (complaint := add_row(item)) is not None:
+                    yield Refused(self._where(), complaint.reason, fault=complaint.fault)
+                continue
+            take = takes.get(type(item))
+            answer = take(item) if take is not None else None
+            if answer is None:
+                continue
+            if isinstance(answer, Committed):
+                yield from self._maker.changes(answer)
+            elif isinstance(answer, Complaint):
+                yield Refused(self._where(), answer.reason, fault=answer.fault)
+            else:
+                yield answer
+
+    def _refused(self, fault: Fault) -> Refused:
+        return Refused(self._where(), str(fault.corrupt), fault.record, not fault.note)
+
+    def _failed(self, failed: Failed) -> Refused:
+        over = "the session is over" if failed.head.flags & _SESSION_INVALID else "the session goes on"
+        text = f": {failed.text[:200]}" if failed.text else ""
+        return Refused(self._where(), f"the server reports {error_name(failed.head.code)}; {over}{text}")
+
+    def _where(self) -> str:
+        read = f"read {self._frames}:" if self._frames else ""
+        return self._at(f"{read}{self._stream.offset}")

@@ -1,0 +1,111 @@
+"""The format `gbase` of `convert`: a stream of bytes, or the dump of one."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from eventlog.change import Change
+from eventlog.codec import Format, Shape, Source
+from eventlog.errors import Misuse, Refused
+from eventlog.gbase.changes import Limits, Reader
+from eventlog.gbase.columns import Text
+from eventlog.gbase.dump import read_dump
+from eventlog.gbase.faults import BadDump
+from eventlog.gbase.stream import MAX_RECORD
+from eventlog.gbase.transactions import MAX_OPEN, START, Position
+from eventlog.gbase.writer import write_changes
+from eventlog.settings import setting
+from eventlog.tables import Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    framed: bool = setting(
+        False, "The input is a hex dump: a read of the stream a line, or typed out with notes."
+    )
+    code_set: str = setting(
+        "utf-8", "Code set of the database (DB_LOCALE), as Python names it.", metavar="NAME"
+    )
+    trim_char: bool = setting(True, "Take from CHAR values the blanks that pad them.")
+    max_record: int = setting(MAX_RECORD, "Bytes of a record above which its length is taken for corrupt.")
+    max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
+    size_order: str = setting(
+        "big", "Byte order in which the sizes of variable columns are written.", choices=("big", "little")
+    )
+    varchar_prefix: int = setting(
+        1, "Bytes of the length before a VARCHAR that is written: 1 Informix, 2 GBase 8s."
+    )
+
+    @property
+    def text(self) -> Text:
+        """How character columns are read and written."""
+        try:
+            "".encode(codecs.lookup(self.code_set).name)
+        except LookupError:
+            raise Misuse(
+                f"unknown code set {self.code_set!r}: name it as Python does, such as gb18030"
+            ) from None
+        if self.varchar_prefix not in (1, 2):
+            raise Misuse(f"varchar-prefix is {self.varchar_prefix}, not 1 or 2")
+        return Text(self.code_set, self.trim_char, self.varchar_prefix)
+
+
+def reader(settings: Settings, tables: Tables, source: Source[bytes], since: Position = START) -> Reader:
+    """The reader of one source, where an earlier run of it stopped."""
+    limits = Limits(settings.max_record, settings.max_open)
+    return Reader(tables, source.at, settings.text, limits, since)
+
+
+def read(sources: Iterable[Source[bytes]], tables: Tables, settings: Settings) -> Iterator[Change | Refused]:
+    """The changes of streams, each of which stands for itself."""
+    for source in sources:
+        yield from read_source(reader(settings, tables, source), source, settings)
+
+
+def read_source(stream: Reader, source: Source[bytes], settings: Settings) -> Iterator[Change | Refused]:
+    """The changes of one stream, to its end."""
+    yield from _read_frames(stream, source, settings) if settings.framed else _read_bytes(stream, source)
+    yield from stream.close()
+
+
+def _read_bytes(stream: Reader, source: Source[bytes]) -> Iterator[Change | Refused]:
+    for chunk in source.records:
+        if isinstance(chunk, Refused):
+            yield chunk
+        else:
+            yield from stream.feed(chunk)
+
+
+def _read_frames(stream: Reader, source: Source[bytes], settings: Settings) -> Iterator[Change | Refused]:
+    refused: list[Refused] = []
+    for buffer in read_dump(_chunks(source, refused), settings.max_record):
+        if isinstance(buffer, BadDump):
+            yield Refused(source.at(buffer.args[0]), str(buffer))
+        else:
+            yield from stream.frame(buffer)
+    yield from refused
+
+
+def _chunks(source: Source[bytes], refused: list[Refused]) -> Iterator[bytes]:
+    for chunk in source.records:
+        if isinstance(chunk, Refused):
+            refused.append(chunk)
+        else:
+            yield chunk
+
+
+def write(changes: Iterable[Change], tables: Tables, settings: Settings) -> Iterator[bytes | Refused]:
+    """The stream that would have told these changes."""
+    return write_changes(changes, tables, settings.text, settings.size_order)
+
+
+FORMAT = Format(
+    name="gbase",
+    help="GBase 8s / Informix change data capture stream",
+    shape=Shape.BYTES,
+    settings=Settings,
+    read=read,
+    write=write,
+)

@@ -1,0 +1,203 @@
+"""The schema of a captured table, read from its text, and the plan that decodes and encodes its rows.
+
+A row is `[fixed columns][variable columns]`, nothing between, no null bitmap. The sizes of the
+variable columns stand in the header: in network order where the session was opened with minor
+version 1, in the server's own order where with 0. Which one it is, the sum tells.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
+from typing import Any, Final, NamedTuple
+
+from eventlog.change import Value
+from eventlog.errors import InvalidValue, NotExpressible
+from eventlog.gbase.columns import ColumnType, Text, column_type
+from eventlog.gbase.declared import read_declared
+from eventlog.gbase.faults import BadSchema, Corrupt, shown
+from eventlog.gbase.records import ROW_SIZE
+
+MAX_COLUMNS: Final = 32767
+MAX_TEXT: Final = 1 << 20  # bytes of a schema text
+MAX_COMPILED: Final = 512  # columns up to which a plan is worth its compilation
+
+_TOKEN = re.compile(r'"(?:[^"]|"")*"|[(),]|[^"(),]+|"')
+_MARKS: Final = {"big": ">", "little": "<"}
+_AMBIGUOUS: Final = 1 << 24  # a size from here on may add up in both byte orders; no column is so long
+_COLUMN = re.compile(r'(?:"((?:[^"]|"")+)"|([^\s"]+))\s+(\S.*)', re.DOTALL)
+
+
+class Column(NamedTuple):
+    name: str
+    type: ColumnType
+
+
+PLAN_FAULTS: Final = (InvalidValue, struct.error)  # upon which the plain reading says what is wrong
+Plan = Callable[[bytes, int, int, int], tuple[Value, ...]]
+
+
+class Image(NamedTuple):
+    """One row as it stands in a record."""
+
+    sizes: bytes  # the array behind the row header
+    payload: bytes
+
+
+class Schema:
+    """A table of the stream: its columns, fixed ones first, and both directions of its rows."""
+
+    def __init__(self, text: str, columns: Sequence[Column]) -> None:
+        fixed = [column for column in columns if column.type.code]
+        variable = [column for column in columns if not column.type.code]
+        self.text = text
+        self.columns = (*fixed, *variable)
+        self.names = tuple(column.name for column in self.columns)
+        self._fixed = struct.Struct(">" + "".join(column.type.code for column in fixed))
+        self._orders = {order: struct.Struct(f"{mark}{len(variable)}I") for order, mark in _MARKS.items()}
+        self.header_size = ROW_SIZE + 4 * len(variable)  # of its row records, at least
+        self.shape = (self._fixed.size, len(fixed), len(variable))
+        self._places = tuple(accumulate((c.type.size or 0 for c in fixed), initial=0))
+        self.plan: Plan = self._first_plan  # of `read`, compiled when the first row comes
+
+    def read(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
+        """The values of the row that stands in a buffer from `start` to `stop`."""
+        try:
+            return self.plan(record, sizes_at, start, stop)
+        except PLAN_FAULTS:
+            return self.read_plainly(record, sizes_at, start, stop)
+
+    def read_plainly(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
+        """The same, column by column: the reference, which knows where a fault is."""
+        at = start + self._fixed.size
+        sizes = self._sizes(record, sizes_at, start, stop - at)
+        values = list(self._fixed.unpack_from(record, start))
+        places = [start + place for place in self._places[:-1]]
+        for size in sizes:
+            places.append(at)
+            values.append(record[at : at + size])
+            at += size
+        for index, column in enumerate(self.columns):
+            try:
+                values[index] = column.type.load(values[index])
+            except InvalidValue as fault:
+                raise self._corrupt(places[index], index, fault) from None
+        return tuple(values)
+
+    def write(self, values: Sequence[Value], order: str = "big") -> Image:
+        """The row of these values, in the order of the columns; raises NotExpressible."""
+        parts = [self._dump(column, value) for column, value in zip(self.columns, values, strict=True)]
+        fixed, variable = parts[: self.shape[1]], parts[self.shape[1] :]
+        sizes = self._orders[order].pack(*(len(part) for part in variable))
+        return Image(sizes, self._fixed.pack(*fixed) + b"".join(variable))
+
+    def _sizes(self, record: bytes, sizes_at: int, start: int, room: int) -> tuple[int, ...]:
+        """The sizes of the variable columns in the byte order in which they add up."""
+        sizes: tuple[int, ...] = ()
+        for packing in self._orders.values():
+            sizes = packing.unpack_from(record, sizes_at)
+            if sum(sizes) == room and (room < _AMBIGUOUS or max(sizes) < _AMBIGUOUS):
+                return sizes
+        if not sizes:
+            raise Corrupt(start, "payload size", room + self.shape[0], f"the row has {self.shape[0]} bytes")
+        array = shown(record[sizes_at : sizes_at + (self.header_size - ROW_SIZE)])
+        raise Corrupt(
+            sizes_at, "sizes of variable columns", array, f"they add up to {room} in neither byte order"
+        )
+
+    def _first_plan(self, record: bytes, sizes_at: int, start: int, stop: int) -> tuple[Value, ...]:
+        self.plan = self._compile() if len(self.columns) <= MAX_COMPILED else self.read_plainly
+        return self.plan(record, sizes_at, start, stop)
+
+    def _compile(self) -> Plan:
+        known: dict[str, Any] = {
+            "fixed": self._fixed.unpack_from,
+            "big": self._orders["big"].unpack_from,
+            "little": self._orders["little"].unpack_from,
+            "find": self._sizes,
+        }
+        for at, column in enumerate(self.columns):
+            known |= {f"load{at}": column.type.load, f"null{at}": column.type.null}
+        exec(plan_source(self.columns, self._fixed.size), known)  # noqa: S102 - see plan_source
+        plan: Plan = known["plan"]
+        return plan
+
+    def _corrupt(self, at: int, index: int, fault: InvalidValue) -> Corrupt:
+        value, expected = fault.args
+        return Corrupt(at, f"column {self.names[index]}", value, f"not {expected}")
+
+    def _dump(self, column: Column, value: Value) -> Any:
+        if isinstance(value, tuple):
+            raise NotExpressible(f"column {column.name}: a multi-valued attribute has no place in a row")
+        try:
+            return column.type.dump(value)
+        except NotExpressible as fault:
+            raise NotExpressible(f"column {column.name}: {fault}") from None
+
+
+def plan_source(columns: Sequence[Column], fixed_bytes: int) -> str:
+    """The decoding of a row as one function: no loop, no call for an integer.
+
+    Its words are counts and names made here; no word of the stream is among them.
+    """
+    count = sum(bool(column.type.code) for column in columns)
+    sizes = [f"s{at}" for at in range(count, len(columns))]
+    targets, total = "".join(f"{size}, " for size in sizes), " + ".join(sizes) or "0"
+    lines = [f"at = p{count} = start + {fixed_bytes}", "room = stop - at"]
+    if count:
+        lines.insert(0, "".join(f"c{at}, " for at in range(count)) + "= fixed(record, start)")
+    if sizes:
+        lines.append(f"{targets}= big(record, sizes_at)")
+        lines.append(f"if {total} != room: {targets}= little(record, sizes_at)")
+    lines.append(
+        f"if {total} != room or room >= {_AMBIGUOUS}: {targets or '_ '}= find(record, sizes_at, start, room)"
+    )
+    lines += [f"p{at + 1} = p{at} + s{at}" for at in range(count, len(columns))]
+    taken = [
+        f"load{at}(record[p{at}:p{at + 1}])"
+        if not column.type.code
+        else f"load{at}(c{at})"
+        if column.type.null is None
+        else f"None if c{at} == null{at} else c{at}"
+        for at, column in enumerate(columns)
+    ]
+    lines.append(f"return ({', '.join(taken)},)")
+    return "def plan(record, sizes_at, start, stop):\n " + "\n ".join(lines)
+
+
+def read_schema(text: str, form: Text) -> Schema:
+    """The schema of a text such as `c1 integer, c2 varchar(20,0)`."""
+    columns = [_read_column(definition, form) for definition in _definitions(text)]
+    if len({column.name for column in columns}) != len(columns):
+        raise BadSchema("two columns have one name")
+    return Schema(text, columns)
+
+
+def _definitions(text: str) -> Iterator[str]:
+    """The parts between the commas that stand in no parenthesis."""
+    parts: list[str] = []
+    depth = count = 0
+    for part in _TOKEN.findall(text):
+        depth += (part == "(") - (part == ")")
+        if part == "," and depth == 0:
+            yield "".join(parts)
+            parts.clear()
+            count += 1
+        else:
+            parts.append(part)
+        if count >= MAX_COLUMNS:
+            raise BadSchema(f"more than {MAX_COLUMNS} columns")
+    yield "".join(parts)
+
+
+def _read_column(definition: str, form: Text) -> Column:
+    match = _COLUMN.fullmatch(definition.strip())
+    if match is None:
+        raise BadSchema(f"{definition[:60]!r} is not a column and its type")
+    quoted, plain, declaration = match.groups()
+    found = column_type(read_declared(declaration), form)
+    if found is None:
+        raise BadSchema(f"{declaration[:60]!r} is not a type that a stream carries")
+    return Column(quoted.replace('""', '"') if quoted else plain, found)

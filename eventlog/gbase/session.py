@@ -1,0 +1,179 @@
+"""A capture session: the calls of the vendor's nine steps, over any DB-API connection to syscdcv1.
+
+Step 1, creating that database, is the administrator's; step 6, reading, is `changes.Reader`. The
+bytes come from a function, for no DB-API knows how to read the session's large object.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from types import TracebackType
+from typing import Final, NamedTuple, Protocol, Self
+
+from eventlog.errors import EventlogError, Misuse
+from eventlog.gbase.errorcodes import ERRORS, error_name
+
+READ_SIZE: Final = 32_000  # servers before 12.10.xC4 never return more from one read (APAR IT00258)
+MAX_RECORDS: Final = 256  # per read; larger values were refused
+
+_NO_CATALOGUE: Final = -83701
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_$]*")
+_TABLE = re.compile(r"[^\s:.'\"]+:[^\s:.'\"]+\.[^\s:.'\"]+")
+# SQLCODEs of a server without the database (-329) or without the routine (-674)
+_ABSENT = re.compile(r"-(?:329|674)\b|cdc_opensess|syscdcv1", re.IGNORECASE)
+
+
+class CaptureError(EventlogError):
+    """{0} failed: {1}"""
+
+    def __init__(self, step: str, reason: str, code: int = 0) -> None:
+        super().__init__(step, reason, code)
+
+    @property
+    def code(self) -> int:
+        """The number of the error, 0 where the connection failed."""
+        return int(self.args[2])
+
+    @property
+    def name(self) -> str:
+        """The vendor's name of the error, empty where the number is not known."""
+        return ERRORS.get(self.code, ("", ""))[0]
+
+
+class MissingCatalogue(CaptureError):
+    """{0} failed: {1}; the database syscdcv1 is missing: run `dbaccess - syscdcv1.sql`
+    in $GBASEDBTDIR/etc as gbasedbt (Informix: in $INFORMIXDIR/etc as informix)"""
+
+
+class Cursor(Protocol):
+    def execute(self, operation: str, parameters: Sequence[object], /) -> object: ...
+    def fetchone(self) -> Sequence[object] | None: ...
+    def close(self) -> object: ...
+
+
+class Connection(Protocol):
+    def cursor(self) -> Cursor: ...
+
+
+Read = Callable[[int, int], bytes]  # session and size to at most so many bytes
+
+
+class Captured(NamedTuple):
+    """A table to capture."""
+
+    name: str  # database:owner.table
+    columns: tuple[str, ...]
+    number: int  # what its records are marked with
+
+
+class Session:
+    """Opens on entry; on exit ends every capture, switches full-row logging off again and closes."""
+
+    def __init__(
+        self,
+        connection: Connection,
+        read: Read,
+        server: str,
+        *,
+        timeout: int = 5,
+        max_records: int = 64,
+        version: tuple[int, int] = (1, 1),
+        owner: str = "informix",
+        placeholder: str = "?",
+        keep_logging: bool = False,
+    ) -> None:
+        if not _NAME.fullmatch(owner):
+            raise Misuse(f"{owner!r} is not the owner of the capture functions")
+        if not 1 <= max_records <= MAX_RECORDS:
+            raise Misuse(f"max_records is {max_records}, not between 1 and {MAX_RECORDS}")
+        self._connection = connection
+        self._read = read
+        self._opening = (server, 0, timeout, max_records, *version)
+        self._owner = owner
+        self._placeholder = placeholder
+        self._keep_logging = keep_logging
+        self._logged: list[str] = []
+        self._captured: list[str] = []
+        self._session: int | None = None
+
+    def __enter__(self) -> Self:
+        self._session = self._call("cdc_opensess", *self._opening)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        failures = list(self._undo())
+        if failures and error is None:
+            raise failures[0]
+
+    def capture(self, table: Captured) -> None:
+        """Steps 3 and 4: full rows are logged, and the table's changes belong to this session."""
+        if not _TABLE.fullmatch(table.name):
+            raise Misuse(f"{table.name!r} is not a table as database:owner.table")
+        if not table.columns:
+            raise Misuse(f"no columns of {table.name} are named")
+        self._call("cdc_set_fullrowlogging", table.name, 1)
+        self._logged.append(table.name)
+        columns = ",".join(table.columns)
+        self._call("cdc_startcapture", self.id, 0, table.name, columns, table.number)
+        self._captured.append(table.name)
+
+    def activate(self, position: int = 0) -> None:
+        """Step 5: the stream begins, from now or from a restart position."""
+        self._call("cdc_activatesess", self.id, position)
+
+    def chunks(self, size: int = READ_SIZE) -> Iterator[bytes]:
+        """Step 6: the stream; empty bytes where a read brought nothing, so that the caller may stop."""
+        while True:
+            yield self._read(self.id, size)
+
+    @property
+    def id(self) -> int:
+        if self._session is None:
+            raise Misuse("the session is not open")
+        return self._session
+
+    def _undo(self) -> Iterator[CaptureError]:
+        """Steps 7 to 9; each is tried, whatever became of the others."""
+        calls: list[tuple[object, ...]] = [
+            *(("cdc_endcapture", self.id, 0, name) for name in reversed(self._captured)),
+            *(("cdc_set_fullrowlogging", name, 0) for name in self._logged if not self._keep_logging),
+            ("cdc_closesess", self.id),
+        ]
+        for function, *arguments in calls:
+            try:
+                self._call(str(function), *arguments)
+            except CaptureError as failure:
+                yield failure
+        self._session = None
+        self._captured.clear()
+        self._logged.clear()
+
+    def _call(self, function: str, *arguments: object) -> int:
+        """The result of a function of the capture API; a negative one is an error."""
+        marks = ", ".join([self._placeholder] * len(arguments))
+        try:
+            result = self._fetch(f"execute function {self._owner}.{function}({marks})", arguments)
+        except EventlogError:
+            raise
+        except Exception as fault:  # each driver has errors of its own
+            lacking = function == "cdc_opensess" and _ABSENT.search(str(fault))
+            raise (MissingCatalogue if lacking else CaptureError)(function, str(fault)) from fault
+        if result == _NO_CATALOGUE:
+            raise MissingCatalogue(function, error_name(result), result)
+        if result < 0:
+            raise CaptureError(function, error_name(result), result)
+        return result
+
+    def _fetch(self, statement: str, arguments: tuple[object, ...]) -> int:
+        cursor = self._connection.cursor()
+        try:
+            cursor.execute(statement, arguments)
+            row = cursor.fetchone()
+        finally:
+            cursor.close()
+        if row is None or not isinstance(row[0], int):
+            raise CaptureError(statement, "it returned no number")
+        return row[0]

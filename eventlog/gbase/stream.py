@@ -1,0 +1,308 @@
+"""Bytes in, records out: fed in pieces of any size, it answers what is whole and keeps the rest.
+
+A record is `header size + payload size` long, and nothing else says so. Where those two are sound,
+a record that is wrong in something else costs itself; where they are not, the reading ends.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+from eventlog.change import Value
+from eventlog.gbase.columns import Text
+from eventlog.gbase.faults import BadSchema, Corrupt, shown
+from eventlog.gbase.records import (
+    COMMON,
+    COMMON_SIZE,
+    LAYOUTS,
+    ROW_HEAD,
+    ROW_SIZE,
+    ROWS,
+    SCHEME,
+    BeginTx,
+    CommTx,
+    Error,
+    Head,
+    Layout,
+    Number,
+    TabSchem,
+    moment,
+)
+from eventlog.gbase.schema import MAX_COLUMNS, MAX_TEXT, PLAN_FAULTS, Image, Schema, read_schema
+
+MAX_RECORD: Final = 64 << 20
+MAX_SCHEMAS: Final = 64 << 20  # bytes of all schema texts together
+MAX_TABLES: Final = 4096
+_PLAIN: Final = Text()
+
+
+class Row(NamedTuple):
+    """A row record: its values or, where no schema explains it, its image."""
+
+    number: int
+    sequence: int
+    transaction: int
+    table: int
+    flags: int
+    schema: Schema | None
+    values: tuple[Value, ...]
+    image: Image | None
+    size: int  # bytes of the record
+
+
+# a NamedTuple of a sequence, at half the cost of its constructor
+_new_row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
+_row_record = struct.Struct(COMMON.format + ROW_HEAD.format[1:]).unpack_from
+_ROWS: Final = frozenset(map(int, ROWS))
+
+
+class Described(NamedTuple):
+    """A TABSCHEM record; without a schema where its text does not add up."""
+
+    head: TabSchem
+    schema: Schema | None
+
+
+class Failed(NamedTuple):
+    """An ERROR record, with the text that some servers send along."""
+
+    head: Error
+    text: str
+
+
+class Fault(NamedTuple):
+    """Something wrong in the stream, and the record that it cost, if it cost one."""
+
+    corrupt: Corrupt
+    record: bytes | None = None
+    note: bool = False  # wrong, but without effect on what is read
+
+
+Record = Head | Row | Described | Failed
+Item = Record | Fault
+
+
+class Stream:
+    """An incremental reader; each call's answers must be taken before the next call."""
+
+    def __init__(self, form: Text = _PLAIN, max_record: int = MAX_RECORD) -> None:
+        self._form = form
+        self._max_record = max_record
+        self._pending = bytearray()
+        self._wanted = COMMON_SIZE  # pending bytes from which on something can be said
+        self._lost: Corrupt | None = None
+        self._unread = 0
+        self._schemas: dict[int, Schema | None] = {}
+        self._costs: dict[int, int] = {}
+        self.offset = 0  # of the record that is being answered
+
+    @property
+    def lost(self) -> bool:
+        """Whether a length was unsound, so that no further record can be found."""
+        return self._lost is not None
+
+    def feed(self, data: bytes) -> Iterator[Item]:
+        """The records that these bytes make whole, and what is wrong in them."""
+        self._pending += data
+        if len(self._pending) >= self._wanted and self._lost is None:
+            buffer = bytes(self._pending)
+            end = yield from self._records(buffer)
+            del self._pending[:end]
+        if self._lost is not None:
+            self._unread += len(self._pending)
+            self._pending.clear()
+
+    def close(self) -> Iterator[Fault]:
+        """What is wrong with the end of the input."""
+        if self._lost is not None:
+            yield Fault(self._given_up(self._lost, self._unread))
+        elif self._pending:
+            yield self._cut_off(bytes(self._pending))
+        self._pending.clear()
+
+    def frame(self, data: bytes) -> Iterator[Item]:
+        """The one record at the start of a dumped buffer; what follows it is stale."""
+        self.offset, self._wanted = 0, COMMON_SIZE
+        if len(data) >= COMMON_SIZE:
+            header, payload, _, _ = COMMON.unpack_from(data)
+            data = data[: max(header + payload, COMMON_SIZE)] if header > 0 <= payload else data
+        end = yield from self._records(data)
+        if self._lost is not None:
+            yield Fault(self._given_up(self._lost, len(data)), data)
+            self._lost = None
+        elif end < len(data):
+            yield self._cut_off(data)
+
+    def _records(self, buffer: bytes) -> Generator[Item, None, int]:
+        """Answers the whole records of a buffer and returns where they end."""
+        base, length = self.offset, len(buffer)
+        at = yield from self._sound_rows(buffer, 0, base)
+        while length - at >= COMMON_SIZE:
+            header, payload, scheme, number = COMMON.unpack_from(buffer, at)
+            end = at + header + payload
+            if header < COMMON_SIZE or payload < 0 or end - at > self._max_record:
+                self._lost = self._unsound(header, payload)
+                return at
+            if end > length:
+                self._wanted = end - at
+                return at
+            if number in _ROWS and header >= ROW_SIZE and scheme == SCHEME:
+                try:
+                    yield self._row(buffer, at, at + header, end, number)
+                except Corrupt as fault:
+                    yield Fault(_moved(fault, base))
+                    yield self._raw_row(buffer, at, at + header, end, number)
+            else:
+                yield from self._other(buffer[at:end], header, scheme, number)
+            self.offset = base + end
+            at = yield from self._sound_rows(buffer, end, base)
+        self._wanted = COMMON_SIZE
+        return at
+
+    def _sound_rows(self, buffer: bytes, at: int, base: int) -> Generator[Item, None, int]:
+        """The rows from here on, in the shortest way, and where the first record is that is anything else."""
+        length, most, schemas = len(buffer), self._max_record, self._schemas
+        while length - at >= ROW_SIZE:
+            header, payload, scheme, number, sequence, transaction, table, flags = _row_record(buffer, at)
+            start = at + header
+            end = start + payload
+            schema = schemas.get(table)
+            if (
+                number not in _ROWS
+                or scheme != SCHEME
+                or end > length
+                or schema is None
+                or header < schema.header_size
+                or end - at > most
+            ):
+                break
+            try:
+                values = schema.plan(buffer, at + ROW_SIZE, start, end)
+            except (Corrupt, *PLAN_FAULTS):
+                break
+            yield _new_row((number, sequence, transaction, table, flags, schema, values, None, end - at))
+            at = end
+            self.offset = base + at
+        return at
+
+    def _row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
+        sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
+        schema = self._schemas.get(table)
+        if schema is None:
+            return self._undescribed(buffer, at, start, end, number)
+        if start - at < schema.header_size:
+            raise Corrupt(at, "header size", start - at, f"{schema.header_size} are needed for this table")
+        values = schema.read_plainly(buffer, at + ROW_SIZE, start, end)
+        return Row(number, sequence, transaction, table, flags, schema, values, None, end - at)
+
+    def _undescribed(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
+        """A row of a table whose schema is not known, which is said once."""
+        row = self._raw_row(buffer, at, start, end, number)
+        if row.table in self._schemas:
+            return row
+        if len(self._schemas) < MAX_TABLES:
+            self._schemas[row.table] = None
+        place = LAYOUTS[Number.INSERT].offset("table")
+        why = "no schema text of this table was seen, so its rows are raw"
+        raise Corrupt(at + place, "user data", row.table, why)
+
+    def _raw_row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
+        sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
+        image = Image(buffer[at + ROW_SIZE : start], buffer[start:end])
+        schema = self._schemas.get(table)
+        return Row(number, sequence, transaction, table, flags, schema, (), image, end - at)
+
+    def _other(self, record: bytes, header: int, scheme: int, number: int) -> Iterator[Item]:
+        """A record that is no row, or is none of the known."""
+        layout = LAYOUTS.get(number)  # type: ignore[call-overload]
+        fault = self._misfit(record, header, scheme, number, layout)
+        if fault is not None or layout is None:
+            assert fault is not None
+            yield Fault(fault, record)
+            return
+        head: Head = layout.make(layout.struct.unpack_from(record, COMMON_SIZE))
+        if isinstance(head, TabSchem):
+            yield from self._described(head, record, header)
+        elif isinstance(head, Error):
+            yield Failed(head, record[header:].rstrip(b"\0").decode("utf-8", "replace"))
+        elif isinstance(head, BeginTx | CommTx) and moment(head.time) is None:
+            why = "not a moment between the years 1 and 9999"
+            yield Fault(Corrupt(self.offset + layout.offset("time"), "time", head.time, why), record)
+        else:
+            yield head
+
+    def _misfit(
+        self, record: bytes, header: int, scheme: int, number: int, layout: Layout | None
+    ) -> Corrupt | None:
+        if scheme != SCHEME:
+            return Corrupt(self.offset + 8, "packetization scheme", scheme, f"it is always {SCHEME}")
+        if layout is None:
+            return Corrupt(self.offset + 12, "record number", number, "no such record is known")
+        if header < layout.size:
+            return Corrupt(self.offset, "header size", header, f"{layout.number.name} has {layout.size}")
+        if len(record) > header and not layout.payload:
+            size = len(record) - header
+            return Corrupt(self.offset + 4, "payload size", size, f"{layout.number.name} has no payload")
+        return None
+
+    def _described(self, head: TabSchem, record: bytes, header: int) -> Iterator[Item]:
+        if head.flags:
+            must = Corrupt(self.offset + 20, "flags", head.flags, "this word of TABSCHEM must be 0")
+            yield Fault(must, note=True)
+        schema = None
+        try:
+            self._pay(head.table, len(record) - header)
+            schema = self._schema(head, record[header:])
+        except BadSchema as fault:
+            value = shown(record[header:])
+            costs = f"{fault}; the rows of table {head.table} are raw"
+            yield Fault(Corrupt(self.offset + header, "columns", value, costs))
+        if schema is not None or len(self._schemas) < MAX_TABLES:
+            self._schemas[head.table] = schema
+        else:
+            self._schemas.pop(head.table, None)
+        yield Described(head, schema)
+
+    def _schema(self, head: TabSchem, payload: bytes) -> Schema:
+        stated = (head.fixed_bytes, head.fixed_columns, head.variable_columns)
+        if len(payload) > MAX_TEXT or max(stated) > MAX_COLUMNS * MAX_COLUMNS or min(stated) < 0:
+            raise BadSchema(f"{len(payload)} bytes for {stated} fixed bytes, fixed and variable columns")
+        try:
+            text = payload.removesuffix(b"\0").decode("utf-8")
+        except UnicodeDecodeError:
+            raise BadSchema("not UTF-8") from None
+        schema = read_schema(text, self._form)
+        if schema.shape != stated:
+            names = "fixed bytes, fixed columns, variable columns"
+            raise BadSchema(f"its {names} are {schema.shape}, the header says {stated}")
+        return schema
+
+    def _pay(self, table: int, size: int) -> None:
+        """Keeps what all tables together take below its limit."""
+        self._costs.pop(table, None)
+        if sum(self._costs.values()) + size > MAX_SCHEMAS or len(self._costs) >= MAX_TABLES:
+            raise BadSchema(f"over {MAX_TABLES} tables, or schema texts of over {MAX_SCHEMAS} bytes together")
+        self._costs[table] = size
+
+    def _unsound(self, header: int, payload: int) -> Corrupt:
+        if header < COMMON_SIZE:
+            return Corrupt(self.offset, "header size", header, f"at least {COMMON_SIZE} are needed")
+        if payload < 0:
+            return Corrupt(self.offset + 4, "payload size", payload, "it is negative")
+        size = header + payload
+        return Corrupt(self.offset, "record size", size, f"the limit is {self._max_record}")
+
+    def _given_up(self, fault: Corrupt, unread: int) -> Corrupt:
+        at, field, value, why = fault.args
+        return Corrupt(at, field, value, f"{why}; {unread} bytes from {self.offset} on were not read")
+
+    def _cut_off(self, data: bytes) -> Fault:
+        wanted = f"{self._wanted} bytes are needed"
+        return Fault(Corrupt(self.offset, "record", f"{len(data)} bytes", f"it is cut off: {wanted}"), data)
+
+
+def _moved(fault: Corrupt, base: int) -> Corrupt:
+    return Corrupt(fault.offset + base, *fault.args[1:])

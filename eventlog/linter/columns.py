@@ -1,0 +1,157 @@
+"""The columns of the queues: one entry each, read from any container's cell and written back.
+
+LINTER manual, "Replication: the dispatch queue" and "the receiving queue". The receiving queue has
+REPL_DATE and RESERVE besides; what more it has the manual does not show, so columns go by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
+
+from eventlog.codec import Cell, Sheet, SheetColumn
+from eventlog.errors import InvalidValue, WrongRow
+
+DATA_SIZE: Final = 3400
+_DIGITS = re.compile(r" *[+-]?[0-9]{1,24} *")
+
+
+class Part(NamedTuple):
+    """One row of a queue: an operation, or a part of one."""
+
+    oper_date: bytes = b""
+    extdata: int = 0  # 0 for the first part of an operation, 1 for the second, ...
+    dbnode: str = ""
+    transact_id: int = 0
+    syslog_addr: int | None = None  # high 4 bytes: the journal file; low 4 bytes: the address in it
+    typ: int = 0
+    blobatr: int = 0  # low byte: the attribute; high byte: the type of the BLOB
+    channel: int | None = None
+    tabnum_src: int | None = None
+    rowid_src: int | None = None
+    len1: int = 0
+    len2: int = 0
+    dst_server: str = ""
+    dst_owner: str = ""
+    dst_table: str = ""
+    data: bytes = b""
+    repl_date: bytes = b""
+
+
+class QueueColumn(NamedTuple):
+    """How a cell of one column is read, and what a container is told of it."""
+
+    name: str
+    type: str
+    read: Callable[[Cell], Any]
+    required: bool = False
+
+
+def _integer(bits: int, low: int | None = None) -> Callable[[Cell], int]:
+    least = -(1 << (bits - 1)) if low is None else low
+    most = (1 << bits) - 1 if low is None else (1 << (bits - 1)) - 1  # a raw word may come unsigned
+
+    def read(cell: Cell) -> int:
+        try:
+            if isinstance(cell, float) and cell.is_integer():  # a nullable column of some Parquet files
+                cell = int(cell)
+            if isinstance(cell, bool) or not isinstance(cell, int | str):
+                raise ValueError
+            if isinstance(cell, str) and not _DIGITS.fullmatch(cell):
+                raise ValueError
+            number = int(cell)
+        except (ValueError, TypeError):
+            raise InvalidValue(_short(cell), "an integer") from None
+        if not least <= number <= most:
+            raise InvalidValue(number, f"between {least} and {most}")
+        return number
+
+    return read
+
+
+def _text(cell: Cell) -> str:
+    if not isinstance(cell, str):
+        raise InvalidValue(_short(cell), "text")
+    return cell.rstrip(" ")
+
+
+def _bytes(most: int, exact: bool = False) -> Callable[[Cell], bytes]:
+    expected = f"{'' if exact else 'at most '}{most} bytes, as hex where the container has only text"
+
+    def read(cell: Cell) -> bytes:
+        try:
+            if isinstance(cell, str) and len(cell) > 2 * most + 2:
+                raise ValueError
+            data = (
+                bytes.fromhex(cell.removeprefix("0x")) if isinstance(cell, str) else bytes(memoryview(cell))
+            )
+        except (ValueError, TypeError):
+            raise InvalidValue(_short(cell), expected) from None
+        if len(data) > most or (exact and len(data) != most):
+            raise InvalidValue(f"{len(data)} bytes", expected)
+        return data
+
+    return read
+
+
+def _short(cell: object) -> str:
+    text = cell if isinstance(cell, str) else repr(cell)[:60]
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+_DATE = _bytes(6, exact=True)
+_SMALL, _INT, _BIG, _LENGTH = _integer(16), _integer(32), _integer(64), _integer(32, low=0)
+
+DISPATCH: Final = (
+    QueueColumn("OPER_DATE", "bytes", _DATE),
+    QueueColumn("EXTDATA", "int", _integer(16, low=0)),
+    QueueColumn("DBNODE", "text", _text),
+    QueueColumn("TRANSACT_ID", "int", _BIG, required=True),
+    QueueColumn("SYSLOG_ADDR", "int", _BIG),
+    QueueColumn("TYP", "int", _SMALL, required=True),
+    QueueColumn("BLOBATR", "int", _SMALL),
+    QueueColumn("CHANNEL", "int", _INT),
+    QueueColumn("TABNUM_SRC", "int", _INT),
+    QueueColumn("ROWID_SRC", "int", _INT),
+    QueueColumn("LEN1", "int", _LENGTH, required=True),
+    QueueColumn("LEN2", "int", _LENGTH, required=True),
+    QueueColumn("DST_SERVER", "text", _text),
+    QueueColumn("DST_OWNER", "text", _text),
+    QueueColumn("DST_TABLE", "text", _text),
+    QueueColumn("DATA", "bytes", _bytes(DATA_SIZE), required=True),
+)
+RECEIVING: Final = (*DISPATCH[:1], QueueColumn("REPL_DATE", "bytes", _DATE), *DISPATCH[1:])
+SHEET: Final = Sheet("DISPATCH_QUEUE", tuple(SheetColumn(column.name, column.type) for column in DISPATCH))
+
+
+class RowReader:
+    """Reads the rows of a source with these columns; one it does not know is passed over."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        places = {name.upper(): at for at, name in enumerate(columns)}
+        self._known = [(column, places[column.name]) for column in RECEIVING if column.name in places]
+        self.missing = [column.name for column in RECEIVING if column.required and column.name not in places]
+
+    def read(self, cells: Sequence[Cell]) -> Part:
+        """The part in a row; WrongRow names the column that cannot be understood."""
+        if len(cells) <= max((at for _, at in self._known), default=0):
+            raise WrongRow(f"the row has only {len(cells)} cells")
+        found: dict[str, Any] = {}
+        for column, at in self._known:
+            cell = cells[at]
+            if cell is None:
+                if column.required and column.name != "DATA":
+                    raise WrongRow(f"{column.name} is null")
+                continue
+            try:
+                found[column.name.lower()] = column.read(cell)
+            except InvalidValue as fault:
+                raise WrongRow(f"{column.name}: {fault}") from None
+        return Part(**found)
+
+
+def write_cells(part: Part) -> tuple[Cell, ...]:
+    """The cells of a part, in the order of DISPATCH_QUEUE; no bytes are a null."""
+    cells = (getattr(part, column.name.lower()) for column in DISPATCH)
+    return tuple(None if cell == b"" else cell for cell in cells)

@@ -1,0 +1,65 @@
+"""The format `linter` of `convert`: rows of DISPATCH_QUEUE and RECEIVING_QUEUE."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from eventlog.change import Change
+from eventlog.codec import Format, Row, Shape, SheetRow, Source
+from eventlog.errors import Refused
+from eventlog.linter.changes import Reader, Reading
+from eventlog.linter.columns import SHEET
+from eventlog.linter.operations import MAX_OPEN
+from eventlog.linter.writer import write_changes
+from eventlog.settings import setting
+from eventlog.tables import Tables
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    time_order: str = setting(
+        "auto",
+        "Byte order of OPER_DATE; auto takes the one in which all dates lie between 1990 and now.",
+        choices=("auto", "big", "little"),
+    )
+    now: str | None = setting(None, "The moment after which no date can lie, ISO 8601.", metavar="TIME")
+    lengths: str = setting(
+        "auto",
+        "Whether LEN1 and LEN2 of an operation of several rows are those of the row or of the operation.",
+        choices=("auto", "row", "operation"),
+    )
+    legacy_typ5: str = setting(
+        "error", "What TYP 5 of an older version means.", choices=("error", "commit", "rollback")
+    )
+    server: str = setting("", "Only what is queued for this destination server.", metavar="NAME")
+    max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
+
+    def reading(self, delivered: int | None = None) -> Reading:
+        """How a queue is read."""
+        return Reading(
+            self.time_order, self.now, self.lengths, self.legacy_typ5, self.server, self.max_open, delivered
+        )
+
+
+def read(sources: Iterable[Source[Row]], tables: Tables, settings: Settings) -> Iterator[Change | Refused]:
+    """The changes of queues, each of which stands for itself."""
+    for source in sources:
+        yield from Reader(tables, settings.reading()).read(source)
+
+
+def write(changes: Iterable[Change], tables: Tables, settings: Settings) -> Iterator[SheetRow | Refused]:
+    """The rows of DISPATCH_QUEUE that would have told these changes."""
+    order = "little" if settings.time_order == "little" else "big"
+    return write_changes(changes, tables, order, settings.lengths)
+
+
+FORMAT = Format(
+    name="linter",
+    help="LINTER replication queue (DISPATCH_QUEUE, RECEIVING_QUEUE)",
+    shape=Shape.ROWS,
+    settings=Settings,
+    read=read,
+    write=write,
+    sheet=SHEET,
+)

@@ -1,0 +1,192 @@
+"""Rows of a queue put together: parts to operations, operations to transactions."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from eventlog.errors import WrongRow
+from eventlog.linter.columns import DATA_SIZE, Part
+
+MAX_OPEN: Final = 1 << 30  # bytes that open transactions may take
+MAX_TRANSACTIONS: Final = 1 << 20
+_COST: Final = 1024  # bytes that a part takes besides its data
+
+
+class Typ(enum.IntEnum):
+    """The list in the description of the column TYP, but for the two of the older text under DATA."""
+
+    DELETE = 1
+    INSERT = 2
+    UPDATE = 3
+    COMMIT = 4  # with a first part: DELETE BLOB, in the older text
+    END = 5  # COMMIT or ROLLBACK, in the older text
+    CREATE_BLOB = 7
+    INSERT_BLOB = 8
+    CLEAR_BLOB = 9
+    ROLLBACK = 10
+
+
+BLOBS: Final = {
+    Typ.COMMIT: "delete",
+    Typ.CREATE_BLOB: "create",
+    Typ.INSERT_BLOB: "insert",
+    Typ.CLEAR_BLOB: "clear",
+}
+
+
+class Operation(NamedTuple):
+    """One operation with its images whole."""
+
+    typ: Typ
+    first: bytes
+    second: bytes
+    part: Part  # the first of its rows, for all else that it says
+
+
+@dataclass(slots=True)
+class Pending:
+    """An operation whose parts are still coming."""
+
+    where: str
+    parts: list[Part]
+    fault: str | None = None
+
+    def add(self, part: Part) -> None:
+        if part.extdata != len(self.parts):
+            self.fault = (
+                f"part {part.extdata} follows part {len(self.parts) - 1}: the operation is incomplete"
+            )
+        self.parts.append(part)
+
+
+@dataclass(slots=True)
+class Transaction:
+    operations: list[Pending] = field(default_factory=list)
+    latest: dict[tuple[object, ...], Pending] = field(default_factory=dict)
+    size: int = 0
+    given_up: bool = False
+
+
+def read_typ(part: Part, legacy: str) -> Typ:
+    """What a row is; `legacy` is what TYP 5 means."""
+    try:
+        typ = Typ(part.typ)
+    except ValueError:
+        raise WrongRow(f"TYP is {part.typ}, which is not documented") from None
+    if typ is Typ.END:
+        if legacy == "error":
+            raise WrongRow("TYP is 5, COMMIT or ROLLBACK of an older version: say which with legacy-typ5")
+        typ = Typ.COMMIT if legacy == "commit" else Typ.ROLLBACK
+    return typ
+
+
+def key_of(part: Part) -> tuple[object, ...]:
+    """What the parts of one operation have in common."""
+    return (
+        part.syslog_addr,
+        part.tabnum_src,
+        part.rowid_src,
+        part.typ,
+        part.channel,
+        part.dst_server,
+        part.dst_owner,
+        part.dst_table,
+    )
+
+
+def assemble(typ: Typ, pending: Pending, lengths: str) -> Operation:
+    """The operation of all its parts; WrongRow where they do not make one."""
+    first, *others = pending.parts
+    if pending.fault is not None:
+        raise WrongRow(pending.fault)
+    whole = first.len1 + first.len2
+    if others and (lengths == "row" or (lengths == "auto" and whole <= DATA_SIZE)):
+        images = _by_row(pending.parts)
+    else:
+        images = _by_operation(first, others)
+    return Operation(typ, *images, first)
+
+
+def _by_row(parts: Sequence[Part]) -> tuple[bytes, bytes]:
+    """The lengths of each row are of its own data."""
+    cuts = [_cut(part.data, part.len1, part.len2) for part in parts]
+    return b"".join(first for first, _ in cuts), b"".join(second for _, second in cuts)
+
+
+def _by_operation(first: Part, others: Sequence[Part]) -> tuple[bytes, bytes]:
+    """The lengths are those of the operation, repeated in each row or left 0."""
+    for part in others:
+        if (part.len1, part.len2) not in ((first.len1, first.len2), (0, 0)):
+            stated = f"LEN1 {part.len1} and LEN2 {part.len2} of part {part.extdata}"
+            raise WrongRow(f"{stated} are not those of the operation, {first.len1} and {first.len2}")
+    return _cut(b"".join(part.data for part in (first, *others)), first.len1, first.len2)
+
+
+def _cut(data: bytes, len1: int, len2: int) -> tuple[bytes, bytes]:
+    if len1 + len2 > len(data):
+        raise WrongRow(f"LEN1 {len1} and LEN2 {len2} are more than the {len(data)} bytes of DATA")
+    return data[:len1], data[len1 : len1 + len2]
+
+
+class Open:
+    """The transactions that have not ended, known by database and number."""
+
+    def __init__(self, limit: int = MAX_OPEN) -> None:
+        self._limit = limit
+        self._transactions: dict[tuple[str, int], Transaction] = {}
+        self._size = 0
+        self._full = False
+
+    def add(self, part: Part, where: str) -> str | None:
+        """One more part; what is wrong with it, if anything is."""
+        name = (part.dbnode, part.transact_id)
+        self._full = self._full or len(self._transactions) >= MAX_TRANSACTIONS
+        if self._full and name not in self._transactions:
+            return f"transaction {name[0]}/{name[1]} is left out, as all new ones are: too many were open"
+        transaction = self._transactions.setdefault(name, Transaction())
+        if transaction.given_up:
+            return None
+        key = key_of(part)
+        known = transaction.latest.get(key)
+        if part.extdata == 0:
+            fresh = transaction.latest[key] = Pending(where, [part])
+            transaction.operations.append(fresh)
+        elif known is None:
+            return f"EXTDATA is {part.extdata}, but no part 0 of this operation was seen"
+        else:
+            known.add(part)
+        size = len(part.data) + _COST
+        transaction.size += size
+        self._size += size
+        return self._give_up(name, transaction) if self._size > self._limit else None
+
+    def end(self, part: Part) -> Transaction | None:
+        """The transaction of a COMMIT or ROLLBACK, which is open no longer."""
+        transaction = self._transactions.pop((part.dbnode, part.transact_id), None)
+        if transaction is not None:
+            self._size -= transaction.size
+        return transaction
+
+    def unfinished(self) -> Iterator[str]:
+        """What is to be said of the open transactions at the end of the input."""
+        for (dbnode, number), transaction in self._transactions.items():
+            if not transaction.given_up:
+                count = len(transaction.operations)
+                yield f"transaction {dbnode}/{number} is unfinished: {count} operations are left out"
+
+    def oldest(self) -> int | None:
+        """The journal address from which on all that is open can be read again."""
+        found = [
+            operation.parts[0].syslog_addr
+            for transaction in self._transactions.values()
+            for operation in transaction.operations[:1]
+        ]
+        return min((address for address in found if address is not None), default=None)
+
+    def _give_up(self, name: tuple[str, int], transaction: Transaction) -> str:
+        self._size -= transaction.size
+        self._transactions[name] = Transaction(given_up=True)
+        return f"transaction {name[0]}/{name[1]} is left out: what is open is over {self._limit} bytes"

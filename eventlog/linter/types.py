@@ -1,0 +1,245 @@
+"""The column types of a record layout: how each stands in an image, both directions.
+
+The vendor does not publish the image of a record. What is here is what a layout may *state*; a
+layout is the word of whoever wrote it, and is believed only where its widths add up to the image.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from eventlog.change import Scalar, Undecoded, Value
+from eventlog.errors import InvalidTables, InvalidValue, NotExpressible
+from eventlog.values import non_finite, shortest_float32
+
+_MARKS: Final = {"big": ">", "little": "<"}
+
+
+class Form(NamedTuple):
+    """What a layout says of all its columns."""
+
+    order: str = "little"  # of the server's machine
+    encoding: str = "utf-8"
+    nchar: str = "utf-16-le"
+    varying: str = "prefixed"  # a length of two bytes before VARCHAR and its kin, or padded
+    decimals: str = "raw"  # bcd, base100: how the 15 bytes behind the status hold digits
+
+
+class Width(NamedTuple):
+    """A column's place in an image: fixed bytes, or a length of two bytes and so many at most."""
+
+    size: int
+    prefixed: bool = False
+
+
+class ImageType(NamedTuple):
+    width: Width
+    load: Callable[[bytes], Value]
+    dump: Callable[[Scalar], bytes]
+
+
+_TYPE = re.compile(r"([a-z]+(?: [a-z]+)?) *(?:\( *([0-9]{1,5}) *(?:, *[0-9]{1,3} *)?\))?")
+_DECIMAL: Final = 16
+_DATE: Final = 16
+MAX_LENGTH: Final = 4000
+
+
+def image_type(text: str, form: Form) -> ImageType:
+    """The entry of a declared type such as `char(20)`."""
+    match = _TYPE.fullmatch(text.strip().lower())
+    make = TYPES.get(match[1]) if match else None
+    if match is None or make is None:
+        raise InvalidTables(f"{text!r} is not a type of a LINTER record layout: {', '.join(TYPES)}")
+    length = int(match[2]) if match[2] else 1
+    if not 1 <= length <= MAX_LENGTH:
+        raise InvalidTables(f"{text!r}: the length is not between 1 and {MAX_LENGTH}")
+    return make(length, form)
+
+
+Make = Callable[[int, Form], ImageType]
+
+
+def _number(code: str) -> Make:
+    def make(length: int, form: Form) -> ImageType:
+        packing = struct.Struct(_MARKS[form.order] + code)
+
+        def load(data: bytes) -> Value:
+            number: int = packing.unpack(data)[0]
+            return number
+
+        def dump(value: Scalar) -> bytes:
+            try:
+                if isinstance(value, int) and not isinstance(value, bool):
+                    return packing.pack(value)
+            except struct.error:
+                pass
+            raise NotExpressible(f"{value!r} is not an integer of {packing.size} bytes")
+
+        return ImageType(Width(packing.size), load, dump)
+
+    return make
+
+
+def _real(code: str) -> Make:
+    def make(length: int, form: Form) -> ImageType:
+        packing = struct.Struct(_MARKS[form.order] + code)
+
+        def load(data: bytes) -> Value:
+            number: float = packing.unpack(data)[0]
+            if not math.isfinite(number):
+                return non_finite(number)
+            return shortest_float32(number) if code == "f" else number
+
+        def dump(value: Scalar) -> bytes:
+            number = float(value) if value in ("NaN", "Infinity", "-Infinity") else value
+            try:
+                if isinstance(number, int | float) and not isinstance(number, bool):
+                    return packing.pack(number)
+            except (OverflowError, struct.error):
+                pass
+            raise NotExpressible(f"{value!r} is not a number of {packing.size} bytes")
+
+        return ImageType(Width(packing.size), load, dump)
+
+    return make
+
+
+def _characters(varying: bool, wide: bool) -> Make:
+    def make(length: int, form: Form) -> ImageType:
+        code_set = form.nchar if wide else form.encoding
+        blank = " ".encode(code_set)
+        width = Width(length * len(blank) if wide else length, varying and form.varying == "prefixed")
+
+        def load(data: bytes) -> Value:
+            try:
+                text = str(data, code_set)
+            except UnicodeError:
+                return Undecoded(bytes(data))
+            return text if width.prefixed else text.rstrip(" ")
+
+        def dump(value: Scalar) -> bytes:
+            data = value.data if isinstance(value, Undecoded) else _encode(value, code_set)
+            return _fill(data, width, blank, value)
+
+        return ImageType(width, load, dump)
+
+    return make
+
+
+def _encode(value: Scalar, code_set: str) -> bytes:
+    try:
+        if isinstance(value, str):
+            return value.encode(code_set)
+    except UnicodeError:
+        pass
+    raise NotExpressible(f"{value!r:.40} is not text in {code_set}")
+
+
+def _octets(varying: bool) -> Make:
+    def make(length: int, form: Form) -> ImageType:
+        width = Width(length, varying and form.varying == "prefixed")
+
+        def dump(value: Scalar) -> bytes:
+            if not isinstance(value, bytes):
+                raise NotExpressible(f"{value!r:.40} is not bytes")
+            return _fill(value, width, b"\0", value)
+
+        return ImageType(width, bytes, dump)
+
+    return make
+
+
+def _fill(data: bytes, width: Width, blank: bytes, value: Scalar) -> bytes:
+    if len(data) > width.size:
+        raise NotExpressible(f"{value!r:.40} has no room in {width.size} bytes")
+    return data if width.prefixed else data + blank * ((width.size - len(data)) // len(blank))
+
+
+_STATES: Final = {b"\0": False, b"\1": True}
+
+
+def _boolean(length: int, form: Form) -> ImageType:
+    def load(data: bytes) -> Value:
+        if data not in _STATES:
+            raise InvalidValue(data.hex(), "a boolean: 00 or 01")
+        return _STATES[data]
+
+    def dump(value: Scalar) -> bytes:
+        if not isinstance(value, bool):
+            raise NotExpressible(f"{value!r} is not true or false")
+        return bytes((value,))
+
+    return ImageType(Width(1), load, dump)
+
+
+_WHOLE, _BEHIND = 10, 5  # bytes of digits before and behind the point: 20 and 10 digits
+_NUMBER = re.compile(r"(-?)0*([0-9]{0,20})(?:\.([0-9]{1,10}))?", re.ASCII)
+_SIGNS: Final = {0: "", 1: "-", 2: ""}
+
+
+def _decimal(length: int, form: Form) -> ImageType:
+    """Byte 0 is the status: 0 zero, 1 negative, 2 positive, 3 and 4 overflow, 5 error (decimals.h)."""
+    if form.decimals == "raw":
+        return _raw_words(_DECIMAL)
+
+    def load(data: bytes) -> Value:
+        digits = _digits(data[1:], form.decimals)
+        if data[0] not in _SIGNS:
+            raise InvalidValue(data.hex(), "a decimal number: its status is overflow or error")
+        if (data[0] == 0) != (not digits.strip("0")):
+            raise InvalidValue(data.hex(), "a decimal number: its status and digits disagree about zero")
+        whole, behind = digits[: 2 * _WHOLE].lstrip("0") or "0", digits[2 * _WHOLE :].rstrip("0")
+        return f"{_SIGNS[data[0]]}{whole}.{behind}" if behind else _SIGNS[data[0]] + whole
+
+    def dump(value: Scalar) -> bytes:
+        text = str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+        match = _NUMBER.fullmatch(text) if isinstance(text, str) and text.strip("-") else None
+        if match is None:
+            raise NotExpressible(f"{value!r:.60} is not a number of 20 digits and 10 behind the point")
+        digits = match[2].rjust(2 * _WHOLE, "0") + (match[3] or "").ljust(2 * _BEHIND, "0")
+        status = 0 if not digits.strip("0") else 1 if match[1] else 2
+        base = 16 if form.decimals == "bcd" else 10
+        return bytes((status, *(int(digits[at : at + 2], base) for at in range(0, len(digits), 2))))
+
+    return ImageType(Width(_DECIMAL), load, dump)
+
+
+def _digits(data: bytes, decimals: str) -> str:
+    digits = data.hex() if decimals == "bcd" else "".join(f"{byte:02d}" for byte in data)
+    if not digits.isdecimal() or len(digits) != 2 * len(data):
+        raise InvalidValue(data.hex(), f"decimal digits as {decimals}")
+    return digits
+
+
+def _raw_words(size: int) -> ImageType:
+    def dump(value: Scalar) -> bytes:
+        if not isinstance(value, bytes) or len(value) != size:
+            raise NotExpressible(f"{value!r:.40} is not the {size} bytes as they stand in a record")
+        return value
+
+    return ImageType(Width(size), bytes, dump)
+
+
+TYPES: Final[dict[str, Make]] = {
+    "smallint": _number("h"),
+    "integer": _number("i"),
+    "int": _number("i"),
+    "bigint": _number("q"),
+    "real": _real("f"),
+    "double": _real("d"),
+    "char": _characters(varying=False, wide=False),
+    "varchar": _characters(varying=True, wide=False),
+    "nchar": _characters(varying=False, wide=True),
+    "nvarchar": _characters(varying=True, wide=True),
+    "byte": _octets(varying=False),
+    "varbyte": _octets(varying=True),
+    "boolean": _boolean,
+    "decimal": _decimal,
+    "numeric": _decimal,
+    "date": lambda length, form: _raw_words(_DATE),  # 16 bytes whose layout is not published
+    "blob": lambda length, form: _raw_words(length),  # a reference to the BLOB file, never the value
+}

@@ -1,0 +1,214 @@
+"""Avro: schemas built and checked, envelopes framed, in Replicate's way or Confluent's.
+
+A schema that came in a message is foreign: only the forms that a data or metadata message can
+have are let through to the decoder. An array or a record that holds itself could make it read
+for ever, or overflow its stack.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from io import BytesIO
+from typing import Any, cast
+
+import fastavro
+
+from eventlog.errors import EventlogError, NotExpressible
+from eventlog.qlik.plans import avro_type
+from eventlog.qlik.structure import Column
+
+Schema = dict[str, Any]
+MAGIC = b"atMSG"
+_CONFLUENT = b"\0"
+_NAMESPACE = "com.attunity.queue.msg"
+_MAX_SCHEMA = 4_000_000
+_MAX_DEPTH = 8
+_PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
+
+
+class InvalidAvro(EventlogError):
+    """{0}"""
+
+
+def _parse(schema: Schema) -> Schema:
+    return cast(Schema, fastavro.parse_schema(schema))
+
+
+# "Attunity envelope": the schema of every message in Avro
+ENVELOPE: Schema = _parse(
+    {
+        "type": "record",
+        "name": "MessageEnvelope",
+        "fields": [
+            {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": 5}},
+            {"name": "type", "type": "string"},
+            {"name": "headers", "type": ["null", {"type": "map", "values": "string"}]},
+            {"name": "messageSchemaId", "type": ["null", "string"]},
+            {"name": "messageSchema", "type": ["null", "string"]},
+            {"name": "message", "type": "bytes"},
+        ],
+    }
+)
+
+_OPERATION = {"type": "enum", "name": "operation", "symbols": ["INSERT", "UPDATE", "DELETE", "REFRESH"]}
+
+
+def _optional(name: str, avro: Any) -> Schema:
+    return {"name": name, "type": ["null", avro], "default": None}
+
+
+def data_schema(columns: Sequence[Column], logical: bool, names: str, external: bool) -> Schema:
+    """The schema of the data messages of a table."""
+    own = [{"name": "schema", "type": "string"}, {"name": "table", "type": "string"}]
+    headers = [
+        *(own if names == "headers" else ()),
+        {"name": "operation", "type": _OPERATION},
+        *({"name": n, "type": "string"} for n in ("changeSequence", "timestamp", "streamPosition")),
+        {"name": "transactionId", "type": "string"},
+        _optional("changeMask", "bytes"),
+        _optional("columnMask", "bytes"),
+        *([_optional("externalSchemaId", "string")] if external else ()),
+        _optional("transactionEventCounter", "long"),
+        _optional("transactionLastEvent", "boolean"),
+    ]
+    data = [_optional(c.name, avro_type(c, logical)) for c in columns]
+    return {
+        "type": "record",
+        "name": "DataRecord",
+        "fields": [
+            *(own if names == "message" else ()),
+            {"name": "data", "type": {"type": "record", "name": "Data", "fields": data}},
+            _optional("beforeData", "Data"),
+            {
+                "name": "headers",
+                "type": {
+                    "type": "record",
+                    "name": "Headers",
+                    "namespace": _NAMESPACE,
+                    "fields": headers,
+                },
+            },
+        ],
+    }
+
+
+def _record(name: str, fields: Mapping[str, Any]) -> Schema:
+    typed = [{"name": n, "type": {"type": t} if isinstance(t, str) else t} for n, t in fields.items()]
+    return {"type": "record", "name": name, "fields": typed}
+
+
+_COLUMN = {
+    "ordinal": "int",
+    "type": "string",
+    "length": "int",
+    "precision": "int",
+    "scale": "int",
+    "primaryKeyPosition": "int",
+    "nullable": "boolean",
+}
+_LINEAGE = {
+    "server": "string",
+    "task": "string",
+    "schema": "string",
+    "table": "string",
+    "tableVersion": "long",
+    "timestamp": "string",
+}
+
+
+def metadata_schema(names: Sequence[str]) -> Schema:
+    """The schema of a metadata message: it has a record for each column, named as the column is."""
+    columns = {name: _record(name, _COLUMN) for name in names}
+    return _record(
+        "MetadataMessage",
+        {
+            "schemaId": "string",
+            "lineage": _record("Lineage", _LINEAGE),
+            "tableStructure": _record("TableStructure", {"tableColumns": _record("TableColumns", columns)}),
+            "dataSchema": "string",
+        },
+    )
+
+
+def dump_schema(schema: Schema) -> str:
+    """The text of a schema, as messages carry it."""
+    return json.dumps(schema, separators=(",", ":"), ensure_ascii=False)
+
+
+@lru_cache(maxsize=1000)
+def foreign(text: str) -> Schema:
+    """A schema that came with a message, ready for use."""
+    if len(text) > _MAX_SCHEMA:
+        raise InvalidAvro(f"an Avro schema of {len(text)} characters: at most {_MAX_SCHEMA} are read")
+    try:
+        schema = json.loads(text)
+        _check(schema, set(), 0)
+        return _parse(schema)
+    except InvalidAvro:
+        raise
+    except Exception as fault:
+        raise InvalidAvro(f"invalid Avro schema: {fault}") from fault
+
+
+def _check(schema: Any, closed: set[str], depth: int) -> None:
+    """Lets through what a message of Replicate is made of; a name only behind its definition."""
+    if depth > _MAX_DEPTH:
+        raise InvalidAvro(f"an Avro schema nested deeper than {_MAX_DEPTH}")
+    if isinstance(schema, list):
+        for branch in schema:
+            _check(branch, closed, depth + 1)
+    elif isinstance(schema, str):
+        if schema not in _PRIMITIVES and schema.rpartition(".")[2] not in closed:
+            raise InvalidAvro(f"an Avro schema that refers to {schema[:60]!r}, which is not defined before")
+    elif not isinstance(schema, dict) or "type" not in schema:
+        raise InvalidAvro("an Avro schema must be a name, an object with a type, or a list of these")
+    elif schema["type"] == "record":
+        for field in schema.get("fields", ()):
+            _check(field["type"], closed, depth + 1)
+        closed.add(str(schema.get("name")).rpartition(".")[2])
+    elif schema["type"] == "enum":
+        closed.add(str(schema.get("name")).rpartition(".")[2])
+    elif schema["type"] in ("array", "map", "fixed"):
+        raise InvalidAvro(f"an Avro schema with {schema['type']}, which no message has")
+    else:
+        _check(schema["type"], closed, depth + 1)
+
+
+def decode(schema: Schema, data: bytes) -> dict[str, Any]:
+    """The record that the bytes hold, all of them."""
+    stream = BytesIO(data)
+    try:
+        record = fastavro.schemaless_reader(stream, schema, None)
+    except Exception as fault:
+        raise InvalidAvro(f"truncated or broken Avro at byte {stream.tell()}: {_reason(fault)}") from fault
+    if stream.tell() != len(data):
+        raise InvalidAvro(f"{len(data) - stream.tell()} bytes behind the Avro record")
+    return cast(dict[str, Any], record)
+
+
+def encode(schema: Schema, record: Mapping[str, Any]) -> bytes:
+    """The bytes of a record."""
+    stream = BytesIO()
+    try:
+        fastavro.schemaless_writer(stream, schema, record)
+    except Exception as fault:
+        raise NotExpressible(f"no Avro record of its schema: {_reason(fault)}") from fault
+    return stream.getvalue()
+
+
+def _reason(fault: Exception) -> str:
+    return f"{type(fault).__name__} {str(fault)[:200]}".rstrip()
+
+
+def frame(schema_id: int, record: bytes) -> bytes:
+    """Confluent's wire format: a zero byte, the schema's id in the registry, the record."""
+    return _CONFLUENT + schema_id.to_bytes(4, "big") + record
+
+
+def unframe(data: bytes) -> tuple[int, bytes]:
+    """The schema's id and the record of Confluent's wire format."""
+    if data[:1] != _CONFLUENT or len(data) < 5:
+        raise InvalidAvro(f"wrong magic {data[:5]!r}: neither {MAGIC.decode()} nor Confluent's wire format")
+    return int.from_bytes(data[1:5], "big"), data[5:]

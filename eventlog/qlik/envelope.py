@@ -1,0 +1,114 @@
+"""What stands around a data message: the envelope, or one of the variants without it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from eventlog.errors import EventlogError
+
+
+class InvalidMessage(EventlogError):
+    """{0}"""
+
+
+class Body(NamedTuple):
+    """A data message, whatever it came in."""
+
+    headers: Mapping[str, Any]
+    data: Mapping[str, Any] | None
+    before: Mapping[str, Any] | None
+    schema: Any = None
+    table: Any = None
+    schema_id: str | None = None
+
+
+Envelope = tuple[str, str | None, str | None, Any]  # type, messageSchemaId, messageSchema, message
+
+
+def read(value: Any) -> Envelope:
+    """The envelope of a JSON value; what has none is taken for a data message."""
+    if type(value) is not dict:
+        raise InvalidMessage(f"a message is an object, not {type(value).__name__}")
+    if "magic" not in value:
+        return "DT", None, None, value
+    if value["magic"] != "atMSG":
+        raise InvalidMessage(f"wrong magic {str(value['magic'])[:40]!r}, not atMSG")
+    get = value.get
+    return str(get("type")), get("messageSchemaId"), get("messageSchema"), get("message")
+
+
+def body(message: Any, schema_id: str | None) -> Body:
+    """The parts of a data message."""
+    if not isinstance(message, dict):
+        raise InvalidMessage("the envelope holds no message object")
+    get = message.get
+    headers, data, before = get("headers"), get("data"), get("beforeData")
+    if (
+        type(headers) is dict
+        and (type(data) is dict or data is None)
+        and (type(before) is dict or before is None)
+    ):
+        return tuple.__new__(Body, (headers, data, before, get("schema"), get("table"), schema_id))
+    if isinstance(data, list) or isinstance(get("bu_data"), list):
+        return _of_2016(message)
+    return _flat(message, schema_id)
+
+
+_LETTERS = {"F": "REFRESH", "I": "INSERT", "U": "UPDATE", "D": "DELETE"}
+
+
+def _of_2016(message: Mapping[str, Any]) -> Body:
+    """The first form: rows as lists of single columns, all values text."""
+    op = str(message.get("op", message.get("operation", ""))).upper()
+    headers = {**message, "operation": _LETTERS.get(op, op)}
+    return Body(
+        headers,
+        _joined(message.get("data")),
+        _joined(message.get("bu_data")),
+        message.get("schema"),
+        message.get("table"),
+    )
+
+
+def _joined(columns: Any) -> dict[str, Any] | None:
+    if columns is None:
+        return None
+    if not isinstance(columns, Sequence) or not all(isinstance(c, dict) for c in columns):
+        raise InvalidMessage("data is neither an object nor a list of columns")
+    return {name: value for column in columns for name, value in column.items()} or None
+
+
+_PREFIXES = {"headers_": "headers", "data_": "data", "beforeData_": "before"}
+
+
+def _flat(message: Mapping[str, Any], schema_id: str | None) -> Body:
+    """The flattened forms: `headers_operation` or `operation`, `data_ID` or `data`."""
+    parts: dict[str, dict[str, Any]] = {"headers": {}, "data": {}, "before": {}}
+    for name, value in message.items():
+        prefix = next((p for p in _PREFIXES if name.startswith(p)), None)
+        if prefix:
+            parts[_PREFIXES[prefix]][name.removeprefix(prefix)] = value
+        elif name in ("data", "beforeData"):
+            parts["before" if name == "beforeData" else name].update(_object(name, value))
+        else:
+            parts["headers"].setdefault(name, value)
+    if "operation" not in parts["headers"]:
+        raise InvalidMessage("no operation in headers.operation, headers_operation or operation")
+    headers = parts["headers"]
+    return Body(
+        headers,
+        parts["data"] or None,
+        parts["before"] or None,
+        headers.get("schema"),
+        headers.get("table"),
+        schema_id,
+    )
+
+
+def _object(name: str, value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise InvalidMessage(f"{name} is {type(value).__name__}, not an object")
+    return value

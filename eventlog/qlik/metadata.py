@@ -1,0 +1,202 @@
+"""Metadata messages: the structure of a table, under the id that its data messages name."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eventlog.errors import EventlogError, NotExpressible
+from eventlog.qlik import avro
+from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure
+from eventlog.qlik.types import DATA_TYPES, Spec
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NO_SPEC = Spec("STRING")
+
+
+class InvalidMetadata(EventlogError):
+    """metadata message: {0}"""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """One metadata message."""
+
+    schema_id: str
+    structure: Structure
+    version: int
+    data_schema: str  # Avro schemas as JSON text
+    message_schema: str | None = None
+    server: str = ""
+    task: str = ""
+    timestamp: str = ""
+
+
+def read(message: Mapping[str, Any], message_schema: str | None = None) -> Metadata:
+    """What the payload of a metadata message states."""
+    try:
+        lineage = message["lineage"]
+        described = message["tableStructure"]["tableColumns"]
+        if len(described) > MAX_COLUMNS:
+            raise InvalidMetadata(f"{len(described)} columns: at most {MAX_COLUMNS} are read")
+        ordered = sorted(described.items(), key=lambda item: int(item[1]["ordinal"]))
+        structure = Structure(
+            str(lineage["schema"]) or None,
+            str(lineage["table"]),
+            tuple(_read_column(name, column) for name, column in ordered),
+        )
+        ordinals = [int(column["ordinal"]) for _, column in ordered]
+        if ordinals != list(range(1, len(ordinals) + 1)):
+            raise InvalidMetadata(f"ordinals of table {structure} are not 1 to {len(ordinals)}")
+        return Metadata(
+            str(message["schemaId"]),
+            structure,
+            int(lineage["tableVersion"]),
+            str(message["dataSchema"]),
+            message_schema,
+            str(lineage["server"]),
+            str(lineage["task"]),
+            str(lineage["timestamp"]),
+        )
+    except KeyError as fault:
+        raise InvalidMetadata(f"{fault} is missing") from fault
+    except (TypeError, ValueError, ArithmeticError, AttributeError) as fault:
+        raise InvalidMetadata(f"it has not the form of one: {fault}") from fault
+
+
+def _read_column(name: str, column: Mapping[str, Any]) -> Column:
+    data_type = str(column["type"])
+    known = data_type in DATA_TYPES
+    sizes = (int(column.get(size, 0)) for size in ("length", "precision", "scale"))
+    return Column(
+        name,
+        Spec(data_type, *sizes) if known else None,
+        int(column.get("primaryKeyPosition", 0)),
+        bool(column.get("nullable", True)),
+        declared=True,
+    )
+
+
+_AVRO = {
+    "boolean": "BOOLEAN",
+    "int": "INT4",
+    "long": "INT8",
+    "float": "REAL4",
+    "double": "REAL8",
+    "bytes": "BYTES",
+    "string": "STRING",
+}
+_LOGICAL = {
+    "date": "DATE",
+    "time-millis": "TIME",
+    "timestamp-micros": "DATETIME",
+    "decimal": "NUMERIC",
+}
+
+
+def registered(number: int, schema: str) -> Metadata:
+    """What the schema of a registry tells; its namespace ends in the names of schema and table."""
+    record = avro.foreign(schema)
+    data = next((f["type"] for f in record.get("fields", ()) if f["name"] == "data"), None)
+    if isinstance(data, list):
+        data = next((branch for branch in data if isinstance(branch, dict)), None)
+    if not isinstance(data, dict) or "fields" not in data:
+        raise InvalidMetadata(f"schema {number} of the registry has no record `data`")
+    columns = tuple(Column(f["name"], _spec(f["type"]), declared=True) for f in data["fields"])
+    names = str(record.get("name", "")).split(".")
+    own = names[-3:-1] if len(names) > 3 else ["", ""]
+    return Metadata(f"registry:{number}", Structure(own[0] or None, own[1], columns), 1, schema)
+
+
+def _spec(avro_type: Any) -> Spec | None:
+    branches = avro_type if isinstance(avro_type, list) else [avro_type]
+    held = next((b for b in branches if b != "null" and b != {"type": "null"}), "null")
+    details = held if isinstance(held, dict) else {"type": held}
+    name = _LOGICAL.get(str(details.get("logicalType"))) or _AVRO.get(str(details.get("type")))
+    return Spec(name, 0, int(details.get("precision", 0)), int(details.get("scale", 0))) if name else None
+
+
+def payload(metadata: Metadata) -> dict[str, Any]:
+    """The payload of a metadata message."""
+    structure = metadata.structure
+    return {
+        "schemaId": metadata.schema_id,
+        "lineage": {
+            "server": metadata.server,
+            "task": metadata.task,
+            "schema": structure.schema or "",
+            "table": structure.table,
+            "tableVersion": metadata.version,
+            "timestamp": metadata.timestamp,
+        },
+        "tableStructure": {
+            "tableColumns": {c.name: _column(i, c) for i, c in enumerate(structure.columns, 1)}
+        },
+        "dataSchema": metadata.data_schema,
+    }
+
+
+def _column(ordinal: int, column: Column) -> dict[str, Any]:
+    spec = column.spec or _NO_SPEC
+    return {
+        "ordinal": ordinal,
+        "type": spec.name,
+        "length": spec.length,
+        "precision": spec.precision,
+        "scale": spec.scale,
+        "primaryKeyPosition": column.key_position,
+        "nullable": column.nullable,
+    }
+
+
+def write(metadata: Metadata) -> dict[str, Any]:
+    """The envelope of a metadata message, in JSON."""
+    schema = metadata.message_schema or message_schema(metadata.structure)
+    return {
+        "magic": "atMSG",
+        "type": "MD",
+        "headers": None,
+        "messageSchemaId": metadata.schema_id,
+        "messageSchema": schema,
+        "message": payload(metadata),
+    }
+
+
+def write_avro(metadata: Metadata) -> bytes:
+    """The envelope of a metadata message, in Avro."""
+    envelope = write(metadata)
+    schema = avro.foreign(envelope["messageSchema"])
+    message = avro.encode(schema, envelope["message"])
+    return avro.encode(avro.ENVELOPE, {**envelope, "magic": avro.MAGIC, "message": message})
+
+
+def message_schema(structure: Structure) -> str:
+    """The Avro schema of the metadata message itself."""
+    return avro.dump_schema(avro.metadata_schema(structure.names))
+
+
+def following(
+    last: Metadata | None, structure: Structure, logical: bool, names: str, external: bool, identity: Metadata
+) -> Metadata:
+    """The metadata of a new structure: one version later, under an id of its own.
+
+    `identity` brings the lineage that no structure tells.
+    """
+    version = last.version + 1 if last else 1
+    schema = avro.dump_schema(avro.data_schema(structure.columns, logical, names, external))
+    seed = json.dumps(
+        [structure.schema, structure.table, version, payload(replace(identity, structure=structure))]
+    )
+    schema_id = hashlib.sha256(f"{seed}\n{schema}".encode()).hexdigest()[:32].upper()
+    return replace(identity, schema_id=schema_id, structure=structure, version=version, data_schema=schema)
+
+
+def check_names(structure: Structure) -> None:
+    """Refuses columns whose names Avro does not allow ("Limitations": letters, digits, underscores)."""
+    for name in structure.names:
+        if not _NAME.fullmatch(name):
+            raise NotExpressible(f"column {name!r} of {structure} is no name of Avro: [A-Za-z_][A-Za-z0-9_]*")

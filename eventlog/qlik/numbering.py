@@ -1,0 +1,95 @@
+"""What a writer adds to every change: its change_seq, and its place in its transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
+
+from eventlog.change import Change, Op
+from eventlog.errors import EventlogError, Refused
+from eventlog.qlik import sequence
+from eventlog.values import Kind, read_moment
+
+_NO_TIME = "1970-01-01T00:00:00"
+
+
+class Numbered(NamedTuple):
+    change: Change
+    sequence: str  # empty for a row of a full load
+    counter: int | None  # from 1; None outside a transaction
+    last: bool | None
+
+
+def number(changes: Iterable[Change], last: str, now: str | None) -> Iterator[Numbered | Refused]:
+    """The changes with their numbers; one is held back, to know which ends its transaction.
+
+    A change that has a change_seq keeps it. All others of one transaction share a time part, so
+    that transaction id and time tell transactions apart.
+    """
+    held: tuple[Change, str, int] | None = None
+    held_key: object = None
+    time: str | None = None  # of the transaction's first change
+    counter = 0
+    for change in changes:
+        key = transaction_of(change)
+        try:
+            seq = _sequence(change, last, time if key is not None and key == held_key else change.time or now)
+        except EventlogError as fault:
+            yield Refused(f"{change.table}:{change.position}", str(fault))
+            continue
+        same = key is not None and key == held_key
+        counter = counter + 1 if same else 1
+        if not same:
+            time = change.time or now
+        if held is not None:
+            yield _closed(*held, held_key, not same)
+        if seq > last:
+            last = seq
+        held, held_key = (change, seq, counter), key
+    if held is not None:
+        yield _closed(*held, held_key, True)
+
+
+def transaction_of(change: Change) -> tuple[str, str] | None:
+    """What tells a transaction apart, for its id is used again: its id and the time of its changes."""
+    if change.transaction is None or change.op is Op.SNAPSHOT:
+        return None
+    position = change.position
+    seq = sequence.legal(position)
+    return change.transaction, position[: sequence.TIME] if position is not None and seq else ""
+
+
+def _sequence(change: Change, last: str, time: str | None) -> str:
+    if change.op is Op.SNAPSHOT:
+        return ""
+    position = change.position
+    if position is not None and sequence.legal(position):
+        return position
+    return sequence.following(last, sequence.time_part(time or _NO_TIME))
+
+
+def _closed(change: Change, seq: str, counter: int, key: object, last: bool) -> Numbered:
+    """What its own source said of the change's place in the transaction wins over what was counted."""
+    if key is None:
+        return Numbered(change, seq, None, None)
+    told, ends = (change.fact("event_counter"), change.fact("last_event")) if change.extra else (None, None)
+    if isinstance(told, int) and isinstance(ends, bool):
+        return Numbered(change, seq, told, ends)
+    return Numbered(change, seq, counter, last)
+
+
+@lru_cache(maxsize=1000)
+def utc(time: str, digits: int = 0) -> str:
+    """A time of the model as Replicate writes it: UTC without a zone, at least so many digits."""
+    moment = read_moment(Kind.TIMESTAMP, time)
+    fraction = moment.fraction[1:].rstrip("0").ljust(digits, "0")
+    return moment.at.isoformat() + (f".{fraction}" if fraction else "")
+
+
+def stream_position(change: Change) -> str:
+    """The position in the source: what was read, else a position that is no change_seq."""
+    told = change.fact("stream_position") if change.extra else None
+    if isinstance(told, str):
+        return told
+    return "" if change.position is None or sequence.legal(change.position) else change.position

@@ -1,0 +1,71 @@
+"""The byte order of a change table's masks: given, or found from what the table itself shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from eventlog.qlik.mask import InvalidMask, Order, evidence, join
+from eventlog.qlik.rows import ChangeRow
+
+HELD_BACK = 10_000
+DOCUMENTED = Order.LITTLE
+X = TypeVar("X")
+Paired = tuple[ChangeRow, ChangeRow | None]
+
+
+class Finder:
+    """Holds rows back until one proves the order; without evidence it is the documented one.
+
+    A later row that proves the other order is an error of its own: one of the two is wrong, and
+    the reader cannot know which.
+    """
+
+    def __init__(self, given: Order | None) -> None:
+        self.order = given
+        self._given = given is not None
+        self._proof: int | None = None
+
+    def run(self, pairs: Iterable[Paired | X]) -> Iterator[Paired | X]:
+        """The rows, from where the order is known on."""
+        pairs = iter(pairs)
+        held: list[Paired | X] = []
+        while self.order is None and len(held) < HELD_BACK:
+            try:
+                pair = next(pairs)
+            except StopIteration:
+                break
+            held.append(pair)
+            if isinstance(pair, tuple) and isinstance(pair[0], ChangeRow):
+                self._look(*pair)
+        self.order = self.order or DOCUMENTED
+        yield from held
+        yield from pairs
+
+    def check(self, row: ChangeRow, image: ChangeRow | None) -> Order:
+        """The order to read a row in, if the row does not prove the other."""
+        assert self.order is not None
+        proof = self._evidence(row, image)
+        if proof is None or proof is self.order:
+            return self.order
+        chosen = "the setting" if self._given else f"row {self._proof}" if self._proof else "the manual"
+        assert row.mask is not None
+        raise InvalidMask(
+            f"mask {row.mask.hex().upper()} is in {proof} byte order, but {chosen} says {self.order}:"
+            f" check the rows before it, and name the order with mask-order"
+        )
+
+    def _look(self, row: ChangeRow, image: ChangeRow | None) -> None:
+        self.order = self._evidence(row, image)
+        if self.order is not None:
+            self._proof = row.where
+
+    def _evidence(self, row: ChangeRow, image: ChangeRow | None) -> Order | None:
+        data = row.mask
+        if data is None or len(data) < 2 or row.letter in "BT":
+            return None
+        proof = row.table.proof(data)
+        if proof is not None or image is None:
+            return proof
+        places = zip(row.table.heading.places, row.data, image.data, strict=False)
+        return evidence(data, row.table.layout, join(place for place, new, old in places if new != old))

@@ -1,0 +1,342 @@
+"""Data messages and the change that they state, both ways.
+
+What the masks mean (decision 3): a clear bit of columnMask says "not captured"; where there is no
+beforeData, a clear bit of changeMask says that the value was the same before. LOB columns never
+stand in changeMask, so that a clear bit says nothing of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import repeat
+from typing import Any, NamedTuple
+
+from eventlog.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
+from eventlog.errors import NotExpressible
+from eventlog.qlik import avro, plans, sequence
+from eventlog.qlik.envelope import Body, InvalidMessage
+from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, join, load, whole
+from eventlog.qlik.mask import read as read_mask
+from eventlog.qlik.metadata import Metadata
+from eventlog.qlik.numbering import Numbered, stream_position, utc
+from eventlog.qlik.rows import differing, iso_utc, make_change, make_fields, sides
+from eventlog.qlik.structure import Structure, observe
+
+_OPS = {
+    "INSERT": Op.INSERT,
+    "UPDATE": Op.UPDATE,
+    "DELETE": Op.DELETE,
+    "REFRESH": Op.SNAPSHOT,
+    "READ": Op.SNAPSHOT,
+}
+_NAMES = {op: name for name, op in _OPS.items() if name != "READ"}
+_HEADERS = (
+    "operation",
+    "changeSequence",
+    "timestamp",
+    "streamPosition",
+    "transactionId",
+    "changeMask",
+    "columnMask",
+    "transactionEventCounter",
+    "transactionLastEvent",
+)
+_MAX_FLAGS = 10_000
+
+
+class Flags(NamedTuple):
+    """What the two masks of a message say of each of its columns."""
+
+    changed: tuple[bool, ...] | None
+    captured: tuple[bool, ...] | None  # None: all of them
+    places: tuple[int, ...] = ()  # of the changed columns
+
+
+class RecordReader:
+    """Reads the data messages that hold the same columns in the same order."""
+
+    def __init__(self, structure: Structure, own: Structure, order: Order | None) -> None:
+        self.structure = structure  # of the table, whose ordinals are the bits
+        self.names = own.names  # of the messages
+        self._own = own
+        self._places = tuple(structure.index[name] for name in own.names)
+        self._load = plans.loading(own.columns)
+        self._order = order
+        self._flags: dict[tuple[object, object], Flags] = {}
+
+    def change(self, body: Body) -> Change:
+        """The change that a message states."""
+        headers = body.headers
+        op = _OPS.get(headers["operation"])
+        if op is None:
+            raise InvalidMessage(f"operation {str(headers['operation'])[:40]!r} is none of {', '.join(_OPS)}")
+        flags = self._masks(headers.get("changeMask"), headers.get("columnMask"))
+        data = body.data
+        if op is Op.DELETE:
+            return self._delete(headers, self._values(data or body.before), flags)
+        if data is None:
+            raise InvalidMessage(f"{headers['operation']} without data")
+        cells = tuple(data.values())
+        values = self._load(cells)
+        if op is not Op.UPDATE:
+            key, fields = self._insert(values, flags)
+        else:
+            key, fields = self._update(cells, values, flags, body.before)
+        return self._make(op, key, fields, headers)
+
+    def _values(self, row: Mapping[str, Any] | None) -> Sequence[Value]:
+        if row is None:
+            raise InvalidMessage("neither data nor beforeData holds the row")
+        return self._load(tuple(row.values()))
+
+    def _insert(self, values: Sequence[Value], flags: Flags) -> tuple[Key, tuple[Field, ...]]:
+        if flags.captured is None:
+            return self._own.key_of(values), make_fields(self.names, repeat(ABSENT), values, False)
+        after = [v if seen else ABSENT for v, seen in zip(values, flags.captured, strict=True)]
+        return self._own.key_of(after), make_fields(self.names, repeat(ABSENT), after, True)
+
+    def _delete(self, headers: Mapping[str, Any], values: Sequence[Value], flags: Flags) -> Change:
+        before: Sequence[Side] = values
+        if flags.captured is not None:
+            before = [v if seen else ABSENT for v, seen in zip(values, flags.captured, strict=True)]
+        key = self._own.key_of(before)
+        if not self._own.key and flags.changed is not None:  # the mask of a DELETE names the key
+            key = tuple((n, v) for n, v, bit in zip(self.names, values, flags.changed, strict=True) if bit)
+        return self._make(
+            Op.DELETE, key, make_fields(self.names, before, repeat(ABSENT), before is not values), headers
+        )
+
+    def _update(
+        self, cells: Sequence[Any], values: Sequence[Value], flags: Flags, image: Mapping[str, Any] | None
+    ) -> tuple[Key, tuple[Field, ...]]:
+        given: Sequence[bool] = ()
+        befores: list[Side]
+        if image is None:
+            befores = self._unchanged(values, flags.changed)
+        elif tuple(image) == self.names:
+            befores = list(self._load.beside(tuple(image.values()), cells, values))
+        else:
+            given = [name in image for name in self.names]
+            befores = list(self._load([image.get(name) for name in self.names]))
+        if flags.captured is not None or given:
+            return self._partial(values, befores, flags, given, image is not None)
+        for i in flags.places:
+            if befores[i] is None and values[i] is None:
+                befores[i] = ABSENT  # changed, yet null both times: what it was before is not known
+        return self._own.key_of(values), make_fields(self.names, befores, values, False)
+
+    def _unchanged(self, values: Sequence[Value], changed: tuple[bool, ...] | None) -> list[Side]:
+        """The row before, as far as the mask alone tells it."""
+        if changed is None:
+            return [ABSENT] * len(values)
+        lobs = self._own.lobs
+        return [ABSENT if bit or lob else v for v, bit, lob in zip(values, changed, lobs, strict=True)]
+
+    def _partial(
+        self, values: Sequence[Value], befores: list[Side], flags: Flags, given: Sequence[bool], image: bool
+    ) -> tuple[Key, tuple[Field, ...]]:
+        """The row before and after, where not all of it is there."""
+        count = len(values)
+        changed = flags.changed or (True,) * count
+        after: list[Side] = list(values)
+        unchanged = self._unchanged(values, flags.changed)
+        for i, seen in enumerate(flags.captured or repeat(True, count)):
+            if not seen:
+                after[i] = ABSENT
+                befores[i] = ABSENT if befores[i] is None or not image else befores[i]
+            elif given and not given[i]:
+                befores[i] = unchanged[i]
+            elif befores[i] is None and values[i] is None and changed[i] and flags.changed is not None:
+                befores[i] = ABSENT
+        key = self._own.key_of([b if a is ABSENT else a for b, a in zip(befores, after, strict=True)])
+        return key, make_fields(self.names, befores, after, True)
+
+    def _masks(self, change_mask: Any, column_mask: Any) -> Flags:
+        flags = self._flags.get((change_mask, column_mask))
+        if flags is None:
+            flags = self._read_masks(change_mask, column_mask)
+            if len(self._flags) >= _MAX_FLAGS:
+                self._flags.clear()
+            self._flags[change_mask, column_mask] = flags
+        return flags
+
+    def _read_masks(self, change_mask: Any, column_mask: Any) -> Flags:
+        change_data, column_data = (
+            load(m) if m not in (None, "") else None for m in (change_mask, column_mask)
+        )
+        layout = Layout(0, len(self.structure.columns))
+        order = self._order or (evidence(column_data, layout) if column_data else None) or Order.BIG
+        changed = self._bits("changeMask", change_data, order, layout)
+        captured = self._bits("columnMask", column_data, order, layout)
+        places = tuple(i for i, bit in enumerate(changed or ()) if bit)
+        return Flags(changed, None if captured is None or all(captured) else captured, places)
+
+    def _bits(self, name: str, data: bytes | None, order: Order, layout: Layout) -> tuple[bool, ...] | None:
+        if data is None:
+            return None
+        bits = read_mask(data, order)
+        if fault := layout.fault(bits):
+            raise InvalidMask(f"{name} {data.hex().upper()} in {order} byte order: {fault}")
+        return tuple([bits >> place & 1 == 1 for place in self._places])
+
+    def _make(self, op: Op, key: Key, fields: tuple[Field, ...], headers: Mapping[str, Any]) -> Change:
+        get = headers.get
+        position = get("changeSequence") or None
+        if position is not None:
+            sequence.check(position)
+        time = get("timestamp")
+        structure = self.structure
+        return make_change(
+            op,
+            structure.schema,
+            structure.table,
+            key,
+            fields,
+            position,
+            get("transactionId") or None,
+            iso_utc(time) if time else None,
+            _facts(headers),
+        )
+
+
+def _facts(headers: Mapping[str, Any]) -> Facts:
+    stream, counter = headers.get("streamPosition"), headers.get("transactionEventCounter")
+    last = headers.get("transactionLastEvent")
+    if counter is None and last is None:
+        return (("stream_position", stream),) if stream else ()
+    if type(counter) is not int or type(last) is not bool:
+        raise InvalidMessage(f"transactionEventCounter {counter!r}, transactionLastEvent {last!r}")
+    told: Facts = (("event_counter", counter), ("last_event", last))
+    return (("stream_position", stream), *told) if stream else told
+
+
+class Style(NamedTuple):
+    """How messages are written, whatever their table."""
+
+    avro: bool = False
+    logical: bool = False
+    names: str = "message"  # where schema and table stand: message, headers, off
+    external: bool = False  # whether externalSchemaId is written
+    images: bool = True
+    order: Order = Order.BIG
+
+
+class RecordWriter:
+    """Writes the changes of one structure of one table as the payloads of data messages."""
+
+    def __init__(self, structure: Structure, metadata: Metadata | None, style: Style) -> None:
+        self.structure = structure
+        self.metadata = metadata
+        self._style = style
+        columns = structure.columns
+        self._columns = frozenset(structure.names)
+        self._declared = all(c.declared for c in columns)
+        self._dump = plans.dumping_avro(columns, style.logical) if style.avro else plans.dumping(columns)
+        self._names_first, self._fields = _message_fields(metadata, style)
+        self._plain = self._fields == _HEADERS
+        self._own = {"schema": structure.schema or "", "table": structure.table}
+        self._masks: dict[int, Any] = {}
+
+    def holds(self, change: Change) -> bool:
+        """Whether the structure has a place for all of a change."""
+        return (self._declared and self._columns.issuperset([f[0] for f in change.fields])) or (
+            observe(self.structure, change) is self.structure
+        )
+
+    def message(self, numbered: Numbered) -> dict[str, Any]:
+        """The payload of a data message."""
+        change = numbered.change
+        if change.op is Op.TRUNCATE:
+            raise NotExpressible(
+                "a truncate has no message: its operations are INSERT, UPDATE, DELETE, REFRESH"
+            )
+        before, after = sides(self.structure, change)
+        if change.op is Op.DELETE:
+            after = before
+        row = self._dump(after)
+        image = None
+        captured = self.structure.all_bits if ABSENT not in after else _bits(after)
+        if change.op is Op.UPDATE:
+            old = self._dump.beside(before, after, row)
+            changed = join(differing(before, after, old, row)) & ~self.structure.lob_bits
+            image = self._image(before, after, old, changed)
+        elif change.op is Op.DELETE:
+            changed = self.structure.key_bits
+        else:
+            changed = captured & ~self.structure.lob_bits
+        made = {"data": dict(zip(self.structure.names, row, strict=True)), "beforeData": image}
+        made["headers"] = self._headers(numbered, changed, captured)
+        return {**self._own, **made} if self._names_first else made
+
+    def _image(
+        self, before: Sequence[Side], after: Sequence[Side], old: Sequence[Any], changed: int
+    ) -> dict[str, Any] | None:
+        """beforeData: in JSON what was captured and no more; Avro has no place for a lack but null."""
+        if not self._style.images:
+            return None
+        names = self.structure.names
+        if not self._style.avro:
+            if ABSENT not in before:
+                return dict(zip(names, old, strict=True))
+            given = zip(names, before, old, strict=True)
+            return {name: value for name, b, value in given if b is not ABSENT} or None
+        lobs = self.structure.lobs
+        says_more = ABSENT not in before or any(
+            b is not ABSENT and (changed >> i & 1 or lobs[i] or after[i] is ABSENT)
+            for i, b in enumerate(before)
+        )
+        return dict(zip(names, old, strict=True)) if says_more else None
+
+    def _headers(self, numbered: Numbered, changed: int, captured: int) -> dict[str, Any]:
+        change, seq, counter, last = numbered
+        refresh = change.op is Op.SNAPSHOT
+        partial = captured != self.structure.all_bits
+        headers = {
+            "operation": _NAMES[change.op],
+            "changeSequence": seq,
+            "timestamp": "" if refresh or change.time is None else utc(change.time, 3),
+            "streamPosition": "" if refresh else stream_position(change),
+            "transactionId": "" if refresh else change.transaction or "",
+            "changeMask": None if refresh else self._mask(changed),
+            "columnMask": self._mask(captured) if partial or not refresh else None,
+            "transactionEventCounter": counter,
+            "transactionLastEvent": last,
+        }
+        if self._plain:
+            return headers
+        headers |= self._own
+        headers["externalSchemaId"] = self.metadata.schema_id if self.metadata and not refresh else None
+        return {name: headers[name] for name in self._fields}
+
+    def _mask(self, bits: int) -> Any:
+        """A mask as this encoding has it; of the many messages few differ in theirs."""
+        mask = self._masks.get(bits)
+        if mask is None:
+            data = whole(bits, len(self.structure.columns), self._style.order)
+            mask = data if self._style.avro else data.hex().upper()
+            if len(self._masks) >= _MAX_FLAGS:
+                self._masks.clear()
+            self._masks[bits] = mask
+        return mask
+
+
+def _bits(row: Sequence[Side]) -> int:
+    bits = 0
+    for place, side in enumerate(row):
+        if side is not ABSENT:
+            bits |= 1 << place
+    return bits
+
+
+def _message_fields(metadata: Metadata | None, style: Style) -> tuple[bool, tuple[str, ...]]:
+    """Whether schema and table come first, and the headers: as the schema says, which may be an older one."""
+    schema = (
+        avro.data_schema((), style.logical, style.names, style.external)
+        if metadata is None
+        else avro.foreign(metadata.data_schema)
+    )
+    headers = next(f["type"] for f in schema["fields"] if f["name"] == "headers")
+    names = [f["name"] for f in headers["fields"]]
+    if style.external and "externalSchemaId" not in names:  # no schema of 2018 has it, yet messages do
+        names.insert(names.index("columnMask") + 1, "externalSchemaId")
+    return any(f["name"] == "table" for f in schema["fields"]), tuple(names)

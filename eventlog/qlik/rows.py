@@ -1,0 +1,377 @@
+"""Rows of a change table and the change that they state, both ways.
+
+What a null means (decision 3): on I rows the bits say what was supplied. On U rows a set bit makes
+a null a value; a clear one says "unchanged" where a value stands, or a null in the B row too, and
+"not captured" otherwise. On B and D rows what stands there was there before.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import compress, repeat
+from typing import Any, NamedTuple
+
+from eventlog.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
+from eventlog.codec import Row, Source
+from eventlog.errors import WrongRow
+from eventlog.qlik import sequence
+from eventlog.qlik.headers import NAMES, OPERATIONS, Heading, letter_of
+from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, join, load, read, trimmed
+from eventlog.qlik.numbering import Numbered, stream_position, utc
+from eventlog.qlik.plans import Plan
+from eventlog.qlik.structure import Structure
+from eventlog.values import Kind, read_moment
+
+Cells = tuple[Any, ...]
+Told = tuple[str, str, str, str | None, object]  # change_seq, stream_position, id, timestamp, partition_name
+_MAX_KEPT = 10_000
+_new = tuple.__new__
+
+
+class Flags(NamedTuple):
+    """What a mask says of the data columns."""
+
+    set: tuple[bool, ...]
+    places: tuple[int, ...]  # of the set ones
+
+
+class ChangeRow(NamedTuple):
+    """A row of a change table, its headers checked, its data as it came."""
+
+    where: int
+    letter: str
+    seq: str | None
+    mask: bytes | None  # None: the table has no such column
+    data: Sequence[Any]
+    cells: Sequence[Any]
+    raw: bytes | None
+    table: RowReader
+
+
+class RowReader:
+    """Reads the rows of one source, whose heading and structure are known."""
+
+    def __init__(self, source: Source[Row], heading: Heading, structure: Structure, plan: Plan) -> None:
+        self.source = source
+        self.structure = structure
+        self.heading = heading
+        self.layout: Layout = heading.layout
+        self._plan = plan
+        self._data = heading.row()
+        self._kind = heading.header("change_oper", "operation")
+        self._seq = heading.header("change_seq")
+        self._mask = heading.header("change_mask")
+        self._circumstance = heading.header("transaction_id", "timestamp")
+        self._masked = "change_mask" in heading.headers
+        self._sequenced = "change_seq" in heading.headers
+        facts = ("stream_position", "partition_name")
+        self._facts = tuple((f, heading.headers[f]) for f in facts if f in heading.headers)
+        self._last_seq = ""
+        # what few rows differ in, worked out once
+        self._letters: dict[tuple[object, object], str] = {}
+        self._masks: dict[object, bytes] = {}
+        self._proofs: dict[bytes, Order | None] = {}
+        self._flags: dict[tuple[bytes, Order], Flags] = {}
+
+    def parse(self, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
+        """The row, as far as it can be understood without its byte order."""
+        if len(cells) != self.heading.columns:
+            raise WrongRow(f"{len(cells)} cells, but the header line names {self.heading.columns} columns")
+        try:
+            kind = self._kind(cells)
+            letter = self._letters.get(kind) or self._letter(kind)
+            mask = None
+            if self._masked:
+                cell = self._mask(cells)
+                mask = self._masks.get(cell)
+                if mask is None:
+                    mask = self._load_mask(cell)
+        except TypeError as fault:
+            raise WrongRow(f"change_oper, operation or change_mask holds no text: {fault}") from fault
+        seq = self._sequence(self._seq(cells), letter) if self._sequenced else None
+        return _new(ChangeRow, (where, letter, seq, mask, self._data(cells), cells, raw, self))
+
+    def proof(self, mask: bytes) -> Order | None:
+        """The byte order that a mask proves by itself."""
+        if mask not in self._proofs:
+            self._proofs[mask] = evidence(mask, self.layout)
+            _bound(self._proofs)
+        return self._proofs[mask]
+
+    def change(self, row: ChangeRow, image: ChangeRow | None, order: Order) -> Change:
+        """What a row states, with its B row where there is one."""
+        if row.letter == "T":
+            return self._make(Op.TRUNCATE, row, (), ())
+        values = self._plan(row.data)
+        flags = None if row.mask is None else self._flags_of(row.mask, order)
+        if row.letter == "I":
+            return self._insert(row, values, flags)
+        if row.letter == "D":
+            return self._delete(row, values, flags)
+        if image is not None and flags is not None:
+            return self._paired(row, image, values, flags)
+        return self._update(row, values, flags, None if image is None else self._plan(image.data))
+
+    def _letter(self, kind: tuple[object, object]) -> str:
+        letter = self._letters[kind] = letter_of(*kind)
+        _bound(self._letters)
+        return letter
+
+    def _load_mask(self, cell: Any) -> bytes:
+        mask = self._masks[cell] = load(cell)
+        _bound(self._masks)
+        return mask
+
+    def _sequence(self, seq: Any, letter: str) -> str:
+        if seq and seq == self._last_seq:  # a B row shares that of its U row
+            return self._last_seq
+        if not seq and letter == "I":
+            return ""  # rows of a full load have none
+        self._last_seq = sequence.check("" if seq is None else str(seq))
+        return self._last_seq
+
+    def _flags_of(self, mask: bytes, order: Order) -> Flags:
+        flags = self._flags.get((mask, order))
+        if flags is None:
+            bits = read(mask, order)
+            if fault := self.layout.fault(bits):
+                raise InvalidMask(f"mask {mask.hex().upper()} in {order} byte order: {fault}")
+            bools = tuple(bits >> place & 1 == 1 for place in self.heading.places)
+            flags = Flags(bools, tuple(i for i, bit in enumerate(bools) if bit))
+            self._flags[mask, order] = flags
+            _bound(self._flags)
+        return flags
+
+    def _insert(self, row: ChangeRow, values: Sequence[Value], flags: Flags | None) -> Change:
+        op = Op.SNAPSHOT if row.seq == "" else Op.INSERT
+        after = _supplied(values, flags)
+        return self._make(
+            op, row, self.structure.key_of(after), self._fields(repeat(ABSENT), after, ABSENT in after)
+        )
+
+    def _delete(self, row: ChangeRow, values: Sequence[Value], flags: Flags | None) -> Change:
+        before = _captured(values, flags)
+        key = self.structure.key_of(before)
+        if not self.structure.key and flags is not None:  # the mask of a D row names the key
+            key = tuple((self.structure.names[i], values[i]) for i in flags.places)
+        return self._make(Op.DELETE, row, key, self._fields(before, repeat(ABSENT), ABSENT in before))
+
+    def _update(
+        self, row: ChangeRow, values: Sequence[Value], flags: Flags | None, image: Sequence[Value] | None
+    ) -> Change:
+        """An update without a mask, or without a B row."""
+        before: Sequence[Side]
+        if flags is not None:
+            before = [ABSENT if flag or v is None else v for v, flag in zip(values, flags.set, strict=True)]
+        else:
+            before = [ABSENT] * len(values) if image is None else image
+        return self._made_update(row, before, _supplied(values, flags))
+
+    def _paired(self, row: ChangeRow, image: ChangeRow, values: Sequence[Value], flags: Flags) -> Change:
+        """An update with both rows, of which the B row is asked only where it can differ."""
+        before: list[Side] = list(values)
+        after: Sequence[Side] = values
+        data = image.data
+        for i in flags.places:
+            old = self._plan.one(i, data[i])
+            before[i] = ABSENT if old is None and values[i] is None else old
+        if None in values:
+            after = list(values)
+            for i, value in enumerate(values):
+                if value is None and not flags.set[i] and data[i] is not None:
+                    before[i], after[i] = self._plan.one(i, data[i]), ABSENT
+        return self._made_update(row, before, after)
+
+    def _made_update(self, row: ChangeRow, before: Sequence[Side], after: Sequence[Side]) -> Change:
+        lacks = ABSENT in after
+        told = [b if a is ABSENT else a for b, a in zip(before, after, strict=True)] if lacks else after
+        return self._make(Op.UPDATE, row, self.structure.key_of(told), self._fields(before, after, lacks))
+
+    def _fields(self, before: Any, after: Any, lacking: bool) -> tuple[Field, ...]:
+        return make_fields(self.structure.names, before, after, lacking)
+
+    def _make(self, op: Op, row: ChangeRow, key: Key, fields: tuple[Field, ...]) -> Change:
+        cells = row.cells
+        transaction, time = self._circumstance(cells)
+        return make_change(
+            op,
+            self.structure.schema,
+            self.structure.table,
+            key,
+            fields,
+            row.seq or None,
+            None if transaction is None or transaction == "" else str(transaction),
+            None if time is None else _time(time),
+            tuple([(name, str(cells[i])) for name, i in self._facts if cells[i]]),
+        )
+
+
+def _bound(kept: dict[Any, Any]) -> None:
+    """Keeps what was worked out within limits, whatever the rows hold."""
+    if len(kept) > _MAX_KEPT:
+        kept.pop(next(iter(kept)))
+
+
+def make_fields(names: Sequence[str], before: Any, after: Any, lacking: bool) -> tuple[Field, ...]:
+    """The fields of columns; one that was captured on neither side is none."""
+    made = [_new(Field, told) for told in zip(names, before, after, strict=False)]
+    if lacking:
+        made = [f for f in made if f[1] is not ABSENT or f[2] is not ABSENT]
+    return tuple(made)
+
+
+def make_change(
+    op: Op,
+    schema: str | None,
+    table: str,
+    key: Key,
+    fields: tuple[Field, ...],
+    position: str | None,
+    transaction: str | None,
+    time: str | None,
+    extra: Facts,
+) -> Change:
+    """A change that Replicate tells: it names no user, reads nothing back, decodes everything."""
+    made = (op, schema, table, key, fields, position, transaction, time, None, False, extra, None)
+    return _new(Change, made)
+
+
+def _supplied(values: Sequence[Value], flags: Flags | None) -> Sequence[Side]:
+    """The row after a change: a null that no bit marks was not supplied."""
+    if flags is None or len(flags.places) == len(values) or None not in values:
+        return values
+    return [v if flag or v is not None else ABSENT for v, flag in zip(values, flags.set, strict=True)]
+
+
+def _captured(values: Sequence[Value], flags: Flags | None) -> Sequence[Side]:
+    """The row before a delete: where only the masked columns hold values, the others were not logged."""
+    if flags is None or not flags.places:
+        return values
+    if any(v is not None for v, flag in zip(values, flags.set, strict=True) if not flag):
+        return values
+    return [v if flag else ABSENT for v, flag in zip(values, flags.set, strict=True)]
+
+
+def _time(cell: object) -> str | None:
+    """The time of a change, in UTC; 1970-01-01 stands for a time not known before the commit."""
+    if isinstance(cell, dt.datetime):
+        cell = cell.isoformat()
+    text = str(cell)
+    return None if text == "" or text.startswith("1970-01-01") else iso_utc(text)
+
+
+@lru_cache(maxsize=1000)
+def iso_utc(text: str) -> str:
+    """A time that is UTC without saying so, as the model holds it."""
+    moment = read_moment(Kind.TIMESTAMP, text)
+    return moment.at.isoformat() + moment.fraction.rstrip("0").rstrip(".") + "Z"
+
+
+class RowWriter:
+    """Writes the changes of one table as rows of its change table."""
+
+    def __init__(
+        self, structure: Structure, plan: Plan, names: Sequence[str], order: Order, images: bool
+    ) -> None:
+        self.structure = structure
+        self._plan = plan
+        self._wanted = tuple(name in names for name in NAMES)
+        self._first = len(names)
+        self._order = order
+        self._images = images
+        self._masks: dict[int, bytes] = {}
+
+    def rows(self, numbered: Numbered, partition: str | None) -> list[Cells]:
+        """The rows that state a change: one, or a B row and its U row."""
+        change = numbered.change
+        told = (
+            numbered.sequence,
+            stream_position(change),
+            change.transaction or "",
+            None if change.time is None else utc(change.time).replace("T", " "),
+            (change.extra and change.fact("partition_name")) or partition,
+        )
+        if change.op is Op.TRUNCATE:
+            return [self._row("T", 0, told, (None,) * len(self.structure.columns))]
+        before, after = sides(self.structure, change)
+        if change.op is Op.DELETE:
+            return [self._row("D", self.structure.key_bits, told, self._plan(before))]
+        if change.op is Op.UPDATE:
+            return self._update(told, before, after)
+        bits = join(i for i, value in enumerate(after) if value is not ABSENT)
+        return [self._row("I", bits, told, self._plan(after))]
+
+    def _update(self, told: Told, before: Sequence[Side], after: Sequence[Side]) -> list[Cells]:
+        row = self._plan(after)
+        image = self._plan.beside(before, after, row)
+        changed = differing(before, after, image, row)
+        update = self._row("U", join(changed), told, row)
+        if self._images and _says_more(before, after, changed):
+            return [self._row("B", 0, told, image), update]
+        return [update]
+
+    def _row(self, letter: str, bits: int, told: Told, data: Sequence[Any]) -> Cells:
+        seq, stream, transaction, time, partition = told
+        mask = self._mask(bits)
+        cells = (seq, letter, mask, stream, OPERATIONS[letter], transaction, time, partition)
+        return (*compress(cells, self._wanted), *data)
+
+    def _mask(self, bits: int) -> bytes:
+        mask = self._masks.get(bits)
+        if mask is None:
+            mask = self._masks[bits] = trimmed(bits << self._first, self._order)
+            _bound(self._masks)
+        return mask
+
+
+def sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
+    """The columns of a structure before and after a change; what only the key tells is filled in."""
+    if len(change.fields) == len(structure.columns):
+        names, befores, afters = zip(*change.fields, strict=True)
+        if names == structure.names and (change.op is not Op.UPDATE or ABSENT not in befores):
+            return befores, afters
+    before: list[Side] = [ABSENT] * len(structure.columns)
+    after: list[Side] = before.copy()
+    index = structure.index
+    for name, value in change.key_before if change.op in (Op.UPDATE, Op.DELETE) else ():
+        before[_place(index, name, structure)] = value
+    for name, value in change.key if change.op is not Op.DELETE else ():
+        after[_place(index, name, structure)] = value
+    for name, old, new in change.fields:
+        place = _place(index, name, structure)
+        before[place] = before[place] if old is ABSENT else old
+        after[place] = after[place] if new is ABSENT else new
+    return before, after
+
+
+def _place(index: dict[str, int], name: str, structure: Structure) -> int:
+    place = index.get(name)
+    if place is None:
+        raise WrongRow(f"table {structure} has no column {name!r}: name it in the tables file")
+    return place
+
+
+def differing(
+    before: Sequence[Side], after: Sequence[Side], image: Sequence[Any], row: Sequence[Any]
+) -> list[int]:
+    """The places of the captured columns whose written values differ; 1, 1.0 and true do."""
+    places = [
+        i
+        for i, (old, new) in enumerate(zip(image, row, strict=True))
+        if old is not new and (old != new or type(old) is not type(new))
+    ]
+    if ABSENT not in before and ABSENT not in after:
+        return places
+    found = set(places)
+    both = enumerate(zip(before, after, strict=True))
+    return [i for i, (b, a) in both if a is not ABSENT and (b is ABSENT or i in found)]
+
+
+def _says_more(before: Sequence[Side], after: Sequence[Side], changed: list[int]) -> bool:
+    """Whether a B row tells what its U row alone does not."""
+    if ABSENT not in before:
+        return True
+    both = enumerate(zip(before, after, strict=True))
+    return any(b is not ABSENT and (i in changed or b is None or a is ABSENT) for i, (b, a) in both)

@@ -1,0 +1,127 @@
+"""The structure of a table as Replicate sees it: columns in order, their types, the key."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from eventlog.change import ABSENT, Change, Field, Key, Side, Value
+from eventlog.qlik import mask
+from eventlog.qlik.sqltypes import holds, spec_of, spec_of_value
+from eventlog.qlik.types import DATA_TYPES, Spec
+from eventlog.tables import Table
+
+MAX_COLUMNS = 8 * 128  # change_mask is varbinary(128)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    spec: Spec | None = None  # None: nobody told
+    key_position: int = 0  # from 1; 0: not in the key
+    nullable: bool = True
+    declared: bool = False  # told by a tables file or by metadata, not guessed from values
+
+
+@dataclass(frozen=True)
+class Structure:
+    schema: str | None
+    table: str
+    columns: tuple[Column, ...]
+
+    def __str__(self) -> str:
+        return self.table if self.schema is None else f"{self.schema}.{self.table}"
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        return tuple(c.name for c in self.columns)
+
+    @cached_property
+    def specs(self) -> tuple[Spec | None, ...]:
+        return tuple(c.spec for c in self.columns)
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        return {c.name: i for i, c in enumerate(self.columns)}
+
+    @cached_property
+    def key(self) -> tuple[int, ...]:
+        """The key columns' places, in the key's order."""
+        places = [i for i, c in enumerate(self.columns) if c.key_position]
+        return tuple(sorted(places, key=lambda i: self.columns[i].key_position))
+
+    @cached_property
+    def key_bits(self) -> int:
+        return mask.join(self.key)
+
+    @cached_property
+    def lobs(self) -> tuple[bool, ...]:
+        return tuple(c.spec is not None and c.spec.name in _LOBS for c in self.columns)
+
+    @cached_property
+    def lob_bits(self) -> int:
+        return mask.join(i for i, lob in enumerate(self.lobs) if lob)
+
+    @cached_property
+    def all_bits(self) -> int:
+        return (1 << len(self.columns)) - 1
+
+    def key_of(self, row: Sequence[Side]) -> Key:
+        """The key that a row names; empty when it lacks a part of it."""
+        if len(self.key) == 1:
+            ((place, name),) = self._key_names
+            value = row[place]
+            return () if value is ABSENT else ((name, value),)
+        key = tuple([(name, row[i]) for i, name in self._key_names])
+        return () if ABSENT in [value for _, value in key] else key  # type: ignore[return-value]
+
+    @cached_property
+    def _key_names(self) -> tuple[tuple[int, str], ...]:
+        return tuple((i, self.columns[i].name) for i in self.key)
+
+
+_LOBS = frozenset(t.name for t in DATA_TYPES.values() if t.lob)
+
+
+def structure_of(table: Table) -> Structure:
+    """The structure that a tables file gives a table."""
+    return Structure(
+        table.schema,
+        table.name,
+        tuple(
+            Column(
+                column.name,
+                spec_of(column),
+                table.key.index(column.name) + 1 if column.name in table.key else 0,
+                column.name not in table.key,
+                declared=True,
+            )
+            for column in table.columns.values()
+        ),
+    )
+
+
+def observe(known: Structure | None, change: Change) -> Structure:
+    """The structure that holds a change too; the known one itself where that is enough."""
+    structure = known or Structure(change.schema, change.table, ())
+    columns = {c.name: c for c in structure.columns}
+    places = {name: position for position, (name, _) in enumerate(change.key, 1)}
+    named = {field.column for field in change.fields}
+    told = [Field(name, ABSENT, value) for name, value in change.key if name not in named]
+    for name, before, after in (*told, *change.fields):
+        for side in (before, after):
+            column = columns.get(name)
+            if side is not ABSENT and (column is None or not _fits(column, side)):
+                columns[name] = _guess(column, name, side, places.get(name, 0))
+    found = tuple(columns.values())
+    return structure if found == structure.columns else Structure(structure.schema, structure.table, found)
+
+
+def _fits(column: Column, value: Value) -> bool:
+    return column.declared or column.spec is None or holds(column.spec, value)
+
+
+def _guess(column: Column | None, name: str, value: Value, position: int) -> Column:
+    position = column.key_position if column else position
+    return Column(name, spec_of_value(value), position, nullable=not position)

@@ -1,0 +1,295 @@
+"""Change tables: what Replicate stores beside a target table, one row for each image of a change."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from eventlog.change import Change
+from eventlog.codec import Beside, Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
+from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.qlik import dfm, headers, partitions, plans, sequence
+from eventlog.qlik.headers import read_heading
+from eventlog.qlik.mask import Order
+from eventlog.qlik.numbering import Numbered, number
+from eventlog.qlik.ordering import DOCUMENTED, Finder
+from eventlog.qlik.pairing import pair
+from eventlog.qlik.rows import Cells, ChangeRow, RowReader, RowWriter
+from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure, observe, structure_of
+from eventlog.settings import setting
+from eventlog.tables import Tables
+
+SUFFIX = "__ct"
+_SUFFIXED = re.compile(r"(.+?)(?:__ct)?", re.IGNORECASE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class TableSettings:
+    table: str = setting("", "the table whose changes are read, where the file's name does not say it")
+    mask_order: str = setting(
+        "auto",
+        "byte order of change masks; auto finds it, and writes the documented order, little",
+        choices=("auto", "little", "big"),
+    )
+    header_prefix: str = setting("header__", "what the names of header columns begin with")
+    header_columns: tuple[str, ...] = setting(
+        headers.DEFAULT, "the header columns that are written", choices=headers.NAMES
+    )
+    until: str = setting("", "read to this change_seq, and no further", metavar="SEQ")
+    before_images: bool = setting(True, "write B rows before U rows")
+    partition_length: int = setting(0, "minutes of a change data partition; 0: no partitions", metavar="N")
+    server: str = setting("", "the name of the server in the partition table")
+    task: str = setting("", "the name of the task in the partition table")
+    last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
+    now: str = setting("", "the time of changes that have none", metavar="TIME")
+    described: tuple[Structure, ...] = ()  # by .dfm files
+
+
+def table_name(stem: str, tables: Tables) -> tuple[str | None, str]:
+    """The schema and name of the table whose change table has this name."""
+    match = _SUFFIXED.fullmatch(stem)
+    name = match[1] if match else stem
+    table = tables.find(name)
+    if table is not None:
+        return table.schema, table.name
+    schema, dot, rest = name.partition(".")
+    return (schema, rest) if dot and schema and rest else (None, name)
+
+
+def sheet_name(structure: Structure, tables: Tables) -> str:
+    """The name of a change table; the schema is told only where the tables file does not know it."""
+    bare = f"{structure.table}{SUFFIX}"
+    own = (structure.schema, structure.table)
+    if table_name(bare, tables) == own:
+        return bare
+    return f"{structure.schema or ''}.{bare}" if structure.schema else bare
+
+
+# --- reading
+
+
+def read(
+    sources: Iterable[Source[Row]], tables: Tables, settings: TableSettings
+) -> Iterator[Change | Refused]:
+    """The changes of change tables; sources of one table that follow each other are its parts."""
+    if settings.until:
+        sequence.check(settings.until)
+    for name, parts in groupby(sources, lambda source: settings.table or source.stem):
+        if name.lower() == partitions.TABLE:
+            yield from partitions.check(parts)
+        else:
+            yield from _read_table(name, parts, tables, settings)
+
+
+def read_structure(
+    schema: str | None, table: str, data: Sequence[str], tables: Tables, known: Structure | None = None
+) -> Structure:
+    """The structure of a change table's data columns, as far as anybody described them."""
+    if known is not None:
+        schema = known.schema if schema is None else schema
+    else:
+        table_known = tables.of(schema, table)
+        known = structure_of(table_known) if table_known else None
+    if known is None:
+        return Structure(schema, table, tuple(Column(name) for name in data))
+    found = [_described(known, name) for name in data]
+    key = {c.key_position for c in found}
+    whole = all(known.columns[i].key_position in key for i in known.key)
+    columns = found if whole else [Column(c.name, c.spec) for c in found]
+    return Structure(schema, table, tuple(columns))
+
+
+def _described(known: Structure, name: str) -> Column:
+    """What is known of a column: by its name exactly, else by the only one that is the same without case."""
+    place = known.index.get(name)
+    if place is None:
+        folded = [c for c in known.columns if c.name.lower() == name.lower()]
+        return folded[0] if len(folded) == 1 else Column(name)
+    return known.columns[place]
+
+
+def _read_table(
+    name: str, parts: Iterable[Source[Row]], tables: Tables, settings: TableSettings
+) -> Iterator[Change | Refused]:
+    schema, table = table_name(name, tables)
+    finder = Finder(None if settings.mask_order == "auto" else Order(settings.mask_order))
+    rows = _parse(parts, schema, table, tables, settings)
+    for item in finder.run(pair(rows, ChangeRow)):
+        if isinstance(item, Refused):
+            yield item
+        else:
+            yield _change(*item, finder)
+
+
+def _change(row: ChangeRow, image: ChangeRow | None, finder: Finder) -> Change | Refused:
+    try:
+        if row.letter == "B":
+            raise NotExpressible(f"B row of change_seq {row.seq} without its U row")
+        return row.table.change(row, image, finder.check(row, image))
+    except EventlogError as fault:
+        return Refused(row.table.source.at(row.where), str(fault), row.raw)
+
+
+def _parse(
+    parts: Iterable[Source[Row]],
+    schema: str | None,
+    table: str,
+    tables: Tables,
+    settings: TableSettings,
+) -> Iterator[ChangeRow | Refused]:
+    for source in parts:
+        try:
+            heading = read_heading(source.columns, settings.header_prefix)
+        except Misuse as fault:
+            yield Refused(source.at(1), str(fault))
+            continue
+        structure = read_structure(schema, table, heading.data, tables, _of_dfm(schema, table, settings))
+        reader = RowReader(source, heading, structure, plans.loading(structure.columns))
+        yield from _rows(reader, settings.until)
+
+
+def _of_dfm(schema: str | None, table: str, settings: TableSettings) -> Structure | None:
+    """The one structure of a table that a .dfm gives."""
+    found = [d for d in settings.described if d.table == table and schema in (None, d.schema)]
+    return found[0] if len(found) == 1 else None
+
+
+def _rows(reader: RowReader, until: str) -> Iterator[ChangeRow | Refused]:
+    source = reader.source
+    for record in source.records:
+        if isinstance(record, Refused):
+            yield record
+            continue
+        try:
+            row = reader.parse(*record)
+        except EventlogError as fault:
+            yield Refused(source.at(record.where), str(fault), record.raw)
+            continue
+        if not until or (row.seq or "") <= until:
+            yield row
+
+
+# --- writing
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeTable:
+    """A change table that is written: what it holds, how it is called, how its rows are made."""
+
+    structure: Structure
+    sheet: Sheet
+    writer: RowWriter
+
+
+def write(changes: Iterable[Change], tables: Tables, settings: TableSettings) -> Iterator[SheetRow | Refused]:
+    """The rows of the change tables, then those of the partition table, if there are partitions."""
+    closed: dict[tuple[str, str], partitions.Partition] = {}
+    for item in write_rows(changes, tables, settings, closed):
+        if isinstance(item, Refused):
+            yield item
+        else:
+            yield SheetRow(item[0].sheet, item[1])
+    for partition in closed.values():
+        yield SheetRow(partitions.SHEET, partition.cells)
+
+
+def write_rows(
+    changes: Iterable[Change],
+    tables: Tables,
+    settings: TableSettings,
+    closed: dict[tuple[str, str], partitions.Partition],
+) -> Iterator[tuple[ChangeTable, Cells] | Refused]:
+    """Each row with its change table."""
+    known: dict[tuple[str | None, str], ChangeTable] = {}
+    names = header_names(settings)
+    for numbered in number(changes, settings.last_sequence, settings.now or None):
+        if isinstance(numbered, Refused):
+            yield numbered
+            continue
+        change = numbered.change
+        try:
+            at = known.get((change.schema, change.table))
+            if at is None:
+                at = change_table(change, tables, settings, names)
+                known[change.schema, change.table] = at
+            partition = _partition(numbered, settings)
+            rows = at.writer.rows(numbered, partition.name if partition else None)
+        except EventlogError as fault:
+            yield Refused(f"{change.table}:{change.position or numbered.sequence}", str(fault))
+            continue
+        if partition:
+            closed.setdefault((str(at.structure), partition.name), partition)
+        for row in rows:
+            yield at, row
+
+
+def change_table(
+    change: Change, tables: Tables, settings: TableSettings, names: Sequence[str] | None = None
+) -> ChangeTable:
+    """The change table of a change: as the tables file describes it, else as the change does."""
+    names = header_names(settings) if names is None else names
+    described = tables.of(change.schema, change.table)
+    structure = structure_of(described) if described and described.columns else observe(None, change)
+    structure = Structure(change.schema, change.table, structure.columns)
+    if len(names) + len(structure.columns) > MAX_COLUMNS:
+        raise NotExpressible(
+            f"table {structure} has {len(structure.columns)} columns and {len(names)} header columns;"
+            f" a mask holds {MAX_COLUMNS}"
+        )
+    columns = headers.sheet_columns(names, settings.header_prefix) + tuple(
+        SheetColumn(c.name, _sheet_type(c)) for c in structure.columns
+    )
+    order = DOCUMENTED if settings.mask_order == "auto" else Order(settings.mask_order)
+    writer = RowWriter(
+        structure, plans.dumping_cells(structure.columns), names, order, settings.before_images
+    )
+    return ChangeTable(structure, Sheet(sheet_name(structure, tables), columns), writer)
+
+
+_SHEET_TYPES = {
+    "BOOLEAN": "bool",
+    "REAL4": "float",
+    "REAL8": "float",
+    "BYTES": "bytes",
+    "BLOB": "bytes",
+    **dict.fromkeys(("INT1", "INT2", "INT4", "INT8", "UINT1", "UINT2", "UINT4"), "int"),
+}
+
+
+def _sheet_type(column: Column) -> str:
+    """What a column holds: decimals, dates and times are text, for no other type holds all of them."""
+    return "text" if column.spec is None else _SHEET_TYPES.get(column.spec.name, "text")
+
+
+def header_names(settings: TableSettings) -> tuple[str, ...]:
+    """The header columns that are written, in their order."""
+    if unknown := set(settings.header_columns) - set(headers.NAMES):
+        raise Misuse(f"no header column {sorted(unknown)[0]!r}; there are {', '.join(headers.NAMES)}")
+    wanted = set(settings.header_columns)
+    if settings.partition_length:
+        wanted.add("partition_name")
+    return tuple(name for name in headers.NAMES if name in wanted)
+
+
+def _partition(numbered: Numbered, settings: TableSettings) -> partitions.Partition | None:
+    if not settings.partition_length or not numbered.sequence:
+        return None
+    change = numbered.change
+    length = dt.timedelta(minutes=settings.partition_length)
+    return partitions.partition_of(
+        numbered.sequence, length, settings.server, settings.task, change.schema, change.table
+    )
+
+
+FORMAT = Format(
+    name="qlik-table",
+    help="change tables of Qlik Replicate",
+    shape=Shape.ROWS,
+    settings=TableSettings,
+    read=read,
+    write=write,
+    beside=Beside(".dfm", "described", dfm.read),
+)

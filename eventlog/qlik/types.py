@@ -1,0 +1,339 @@
+"""The data types of Replicate: what a value of each looks like in JSON and in Avro, both ways.
+
+Reading goes by the Python type that a container, a JSON parser or an Avro decoder hands over;
+writing has one form for JSON (and cells of tables), and two for Avro: plain and logical.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from eventlog import values
+from eventlog.change import Scalar, Value
+from eventlog.errors import InvalidValue, NotExpressible
+from eventlog.values import Kind
+
+
+class Spec(NamedTuple):
+    """A column's type with its sizes, as the metadata message states them."""
+
+    name: str
+    length: int = 0
+    precision: int = 0
+    scale: int = 0
+
+
+Load = Callable[[Any, Spec], Value]
+Dump = Callable[[Any, Spec], Any]
+Schema = str | dict[str, str | int]
+
+
+class DataType(NamedTuple):
+    """One data type: how it is read, and its written forms."""
+
+    name: str
+    loads: Mapping[type, Load | None]  # by the type of what is read; None: it stands as it is
+    json: Mapping[type, Dump | None]  # by the type of the model's value, likewise
+    avro: str  # the plain Avro type
+    plain: Mapping[type, Dump | None]
+    logical: Callable[[Spec], Schema]
+    as_logical: Mapping[type, Dump | None]
+    lob: bool = False
+
+
+_CONTEXT = decimal.Context(prec=2_000)
+_NUMBER = re.compile(r"[+-]?[0-9]{1,1000}(\.[0-9]{0,1000})?([eE][+-]?[0-9]{1,3})?")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
+_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d(:?\d\d)?)?", re.ASCII)
+_DATETIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)
+_STATES = {"true": True, "1": True, "t": True, "false": False, "0": False, "f": False}
+NON_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))
+_EPOCH = dt.datetime(1970, 1, 1)
+
+
+def _refuse(value: object, expected: str) -> InvalidValue:
+    return InvalidValue(value[:60] if isinstance(value, str | bytes) else value, expected)
+
+
+# --- reading: from what a container or a decoder hands over to a value of the model
+
+
+def _shape(pattern: re.Pattern[str], expected: str) -> Load:
+    def load_text(text: str, spec: Spec) -> Value:
+        if not pattern.fullmatch(text):
+            raise _refuse(text, expected)
+        return text
+
+    return load_text
+
+
+def _load_int(value: Any, spec: Spec) -> Value:
+    if isinstance(value, str) and not _INTEGER.fullmatch(value):
+        raise _refuse(value, f"an integer ({spec.name})")
+    if value != value or (not isinstance(value, str) and value != int(value)):
+        raise _refuse(value, f"an integer ({spec.name})")
+    return int(value)
+
+
+def _load_bool(value: Any, spec: Spec) -> Value:
+    try:
+        return _STATES[str(value).lower()]
+    except KeyError:
+        raise _refuse(value, "true or false") from None
+
+
+def _load_hex(text: str, spec: Spec) -> Value:
+    if not _HEX.fullmatch(text):
+        raise _refuse(text, "an even number of hexadecimal digits")
+    return bytes.fromhex(text)
+
+
+def _finite(value: float, spec: Spec) -> Value:
+    return value if math.isfinite(value) else values.non_finite(value)
+
+
+def _load_float(value: Any, spec: Spec) -> Value:
+    if isinstance(value, str) and value not in NON_FINITE and not _NUMBER.fullmatch(value):
+        raise _refuse(value, f"a number ({spec.name})")
+    return values.load_float(value)
+
+
+def _load_single(value: Any, spec: Spec) -> Value:
+    number = _load_float(value, spec)
+    return values.shortest_float32(number) if isinstance(number, float) else number
+
+
+def _load_numeric(text: str, spec: Spec) -> Value:
+    if not _NUMBER.fullmatch(text):
+        raise _refuse(text, f"a number ({spec.name})")
+    if spec.scale == 0 and (spec.precision > 0 or spec.name == "UINT8") and _canonical(text):
+        return int(text)
+    return text
+
+
+def _load_decimal(value: Any, spec: Spec) -> Value:
+    return _load_numeric(format(value, "f") if isinstance(value, decimal.Decimal) else repr(value), spec)
+
+
+def _canonical(text: str) -> bool:
+    return _INTEGER.fullmatch(text) is not None and str(int(text)) == text
+
+
+def _load_datetime(text: str, spec: Spec) -> Value:
+    if not _DATETIME.fullmatch(text):
+        raise _refuse(text, "a timestamp (yyyy-mm-dd hh:mm:ss)")
+    return text.replace(" ", "T", 1)
+
+
+def _load_moment(value: dt.datetime, spec: Spec) -> Value:
+    if value.tzinfo is not None:
+        value = value.astimezone(dt.UTC).replace(tzinfo=None)
+    return value.replace(microsecond=0).isoformat() + _fraction(value.microsecond, spec)
+
+
+def _load_clock(value: dt.time, spec: Spec) -> Value:
+    return value.replace(microsecond=0).isoformat() + _fraction(value.microsecond, spec)
+
+
+def _fraction(microsecond: int, spec: Spec) -> str:
+    """The digits after the second: as many as are declared, and never fewer than there are."""
+    digits = f"{microsecond:06}".rstrip("0").ljust(spec.scale, "0")
+    return f".{digits}" if digits else ""
+
+
+_LOAD_TEXT: dict[type, Load | None] = {str: None}
+_LOAD_INT: dict[type, Load | None] = {int: None, str: _load_int, float: _load_int, decimal.Decimal: _load_int}
+_LOAD_BOOL: dict[type, Load | None] = {bool: None, int: _load_bool, str: _load_bool}
+_LOAD_BYTES: dict[type, Load | None] = {bytes: None, str: _load_hex}
+_LOAD_REAL4 = dict.fromkeys((float, int, str, decimal.Decimal), _load_single)
+_LOAD_REAL8 = {**dict.fromkeys((int, str, decimal.Decimal), _load_float), float: _finite}
+_LOAD_NUMERIC = {**dict.fromkeys((int, float, decimal.Decimal), _load_decimal), str: _load_numeric}
+_LOAD_DATE: dict[type, Load | None] = {
+    str: _shape(_DATE, "a date (yyyy-mm-dd)"),
+    dt.date: lambda value, spec: value.isoformat(),
+    dt.datetime: lambda value, spec: value.date().isoformat(),
+}
+_LOAD_TIME: dict[type, Load | None] = {str: _shape(_TIME, "a time of day (hh:mm:ss)"), dt.time: _load_clock}
+_LOAD_DATETIME: dict[type, Load | None] = {
+    str: _load_datetime,
+    dt.datetime: _load_moment,
+    dt.date: lambda value, spec: f"{value.isoformat()}T00:00:00",
+}
+
+# --- writing: from a value of the model
+
+
+def _plain(value: Scalar, spec: Spec) -> str:
+    return values.plain_text(value)
+
+
+def _dump_int(value: Any, spec: Spec) -> int:
+    if not _INTEGER.fullmatch(str(value)):
+        raise _refuse(value, f"an integer ({spec.name})")
+    return int(value)
+
+
+def _dump_float(value: Any, spec: Spec) -> float | str:
+    """A JSON number; what JSON has no number for keeps its name."""
+    number = _number(value, spec)
+    return number if math.isfinite(number) else values.non_finite(number)
+
+
+def _dump_single(value: Any, spec: Spec) -> float | str:
+    return _dump_float(_single(value, spec), spec)
+
+
+def _number(value: Any, spec: Spec) -> float:
+    if isinstance(value, str) and value not in NON_FINITE and not _NUMBER.fullmatch(value):
+        raise _refuse(value, f"a number ({spec.name})")
+    return float(value)
+
+
+def _single(value: Any, spec: Spec) -> float:
+    number = _number(value, spec)
+    try:
+        single: float = struct.unpack("<f", struct.pack("<f", number))[0]
+    except OverflowError:
+        raise NotExpressible(f"{value!r} is beyond {spec.name}") from None
+    if math.isfinite(number) and values.shortest_float32(single) != number:
+        raise NotExpressible(f"{value!r} has more digits than {spec.name} holds")
+    return number
+
+
+def _dump_numeric(value: Any, spec: Spec) -> str:
+    text = value if isinstance(value, str) else values.plain_text(value)
+    if not _NUMBER.fullmatch(text) and text not in NON_FINITE:
+        raise _refuse(value, f"a number ({spec.name})")
+    return text
+
+
+def _dump_decimal(value: Any, spec: Spec) -> decimal.Decimal | str:
+    precision, scale = (20, 0) if spec.name == "UINT8" else (spec.precision, spec.scale)
+    if not precision:
+        return _dump_numeric(value, spec)
+    try:
+        number = _CONTEXT.create_decimal(_dump_numeric(value, spec))
+        exact = number.quantize(decimal.Decimal(1).scaleb(-scale), context=_CONTEXT)
+    except decimal.InvalidOperation:
+        raise NotExpressible(f"{value!r} is no decimal({precision}, {scale})") from None
+    if exact != number or len(exact.as_tuple().digits) > precision:
+        raise NotExpressible(f"{value!r} does not fit decimal({precision}, {scale})")
+    return exact
+
+
+def _dump_datetime(text: str, spec: Spec) -> str:
+    if not _DATETIME.fullmatch(text):
+        raise _refuse(text, "a timestamp (yyyy-mm-dd hh:mm:ss)")
+    return text.replace("T", " ", 1)
+
+
+def _moment(kind: Kind, text: str, digits: int) -> tuple[dt.datetime, int]:
+    """The moment and its fraction in units of so many digits, which must hold all of it."""
+    moment = values.read_moment(kind, text)
+    fraction = moment.fraction[1:].rstrip("0")
+    if len(fraction) > digits:
+        raise NotExpressible(f"{text!r} has more than {digits} digits after the second")
+    return moment.at, int(fraction.ljust(digits, "0"))
+
+
+def _dump_days(text: str, spec: Spec) -> int:
+    return (values.read_moment(Kind.DATE, text).at - _EPOCH).days
+
+
+def _dump_millis(text: str, spec: Spec) -> int:
+    at, millis = _moment(Kind.TIME, text, 3)
+    return int((at - _EPOCH).total_seconds()) * 1000 + millis
+
+
+def _dump_micros(text: str, spec: Spec) -> int:
+    at, micros = _moment(Kind.TIMESTAMP, text, 6)
+    return (at - _EPOCH) // dt.timedelta(seconds=1) * 1_000_000 + micros
+
+
+_DUMP_TEXT: dict[type, Dump | None] = {str: None, int: _plain, float: _plain, bool: _plain}
+_DUMP_INT: dict[type, Dump | None] = {int: None, str: _dump_int}
+_DUMP_BOOL: dict[type, Dump | None] = {bool: None, int: _load_bool, str: _load_bool}
+_DUMP_HEX: dict[type, Dump | None] = {bytes: lambda value, spec: value.hex().upper()}
+_DUMP_BYTES: dict[type, Dump | None] = {bytes: None}
+_DUMP_REAL4 = dict.fromkeys((float, int, str), _dump_single)
+_DUMP_REAL8 = {float: None, int: _dump_float, str: _dump_float}
+_DUMP_SINGLE = dict.fromkeys((float, int, str), _single)
+_DUMP_DOUBLE = {float: None, int: _number, str: _number}
+_DUMP_NUMERIC = dict.fromkeys((str, int, float), _dump_numeric)
+_DUMP_DECIMAL = dict.fromkeys((str, int), _dump_decimal)
+
+
+def _own(name: str) -> Callable[[Spec], Schema]:
+    return lambda spec: name
+
+
+def _annotated(name: str, logical: str) -> Callable[[Spec], Schema]:
+    return lambda spec: {"type": name, "logicalType": logical}
+
+
+def _decimal(spec: Spec) -> Schema:
+    """decimal(p, s); a NUMERIC whose sizes nobody declared stays text, or digits would be lost."""
+    precision, scale = (20, 0) if spec.name == "UINT8" else (spec.precision, spec.scale)
+    if not precision:
+        return "string"
+    return {"type": "bytes", "logicalType": "decimal", "precision": precision, "scale": scale}
+
+
+def _text(name: str, lob: bool = False) -> DataType:
+    return DataType(name, _LOAD_TEXT, _DUMP_TEXT, "string", _DUMP_TEXT, _own("string"), _DUMP_TEXT, lob)
+
+
+def _binary(name: str, lob: bool = False) -> DataType:
+    return DataType(name, _LOAD_BYTES, _DUMP_HEX, "bytes", _DUMP_BYTES, _own("bytes"), _DUMP_BYTES, lob)
+
+
+def _integer(name: str, avro: str) -> DataType:
+    return DataType(name, _LOAD_INT, _DUMP_INT, avro, _DUMP_INT, _own(avro), _DUMP_INT)
+
+
+def _exact(name: str) -> DataType:
+    return DataType(name, _LOAD_NUMERIC, _DUMP_NUMERIC, "string", _DUMP_NUMERIC, _decimal, _DUMP_DECIMAL)
+
+
+def _moment_type(
+    name: str, loads: Mapping[type, Load | None], dump: Dump, avro: str, logical: str, as_logical: Dump
+) -> DataType:
+    text: dict[type, Dump | None] = {str: dump}
+    return DataType(name, loads, text, "string", text, _annotated(avro, logical), {str: as_logical})
+
+
+# Replicate User Guide, "Kafka target data types", and its tables for Confluent and Amazon MSK.
+DATA_TYPES: dict[str, DataType] = {
+    data_type.name: data_type
+    for data_type in (
+        DataType("BOOLEAN", _LOAD_BOOL, _DUMP_BOOL, "boolean", _DUMP_BOOL, _own("boolean"), _DUMP_BOOL),
+        _binary("BYTES"),
+        _binary("BLOB", lob=True),
+        _moment_type("DATE", _LOAD_DATE, _LOAD_DATE[str] or _plain, "int", "date", _dump_days),
+        _moment_type("TIME", _LOAD_TIME, _LOAD_TIME[str] or _plain, "int", "time-millis", _dump_millis),
+        _moment_type("DATETIME", _LOAD_DATETIME, _dump_datetime, "long", "timestamp-micros", _dump_micros),
+        _integer("INT1", "int"),
+        _integer("INT2", "int"),
+        _integer("INT4", "int"),
+        _integer("INT8", "long"),
+        _integer("UINT1", "int"),
+        _integer("UINT2", "int"),
+        _integer("UINT4", "long"),
+        _exact("UINT8"),
+        DataType("REAL4", _LOAD_REAL4, _DUMP_REAL4, "float", _DUMP_SINGLE, _own("float"), _DUMP_SINGLE),
+        DataType("REAL8", _LOAD_REAL8, _DUMP_REAL8, "double", _DUMP_DOUBLE, _own("double"), _DUMP_DOUBLE),
+        _exact("NUMERIC"),
+        _text("STRING"),
+        _text("WSTRING"),
+        _text("CLOB", lob=True),
+        _text("NCLOB", lob=True),
+    )
+}

@@ -1,0 +1,6 @@
+drop procedure {event}
+/
+drop function {key_value}
+/
+drop package {capture}
+/

@@ -1,0 +1,116 @@
+"""Conversions whose one side is no file: a topic, tables of a database, a stream that grows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+
+from eventlog import tablesfile
+from eventlog.convert import Job, Report, convert, follow
+from eventlog.errors import Misuse, Refused
+from tests.databases import Database
+from tests.support import CLOCK, TABLES
+
+LINES = "".join(
+    json.dumps(line) + "\n"
+    for line in (
+        {
+            "op": "insert",
+            "schema": "indirect",
+            "table": "usr",
+            "key": {"idu": n},
+            "fields": [{"column": "idu", "after": n}, {"column": "fname", "after": f"Jack{n}"}],
+            "position": f"2025032310571900{n:019}",
+            "time": "2025-03-23T10:57:19Z",
+        }
+        for n in (1, 2)
+    )
+)
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[str]:
+    """librdkafka's own mock cluster."""
+    cluster = Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 1, "log_level": 0})
+    yield ",".join(f"{b.host}:{b.port}" for b in cluster.list_topics(timeout=10).brokers.values())
+    cluster.flush(10)
+
+
+def run(source: str, target: str, inputs: tuple[str, ...], output: Path, **more: Any) -> list[Refused]:
+    refused: list[Refused] = []
+    job = Job(source, target, inputs, str(output), tables=TABLES, **more)
+    convert(job, Report(refused.append), CLOCK)
+    return refused
+
+
+def facts(path: Path) -> list[tuple[object, ...]]:
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    return [(line["op"], line["table"], line["key"], line["fields"][1]["after"]) for line in lines]
+
+
+EXPECTED = [("insert", "usr", {"idu": n}, f"Jack{n}") for n in (1, 2)]
+
+
+def test_a_topic_takes_messages_and_gives_each_once(tmp_path: Path, brokers: str) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    given = {"kafka": "usr.changes", "kafka_brokers": brokers, "kafka_options": "log_level=0"}
+    assert run("changes", "qlik-message", (str(tmp_path / "in.jsonl"),), tmp_path / "none", given=given) == []
+    for expected in (EXPECTED, []):  # the offsets of the first run were kept, for its output was out
+        assert run("qlik-message", "changes", ("-",), tmp_path / "out.jsonl", given=given) == []
+        assert facts(tmp_path / "out.jsonl") == expected
+
+
+def test_change_tables_of_a_database_take_changes_and_give_them(tmp_path: Path, postgres: Database) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    url = postgres.url.render_as_string(hide_password=False)
+    assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), tmp_path / "none", url=url) == []
+    assert run("qlik-table", "changes", ("usr",), tmp_path / "out.jsonl", url=url) == []
+    assert facts(tmp_path / "out.jsonl") == EXPECTED
+
+
+def test_a_place_where_neither_side_stands_is_misuse(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    with pytest.raises(Misuse, match="--url: neither changes nor xds stands there"):
+        run("changes", "xds", (str(tmp_path / "in.jsonl"),), tmp_path / "out.xml", url="postgresql://x/y")
+
+
+def test_a_stream_goes_on_where_its_state_file_left_it(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    stream = tmp_path / "capture.bin"
+    numbered = tablesfile.read(
+        '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\nnumber = 111\n'
+        'columns = { idu = "integer", fname = "varchar(64)" }\n'
+    )
+    refused: list[Refused] = []
+    made = Job("changes", "gbase", (str(tmp_path / "in.jsonl"),), str(stream), tables=numbered)
+    convert(made, Report(refused.append), CLOCK)
+    assert refused == []
+    state = tmp_path / "state"
+    job = Job("gbase", "changes", (str(stream),), str(tmp_path / "out.jsonl"), tables=numbered, state=state)
+    for _ in range(2):
+        follow(job, Report(lambda bad: None), CLOCK, endless=False)
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+    assert (tmp_path / "state").exists()
+
+
+def test_metadata_beside_a_file_of_a_change_table_types_its_columns(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), folder) == []
+    sizes = {"length": 0, "precision": 0, "scale": 0}
+    columns = [
+        {"ordinal": 8, "name": "idu", "type": "INT4", "primaryKeyPos": 1} | sizes,
+        {"ordinal": 9, "name": "fname", "type": "STRING", "primaryKeyPos": 0} | sizes,
+    ]
+    source = {"sourceSchema": "indirect", "sourceTable": "usr", "targetSchema": "", "targetTable": "usr__ct"}
+    info: dict[str, Any] = source | {"tableVersion": 1, "columns": columns}
+    (folder / "usr__ct.dfm").write_text(json.dumps({"dataInfo": info}))
+    job = Job("qlik-table", "changes", (str(folder / "usr__ct.csv"),), str(tmp_path / "out.jsonl"))
+    convert(job, Report(lambda bad: None), CLOCK)
+    assert facts(tmp_path / "out.jsonl") == EXPECTED

@@ -1,0 +1,25 @@
+"""Coverage-guided fuzzing of the stream reader, on demand: python tests/fuzz/fuzz_gbase.py [-runs=N]."""
+
+from __future__ import annotations
+
+import sys
+
+import atheris
+
+with atheris.instrument_imports(include=["eventlog"]):
+    from tests.gbase.mutants import check_any_bytes, sound_stream
+
+SOUND = sound_stream()
+
+
+def fuzz(data: bytes) -> None:
+    """Bytes as they are, or laid over a sound stream."""
+    if len(data) > 4 and data[0] & 1:
+        at = int.from_bytes(data[1:3], "big") % len(SOUND)
+        data = SOUND[:at] + data[4:] + SOUND[at + data[3] :]
+    check_any_bytes(data, 1 + data[0] if data else 1)
+
+
+if __name__ == "__main__":
+    atheris.Setup(sys.argv, fuzz)
+    atheris.Fuzz()

@@ -1,0 +1,137 @@
+"""An input that grows while it is read, and the file that remembers."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from eventlog.errors import Misuse
+from eventlog.gbase.follow import StateFile, follow, pieces
+from eventlog.gbase.format import Settings
+from eventlog.gbase.records import Number
+from eventlog.gbase.transactions import Position
+from eventlog.tables import Tables
+from tests.gbase.helpers import HERE, T1, Told, changes_of
+
+
+def stream(count: int) -> bytes:
+    told = Told().table(7, T1)
+    for at in range(count):
+        start = 10 * at + 1
+        told.begin(start, 1).row(Number.INSERT, start + 1, 1, 7, (at, "x")).commit(start + 2, 1)
+    return told.data
+
+
+def values(path: Path, state: Path | None = None, **options: object) -> list[object]:
+    kept = StateFile(state) if state else None
+    chunks = pieces(str(path), **options)  # type: ignore[arg-type]
+    batches = follow(str(path), Tables(), Settings(), state=kept, chunks=chunks)
+    return [change.after["c1"] for batch in batches for change in changes_of(batch)]
+
+
+def test_a_file_is_read_on_as_it_grows(tmp_path: Path) -> None:
+    path, data = tmp_path / "capture", stream(3)
+    path.write_bytes(data[:100])
+    rest = [data[100:150], data[150:], b""]
+
+    def grow() -> bool:
+        piece = rest.pop(0)
+        with path.open("ab") as file:
+            file.write(piece)
+        return bool(piece)
+
+    assert values(path, endless=True, wait=grow) == [0, 1, 2]
+
+
+def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    path.write_bytes(stream(1))
+
+    def shrink() -> bool:
+        path.write_bytes(b"")
+        return True
+
+    with pytest.raises(Misuse, match="became shorter"):
+        values(path, endless=True, wait=shrink)
+
+
+def test_a_second_run_brings_only_what_is_new(tmp_path: Path) -> None:
+    path, state = tmp_path / "capture", tmp_path / "state"
+    path.write_bytes(stream(2))
+    assert values(path, state) == [0, 1]
+    assert StateFile(state).load() == Position(13, 13)
+    path.write_bytes(stream(4))
+    assert values(path, state) == [2, 3]
+    assert values(path, state) == []
+
+
+def test_a_position_is_saved_only_when_its_changes_were_taken(tmp_path: Path) -> None:
+    path, state = tmp_path / "capture", tmp_path / "state"
+    path.write_bytes(stream(2))
+    batches = follow("x", Tables(), Settings(), state=StateFile(state), chunks=pieces(str(path)))
+    next(batches)
+    assert not state.exists()
+    list(batches)
+    assert StateFile(state).load() == Position(13, 13)
+
+
+def test_a_state_file_that_is_none_is_misuse(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("[]")
+    with pytest.raises(Misuse, match="not a state file"):
+        StateFile(tmp_path / "state").load()
+
+
+def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(stream(2),))
+    writer.start()
+    assert values(path, endless=True) == [0, 1]
+    writer.join()
+
+
+@pytest.mark.parametrize("family", ["tcp", "unix"])
+def test_a_socket_is_read_to_its_end(tmp_path: Path, family: str) -> None:
+    if family == "tcp":
+        listening = socket.create_server(("127.0.0.1", 0))
+        name = f"tcp://127.0.0.1:{listening.getsockname()[1]}"
+    else:
+        listening = socket.socket(socket.AF_UNIX)
+        listening.bind(str(tmp_path / "s"))
+        listening.listen()
+        name = f"unix:{tmp_path / 's'}"
+
+    def serve() -> None:
+        peer, _ = listening.accept()
+        with peer:
+            peer.sendall(stream(2))
+
+    serving = threading.Thread(target=serve)
+    serving.start()
+    batches = follow(name, Tables(), Settings(), chunks=pieces(name, endless=True))
+    assert [change.after["c1"] for batch in batches for change in changes_of(batch)] == [0, 1]
+    serving.join()
+    listening.close()
+
+
+def test_an_address_without_port_is_misuse() -> None:
+    with pytest.raises(Misuse, match="tcp://host:port"):
+        next(pieces("tcp://localhost"))
+
+
+def test_a_dump_is_followed_too() -> None:
+    name = str(HERE / "dump.txt")
+    batches = follow(name, Tables(), Settings(framed=True), chunks=pieces(name))
+    (change,) = [change for batch in batches for change in changes_of(batch)]
+    assert change.after == {"c1": 15, "c2": "abcabcabc"}
+
+
+def test_the_reading_ends_where_a_length_is_unsound(tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    path.write_bytes(stream(1) + bytes(40))
+    batches = list(follow("x", Tables(), Settings(), chunks=pieces(str(path), endless=True)))
+    assert "header size is 0" in batches[-1][-1].reason  # type: ignore[union-attr]

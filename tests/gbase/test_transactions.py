@@ -1,0 +1,232 @@
+"""What commits comes out, in commit order, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.change import ABSENT, Change, Field, Op, Value
+from eventlog.gbase.changes import Limits, Reader
+from eventlog.gbase.records import Discard, Number, RbTx, Truncate
+from eventlog.gbase.transactions import Position
+from eventlog.tables import Tables
+from tests.gbase import typed
+from tests.gbase.helpers import T1, Told, changes_of, cut, read_all, refusals_of, write_changes
+
+
+def told() -> Told:
+    return Told().table(7, T1)
+
+
+def ops(data: bytes) -> list[tuple[str, Any]]:
+    return [
+        (change.op.value, change.after.get("c1", change.before.get("c1")))
+        for change in changes_of(read_all([data]))
+    ]
+
+
+def test_commit_order_is_the_order() -> None:
+    stream = (
+        told()
+        .begin(1, 1)
+        .begin(2, 2)
+        .row(Number.INSERT, 3, 1, 7, (1, "a"))
+        .row(Number.INSERT, 4, 2, 7, (2, "b"))
+    )
+    assert ops(stream.commit(5, 2).commit(6, 1).data) == [("insert", 2), ("insert", 1)]
+
+
+def test_a_rollback_forgets() -> None:
+    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).say(RbTx(3, 1))
+    assert read_all([stream.data]) == []
+
+
+def test_a_slot_is_used_again() -> None:
+    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).say(RbTx(3, 1))
+    stream.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "b")).commit(6, 1)
+    (change,) = changes_of(read_all([stream.data]))
+    assert (change.transaction, change.after["c1"]) == ("1@4", 2)
+
+
+def test_a_discard_voids_from_its_sequence_on_in_its_own_transaction() -> None:
+    stream = told().begin(1, 1).begin(2, 2)
+    stream.row(Number.INSERT, 3, 1, 7, (1, "a")).row(Number.INSERT, 5, 1, 7, (2, "a")).row(
+        Number.INSERT, 5, 2, 7, (3, "a")
+    )
+    stream.say(Discard(5, 1)).row(Number.INSERT, 6, 1, 7, (4, "a")).commit(7, 1).commit(8, 2)
+    assert ops(stream.data) == [("insert", 1), ("insert", 4), ("insert", 3)]
+
+
+def test_halves_pair_by_table_and_a_lone_one_is_an_update_with_one_side() -> None:
+    stream = told().table(8, "k integer").begin(1, 1)
+    stream.row(Number.UPDBEF, 2, 1, 7, (1, "a")).row(Number.UPDBEF, 3, 1, 8, (5,)).row(
+        Number.UPDAFT, 4, 1, 7, (1, "b")
+    )
+    stream.row(Number.UPDAFT, 5, 1, 7, (9, "c")).commit(6, 1)
+    lone_before, pair, lone_after = changes_of(read_all([stream.data]))
+    assert pair.fields == (Field("c1", 1, 1), Field("c2", "a", "b"))
+    assert (pair.position, pair.fact("sequence-before")) == ("4", 2)
+    assert lone_before.fields == (Field("k", 5, ABSENT),)
+    assert lone_after.fields == (Field("c1", ABSENT, 9), Field("c2", ABSENT, "c"))
+    assert {change.op for change in (pair, lone_before, lone_after)} == {Op.UPDATE}
+
+
+def test_a_truncation_is_part_of_its_transaction() -> None:
+    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).say(Truncate(3, 1, 7)).commit(4, 1)
+    assert ops(stream.data) == [("insert", 1), ("truncate", None)]
+
+
+def test_an_unfinished_transaction_is_said_and_is_no_failure() -> None:
+    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a"))
+    (refused,) = refusals_of(read_all([stream.data]))
+    assert not refused.fault
+    assert "transaction 1, begun at 1, is unfinished: 1 records" in refused.reason
+    assert "restarts at 1 " in refused.reason
+
+
+def test_rows_without_a_beginning_are_reported_once_and_left_out() -> None:
+    stream = told().row(Number.INSERT, 2, 9, 7, (1, "a")).row(Number.INSERT, 3, 9, 7, (2, "a")).commit(4, 9)
+    (refused,) = read_all([stream.data])
+    assert "transaction 9: its BEGINTX was not seen" in str(refused)
+
+
+def test_a_transaction_that_begins_again_loses_what_it_had() -> None:
+    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).begin(3, 1).commit(4, 1)
+    (refused,) = read_all([stream.data])
+    assert "began again" in str(refused)
+
+
+def test_a_transaction_over_the_limit_is_given_up_and_the_others_are_not() -> None:
+    stream = told().begin(1, 1)
+    for sequence in range(2, 50):
+        stream.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
+    stream.begin(50, 2).row(Number.INSERT, 51, 2, 7, (51, "b")).commit(52, 2).commit(53, 1)
+    reader = Reader(Tables(), limits=Limits(open=10_000))
+    answers = list(reader.feed(stream.data))
+    assert [change.after["c1"] for change in changes_of(answers)] == [51]
+    assert ["over 10000 bytes" in refused.reason for refused in refusals_of(answers)] == [True]
+
+
+def test_a_flood_of_beginnings_has_a_limit() -> None:
+    stream = told()
+    for transaction in range(100):
+        stream.begin(transaction, transaction)
+    reader = Reader(Tables(), limits=Limits(open=10_000))
+    assert sum("too many are open" in refused.reason for refused in reader.feed(stream.data)) == 61  # type: ignore[union-attr]
+
+
+def test_commits_that_an_earlier_run_delivered_are_skipped() -> None:
+    stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).commit(3, 1)
+    stream.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "a")).commit(6, 1)
+    reader = Reader(Tables(), since=Position(3, 3))
+    assert [change.after["c1"] for change in changes_of(reader.feed(stream.data))] == [2]
+    assert reader.position == Position(6, 6)
+
+
+def test_a_restart_that_saw_nothing_yet_keeps_the_position() -> None:
+    since = Position(restart=10, delivered=22)
+    reader = Reader(Tables(), since=since)
+    assert reader.position == since
+    list(reader.feed(told().begin(10, 1).data))
+    list(reader.feed(Told().begin(15, 2).say(RbTx(16, 2)).data))
+    assert reader.position == since
+    list(reader.feed(Told().begin(30, 3).data))
+    assert reader.position == since
+    list(reader.feed(Told().commit(31, 1).data))
+    assert reader.position == Position(30, 31)
+
+
+def test_a_restart_says_nothing_of_transactions_that_ended_before_it() -> None:
+    """They began before the restart position, so their BEGINTX does not come again."""
+    stream = told().row(Number.INSERT, 11, 9, 7, (1, "a")).commit(22, 9)
+    assert list(Reader(Tables(), since=Position(10, 22)).feed(stream.data)) == []
+
+
+class Step(NamedTuple):
+    kind: str
+    transaction: int
+    number: int = 0
+
+
+steps = st.lists(
+    st.builds(
+        Step,
+        st.sampled_from(("begin", "row", "row", "row", "update", "discard", "commit", "rollback")),
+        st.integers(1, 4),
+        st.integers(0, 5),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(steps, st.data())
+def test_interleaved_transactions_follow_a_plain_model(script: list[Step], data: st.DataObject) -> None:
+    stream, expected, opened = told(), [], {}  # type: ignore[var-annotated]
+    for sequence, step in enumerate(script, 100):
+        slot = step.transaction
+        if step.kind == "begin" and slot not in opened:
+            opened[slot] = []
+            stream.begin(sequence, slot)
+        elif slot not in opened:
+            continue
+        elif step.kind == "row":
+            opened[slot].append((sequence, "insert", sequence))
+            stream.row(Number.INSERT, sequence, slot, 7, (sequence, "x"))
+        elif step.kind == "update":
+            opened[slot].append((sequence, "update", sequence))
+            stream.row(Number.UPDBEF, sequence, slot, 7, (0, None)).row(
+                Number.UPDAFT, sequence, slot, 7, (sequence, "")
+            )
+        elif step.kind == "discard":
+            limit = sequence - step.number
+            opened[slot] = [row for row in opened[slot] if row[0] < limit]
+            stream.say(Discard(limit, slot))
+        elif step.kind == "commit":
+            expected += opened.pop(slot)
+            stream.commit(sequence, slot)
+        elif step.kind == "rollback":
+            del opened[slot]
+            stream.say(RbTx(sequence, slot))
+    places = data.draw(st.sets(st.integers(0, len(stream.data)), max_size=10))
+    answers = read_all(cut(stream.data, places))
+    found = [(int(c.position or 0), c.op.value, c.after["c1"]) for c in changes_of(answers)]
+    assert found == expected
+    assert len(refusals_of(answers)) == len(opened)
+
+
+@st.composite
+def transactions(draw: st.DrawFn) -> list[Change]:
+    """Changes as a reader of some stream would have answered them."""
+    described = [draw(typed.tables(max_columns=4)) for _ in range(2)]
+    stream = Told(order=draw(st.sampled_from(("big", "little"))), prefix=draw(st.sampled_from((1, 2))))
+    sequence = 100
+    for number, (text, _) in enumerate(described):
+        stream.table(number, text)
+    for slot in range(draw(st.integers(1, 3))):
+        stream.begin(sequence, slot)
+        for _ in range(draw(st.integers(0, 4))):
+            number = draw(st.integers(0, 1))
+            sequence += 1
+            kinds = draw(st.sampled_from(((40,), (41,), (42,), (43,), (42, 43), ())))
+            for kind in kinds:
+                values: tuple[Value, ...] = tuple(draw(column) for column in described[number][1])
+                stream.row(Number(kind), sequence, slot, number, values, draw(st.sampled_from((0, 0, 5))))
+            if not kinds:
+                stream.say(Truncate(sequence, slot, number))
+        sequence += 1
+        stream.commit(sequence, slot)
+    answers = read_all([stream.data])
+    assert not refusals_of(answers)
+    return changes_of(answers)
+
+
+@settings(max_examples=200, deadline=None)
+@given(transactions(), st.sampled_from(("big", "little")), st.sampled_from((1, 2)))
+def test_changes_written_and_read_are_the_same_changes(
+    changes: list[Change], order: str, prefix: int
+) -> None:
+    stream = write_changes(changes, size_order=order, varchar_prefix=prefix)
+    assert read_all([stream]) == changes

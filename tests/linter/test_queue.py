@@ -1,0 +1,297 @@
+"""Rows to operations to transactions: the vectors of the specification, and each fault."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eventlog.change import ABSENT, Change, Field, Op, Raw
+from eventlog.codec import Row, Source
+from eventlog.linter.changes import Reader, Reading
+from eventlog.linter.times import dump_time, load_time
+from eventlog.tables import Tables
+from tests.linter.helpers import (
+    COMMIT,
+    LAYOUT,
+    NAMES,
+    ROLLBACK,
+    ROW_1,
+    ROW_2,
+    end,
+    only,
+    operation,
+    queue_row,
+    read_queue,
+    reasons,
+)
+
+NONE = Tables()
+
+
+def test_an_insert_is_decoded_by_its_layout() -> None:
+    change = only(read_queue([operation(2, ROW_1), end()]))
+    assert change == Change(
+        Op.INSERT,
+        "own",
+        "usr",
+        (("idu", 1),),
+        (Field("idu", ABSENT, 1), Field("fname", ABSENT, "Jack")),
+        position="100",
+        transaction="DEMO/5",
+        time="2021-09-09T01:46:40.25",
+        user="3",
+        extra=(
+            ("tabnum_src", 7),
+            ("rowid_src", 1),
+            ("dst_owner", "OWN"),
+            ("dst_table", "USR"),
+            ("commit_syslog_addr", 200),
+            ("commit_oper_date", "2021-09-09T01:46:40.25"),
+        ),
+    )
+
+
+def test_an_update_has_both_sides_and_a_delete_the_old() -> None:
+    update, delete = read_queue([operation(3, ROW_1, ROW_2), operation(1, ROW_2), end()])
+    assert isinstance(update, Change)
+    assert update.fields == (Field("idu", 1, 1), Field("fname", "Jack", "John"))
+    assert isinstance(delete, Change)
+    assert (delete.op, delete.fields) == (
+        Op.DELETE,
+        (Field("idu", 1, ABSENT), Field("fname", "John", ABSENT)),
+    )
+
+
+def test_without_a_layout_the_images_stay_raw() -> None:
+    change = only(read_queue([operation(3, b"a" * 12, b"b" * 14), end()], NONE))
+    assert (change.schema, change.table, change.key, change.fields) == ("OWN", "USR", (), ())
+    assert change.raw == Raw(b"a" * 12, b"b" * 14)
+    assert change.fact("decoded") is False
+
+
+@pytest.mark.parametrize("image", [ROW_1[:-1], ROW_1 + b" "])
+def test_an_image_that_the_layout_does_not_fit_stays_raw(image: bytes) -> None:
+    change = only(read_queue([operation(2, image), end()]))
+    assert change.raw == Raw(None, image)
+    assert change.fields == ()
+
+
+def long_update(*lengths: tuple[int, int]) -> list[tuple[Any, ...]]:
+    data = b"x" * 2500 + b"y" * 2500
+    if lengths[0] == (1700, 1700):
+        parts = [data[:1700] + data[2500:4200], data[1700:2500] + data[4200:]]
+    else:
+        parts = [data[:3400], data[3400:]]
+    return [
+        operation(3, b"", EXTDATA=at, LEN1=len1, LEN2=len2, DATA=part.hex())
+        for at, (part, (len1, len2)) in enumerate(zip(parts, lengths, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("setting", ["auto", "operation"])
+@pytest.mark.parametrize("second", [(2500, 2500), (0, 0)])
+def test_lengths_of_the_operation_cut_across_the_parts(setting: str, second: tuple[int, int]) -> None:
+    change = only(read_queue([*long_update((2500, 2500), second), end()], NONE, lengths=setting))
+    assert change.raw == Raw(b"x" * 2500, b"y" * 2500)
+
+
+@pytest.mark.parametrize("setting", ["auto", "row"])
+def test_lengths_of_the_rows_add_up(setting: str) -> None:
+    change = only(read_queue([*long_update((1700, 1700), (800, 800)), end()], NONE, lengths=setting))
+    assert change.raw == Raw(b"x" * 2500, b"y" * 2500)
+
+
+@pytest.mark.parametrize(("typ", "word"), [(7, "create"), (8, "insert"), (9, "clear"), (4, "delete")])
+@pytest.mark.parametrize(
+    ("word_of_attribute", "attribute", "kind"), [(0x0203, 3, 2), (-32765, 3, 0x80), (0x8003, 3, 0x80)]
+)
+def test_blob_operations_name_attribute_and_type(
+    typ: int, word: str, word_of_attribute: int, attribute: int, kind: int
+) -> None:
+    change = only(read_queue([operation(typ, b"owner", BLOBATR=word_of_attribute), end()]))
+    assert (change.op, change.raw) == (Op.UPDATE, Raw(b"owner", None))
+    assert [change.fact(name) for name in ("blob", "attribute", "blob-type", "decoded")] == [
+        word,
+        attribute,
+        kind,
+        False,
+    ]
+
+
+def test_nothing_of_a_rolled_back_transaction_comes_out() -> None:
+    rows = [operation(2, ROW_1), operation(2, ROW_2, TRANSACT_ID=6), end(ROLLBACK), end(TRANSACT_ID=6)]
+    assert only(read_queue(rows)).after["fname"] == "John"
+
+
+def test_a_rollback_with_lengths_is_reported_and_rolls_back() -> None:
+    answers = read_queue([operation(2, ROW_1), end(ROLLBACK, LEN1=3), end()])
+    assert reasons(answers) == ["TYP 10 ends a transaction, but LEN1 is 3 and LEN2 0"]
+    assert len(answers) == 1
+
+
+def test_an_unfinished_transaction_is_said_and_is_no_failure() -> None:
+    (refused,) = read_queue([operation(2, ROW_1)])
+    assert refused.fault is False  # type: ignore[union-attr]
+    assert reasons([refused]) == ["transaction DEMO/5 is unfinished: 1 operations are left out"]
+
+
+def test_transactions_interleave_and_come_in_commit_order() -> None:
+    rows = [operation(2, ROW_1), operation(2, ROW_2, DBNODE="OTHER"), end(DBNODE="OTHER"), end()]
+    assert [c.transaction for c in read_queue(rows) if isinstance(c, Change)] == ["OTHER/5", "DEMO/5"]
+
+
+def test_legacy_typ_5_is_an_error_unless_it_is_said_what_it_means() -> None:
+    rows = [operation(2, ROW_1), end(5)]
+    assert "legacy-typ5" in reasons(read_queue(rows))[0]
+    assert only(read_queue(rows, legacy_typ5="commit")).op is Op.INSERT
+    assert read_queue(rows, legacy_typ5="rollback") == []
+
+
+def test_parts_of_operations_for_several_servers_may_interleave() -> None:
+    one, two = long_update((2500, 2500), (2500, 2500))
+    server = NAMES.index("DST_SERVER")
+    rows = [
+        tuple(s if at == server else cell for at, cell in enumerate(row))
+        for row in (one, two)
+        for s in ("A", "B")
+    ]
+    both = read_queue([*rows, end()], NONE)
+    assert [change.fact("dst_server") for change in both if isinstance(change, Change)] == ["A", "B"]
+    assert only(read_queue([*rows, end()], NONE, server="B")).fact("dst_server") == "B"
+
+
+FAULTS = [
+    ({"EXTDATA": 1}, "EXTDATA is 1, but no part 0 of this operation was seen"),
+    ({"LEN1": 99}, "LEN1 99 and LEN2 0 are more than the 17 bytes of DATA"),
+    ({"LEN1": -1}, "LEN1: -1 is not between 0 and 2147483647"),
+    ({"TYP": 6}, "TYP is 6, which is not documented"),
+    ({"TYP": None}, "TYP is null"),
+    ({"TYP": "two"}, "TYP: 'two' is not an integer"),
+    ({"CHANNEL": "٣"}, "CHANNEL: '٣' is not an integer"),
+    ({"TYP": "1_0"}, "TYP: '1_0' is not an integer"),
+    ({"OPER_DATE": "0011"}, "OPER_DATE: '2 bytes' is not 6 bytes, as hex"),
+    ({"OPER_DATE": "ffffffff0000"}, "OPER_DATE ffffffff0000 lies after now in either byte order"),
+    ({"DATA": "0"}, "DATA: '0' is not at most 3400 bytes, as hex"),
+    ({"DATA": "00" * 3401}, "DATA: '3401 bytes' is not at most 3400 bytes"),
+    ({"TRANSACT_ID": 1 << 70}, "TRANSACT_ID: 1180591620717411303424 is not between"),
+]
+
+
+@pytest.mark.parametrize(("cells", "reason"), FAULTS, ids=lambda value: str(value)[:30])
+def test_a_fault_costs_its_row_and_says_why(cells: dict[str, Any], reason: str) -> None:
+    answers = read_queue([operation(2, ROW_1, **cells), operation(2, ROW_2), end()])
+    assert reason in reasons(answers)[0]
+    assert [answer.after["fname"] for answer in answers if isinstance(answer, Change)] == ["John"]
+
+
+def test_a_gap_in_the_parts_leaves_the_operation_out() -> None:
+    one, two = long_update((2500, 2500), (2500, 2500))
+    third = tuple("2" if name == "EXTDATA" else cell for name, cell in zip(NAMES, two, strict=True))
+    assert reasons(read_queue([one, third, end()], NONE)) == [
+        "part 2 follows part 0: the operation is incomplete"
+    ]
+
+
+def test_lengths_that_disagree_are_no_operation() -> None:
+    answers = read_queue([*long_update((2500, 2500), (2500, 2499)), end()], NONE)
+    assert "LEN1 2500 and LEN2 2499 of part 1 are not those of the operation" in reasons(answers)[0]
+
+
+def test_a_commit_with_a_second_part_only_is_reported() -> None:
+    assert "ends a transaction" in reasons(read_queue([end(LEN2=3)]))[0]
+
+
+def test_the_receiving_queue_has_a_date_of_sending_and_lacks_columns() -> None:
+    columns = (
+        "OPER_DATE",
+        "repl_date",
+        "EXTDATA",
+        "RESERVE",
+        "DBNODE",
+        "TRANSACT_ID",
+        "TYP",
+        "LEN1",
+        "LEN2",
+        "DATA",
+        "TABNUM_SRC",
+    )
+    row = ("000000018000", "000000020000", 0, None, "DEMO", 5, 2, 12, 0, ROW_1, 7)
+    ending = ("000000018000", None, 0, None, "DEMO", 5, 4, 0, 0, None, None)
+    change = only(read_queue([row, ending], columns=columns))
+    assert (change.time, change.fact("repl_date")) == ("1990-01-01T00:00:01.5", "1990-01-01T00:00:02")
+    assert (change.position, change.user, change.after["fname"]) == (None, None, "Jack")
+
+
+def test_a_source_that_is_no_queue_is_refused_once() -> None:
+    assert reasons(read_queue([("x",)], columns=("a",))) == [
+        "there is no column TRANSACT_ID, TYP, LEN1, LEN2, DATA: is this a queue of LINTER?"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("hex", "text"),
+    [
+        ("000000000000", "1990-01-01T00:00:00"),
+        ("000000018000", "1990-01-01T00:00:01.5"),
+        ("3b9aca004000", "2021-09-09T01:46:40.25"),
+        ("ffffffffffff", "2126-02-07T06:28:15.9999847"),
+    ],
+)
+def test_a_date_is_seconds_since_1990(hex: str, text: str) -> None:
+    assert load_time(bytes.fromhex(hex), "big") == text
+    assert dump_time(text, "big").hex() == hex
+
+
+def test_every_fraction_of_a_second_comes_back() -> None:
+    for parts in range(1 << 16):
+        data = b"\x3b\x9a\xca\x00" + parts.to_bytes(2, "big")
+        assert dump_time(load_time(data, "big"), "big") == data
+
+
+def dated(*dates: str) -> list[tuple[Any, ...]]:
+    return [*(operation(2, ROW_1, OPER_DATE=date) for date in dates), end(OPER_DATE=dates[0])]
+
+
+def test_the_byte_order_of_dates_is_the_one_in_which_all_lie_before_now() -> None:
+    both, little, big = "010000010000", "ffca9a3b0000", "3b9acaff0000"
+    assert only(read_queue(dated(both))).time == "1990-07-14T04:20:17"
+    years = [c.time[:4] for c in read_queue(dated(both, little)) if isinstance(c, Change) and c.time]
+    assert years == ["1990", "2021"]
+    answers = read_queue([*dated(little), *dated(big)])
+    assert any(
+        "lies after now, read little-endian as the others are" in reason for reason in reasons(answers)
+    )
+    assert only(read_queue(dated(both), time_order="little")).time == "1990-07-14T04:20:17"
+    assert only(read_queue(dated(little), time_order="little")).time == "2021-09-09T01:50:55"
+
+
+def test_a_reader_says_where_to_read_on_and_skips_what_was_delivered() -> None:
+    rows = [operation(2, ROW_1), end(SYSLOG_ADDR=200), operation(2, ROW_2, TRANSACT_ID=6, SYSLOG_ADDR=150)]
+    source = Source("q", "q", NAMES, [Row(at, cells) for at, cells in enumerate(rows)])
+    reader = Reader(LAYOUT, Reading())
+    assert only(list(reader.read(source))[:1]).after["fname"] == "Jack"
+    assert (reader.restart, reader.delivered) == (150, 200)
+    rows.append(end(TRANSACT_ID=6, SYSLOG_ADDR=300))
+    source = source._replace(records=[Row(at, cells) for at, cells in enumerate(rows)])
+    assert only(Reader(LAYOUT, Reading(delivered=200)).read(source)).after["fname"] == "John"
+
+
+def test_an_open_transaction_over_the_limit_is_left_out() -> None:
+    rows = [operation(2, b"x" * 3000) for _ in range(5)]
+    answers = read_queue(
+        [*rows, end(), operation(2, ROW_1, TRANSACT_ID=6), end(TRANSACT_ID=6)], max_open=10_000
+    )
+    assert reasons(answers) == ["transaction DEMO/5 is left out: what is open is over 10000 bytes"]
+    assert [answer.transaction for answer in answers if isinstance(answer, Change)] == ["DEMO/6"]
+
+
+def test_rows_of_wrong_width_are_reported() -> None:
+    assert "only 3 cells" in reasons(read_queue([queue_row(TYP=COMMIT)[:3]]))[0]
+
+
+@pytest.mark.parametrize("cell", [b"5", True, 5.5, [5]])
+def test_only_integers_and_their_texts_are_integers(cell: object) -> None:
+    rows = [list(operation(2, ROW_1)), list(end())]
+    rows[1][NAMES.index("TRANSACT_ID")] = cell
+    assert "TRANSACT_ID" in reasons(read_queue(map(tuple, rows)))[0]

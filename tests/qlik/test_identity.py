@@ -1,0 +1,130 @@
+"""Changes, written in either format and read again, are the same changes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog import tablesfile
+from eventlog.change import ABSENT, Change, Field, Op
+from eventlog.codec import SheetRow
+from eventlog.errors import Refused
+from tests.qlik.helpers import (
+    as_sources,
+    change,
+    read_messages,
+    read_rows,
+    seq,
+    told,
+    write_messages,
+    write_rows,
+)
+from tests.qlik.strategies import LOBS, TYPES, Case, cases, tables
+
+HEADER_COUNT = 7
+
+
+@settings(max_examples=80)
+@given(cases(tabular=True), st.sampled_from(["little", "big"]), st.booleans())
+def test_change_table(case: Case, order: str, csv: bool) -> None:
+    written = write_rows(case.changes, case.tables, mask_order=order)
+    again = read_rows(*as_sources(written, csv=csv), known=case.tables, mask_order=order)
+    assert list(map(told, again)) == list(map(told, case.changes))
+
+
+@settings(max_examples=80)
+@given(
+    cases(tabular=False), st.sampled_from(["auto", "little", "big"]), st.sampled_from(["message", "headers"])
+)
+def test_json_messages(case: Case, order: str, names: str) -> None:
+    written = json.loads(
+        json.dumps(write_messages(case.changes, case.tables, mask_order=order, table_names=names))
+    )
+    again = read_messages(written, mask_order=order)
+    assert list(map(told, again)) == list(map(told, case.changes))
+
+
+@settings(max_examples=80)
+@given(cases(tabular=False, exact_lacks=False), st.booleans())
+def test_avro_messages(case: Case, logical: bool) -> None:
+    written = write_messages(case.changes, case.tables, encoding="avro", logical_types=logical)
+    again = read_messages(written)
+    assert list(map(told, again)) == list(map(told, case.changes))
+
+
+@settings(max_examples=60)
+@given(cases(tabular=False))
+def test_json_messages_without_a_tables_file(case: Case) -> None:
+    """Types guessed from the values are enough to read the same values again."""
+    again = read_messages(write_messages(case.changes))
+    assert list(map(_sorted, again)) == list(map(_sorted, case.changes))
+
+
+def _sorted(item: Change | Refused) -> str:
+    """Columns come in the order in which they were first met."""
+    made = change(item)
+    return told(made._replace(fields=tuple(sorted(made.fields, key=lambda f: f.column))))
+
+
+@settings(max_examples=20)
+@given(st.integers(1, 1024 - HEADER_COUNT), st.data(), st.sampled_from(["little", "big"]))
+def test_wide_tables(count: int, data: st.DataObject, order: str) -> None:
+    names = [f"c{i}" for i in range(count)]
+    columns = ", ".join(f'{name} = "integer"' for name in names)
+    known = tablesfile.read(f'[tables.t]\nkey = ["c0"]\ncolumns = {{ {columns} }}\n')
+    moved = data.draw(st.sets(st.integers(0, count - 1), max_size=20))
+    fields = tuple(Field(n, i, -1 - i if i in moved else i) for i, n in enumerate(names))
+    lacking = tuple(
+        Field(n, ABSENT, None if i % 3 else i) for i, n in enumerate(names) if i not in moved or i == 0
+    )
+    changes = [
+        Change(Op.UPDATE, None, "t", (("c0", fields[0].after),), fields, seq(1)),  # type: ignore[arg-type]
+        Change(Op.INSERT, None, "t", (("c0", 0),), lacking, seq(2)),
+    ]
+    sources = as_sources(write_rows(changes, known, mask_order=order))
+    assert read_rows(*sources, known=known, mask_order=order) == changes
+    written = write_messages(changes, known, mask_order=order)
+    assert read_messages(written, mask_order=order) == changes
+
+
+@settings(max_examples=60)
+@given(cases(tabular=True))
+def test_the_mask_of_a_u_row_is_what_differs_from_its_b_row(case: Case) -> None:
+    rows = [r.cells for r in write_rows(case.changes, case.tables) if isinstance(r, SheetRow)]
+    for image, row in itertools.pairwise(rows):
+        if image[1] == "B":
+            pairs = zip(image[HEADER_COUNT:], row[HEADER_COUNT:], strict=True)
+            differing = {i + HEADER_COUNT for i, (b, u) in enumerate(pairs) if repr(b) != repr(u)}
+            bits = int.from_bytes(row[2], "little")
+            assert {i for i in range(len(row)) if bits >> i & 1} == differing
+
+
+@settings(max_examples=60)
+@given(cases(tabular=False, exact_lacks=False))
+def test_the_change_mask_of_an_update_is_what_differs_but_for_lobs(case: Case) -> None:
+    for envelope in write_messages(case.changes, case.tables):
+        message = envelope["message"]
+        if envelope["type"] == "DT" and message["beforeData"] and message["headers"]["operation"] == "UPDATE":
+            data, before = message["data"], message["beforeData"]
+            bits = int(message["headers"]["changeMask"], 16)
+            captured = int(message["headers"]["columnMask"], 16)
+            changed = {n for i, n in enumerate(data) if bits >> i & 1}
+            assert changed == {
+                n
+                for i, n in enumerate(data)
+                if captured >> i & 1
+                and n not in LOBS
+                and (n not in before or repr(data[n]) != repr(before[n]))
+            }
+
+
+@pytest.mark.parametrize("name", sorted(TYPES))
+def test_the_tables_file_covers_every_data_type(name: str) -> None:
+    known = tables(["c_int4", name] if name != "c_int4" else [name])
+    metadata = write_messages([Change(Op.INSERT, "app", "usr", (("c_int4", 1),))], known)[0]
+    columns = metadata["message"]["tableStructure"]["tableColumns"]
+    assert columns[name]["type"] == TYPES[name][1]

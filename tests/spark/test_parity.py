@@ -69,3 +69,19 @@ def test_the_order_of_the_log(spark: Any, tmp_path: Path, target: str) -> None:
     expected, _ = converted(job([log], tmp_path / "expected", to=target))
     found, _ = backlogged(spark, job([log], tmp_path / "out", to=target), order="log", partitions=3)
     assert found == expected
+
+
+def test_changes_are_events_of_their_own(spark: Any, tmp_path: Path) -> None:
+    rows = [
+        (n, "N", n % 4 + 1, "2025-03-23 10:57:19", None, "usr", f"idu={n % 5}", "fname", "a", str(n))
+        for n in range(1, 40)
+    ]
+    log = write_log(tmp_path / "log.csv", rows)
+    changes, _ = converted(job([log], tmp_path / "changes.jsonl", to="changes"))
+    (tmp_path / "bad.jsonl").write_text("{}\n" + changes[0] + "\n", "utf-8")
+    inputs = [tmp_path / "changes.jsonl", tmp_path / "bad.jsonl"]
+    expected, left_out = converted(job(inputs, tmp_path / "expected", source="changes"))
+    found, refused = backlogged(spark, job(inputs, tmp_path / "out", source="changes"))
+    assert found == expected
+    assert refused == left_out
+    assert refused

@@ -68,6 +68,11 @@ class Folder:
                 raise EventlogError(f"{file} is not as the manifest says: remove the folder and run again")
         return told
 
+    def claim(self) -> None:
+        """Say whose the folder is, before anything stands in it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        _write(self.path / MARKER, json.dumps({"job": self.job}) + "\n")
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """The folder, cleared of what an interrupted run left, for this process alone."""

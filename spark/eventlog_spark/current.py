@@ -70,9 +70,7 @@ def asked(table: Table, key: QueryKey) -> str:
 
 def attach(spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile]) -> Any:
     """The rows, and the current rows of the objects that query-back rows name."""
-    asking = rows.where("kind between 5 and 8").select("table_name", "table_key").distinct()
-    objects = asking.mapInArrow(_Ask(tables), OBJECTS)
-    found = load(spark, CurrentRows(files)).join(objects, "asked")
+    found = load(spark, CurrentRows(files)).join(objects_asked(rows, tables), "asked")
     current = found.select(
         "table_name",
         "table_key",
@@ -81,6 +79,12 @@ def attach(spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile]) 
         f.lit(CURRENT).cast("byte").alias("kind"),
     )
     return rows.unionByName(current, allowMissingColumns=True)
+
+
+def objects_asked(rows: Any, tables: Tables) -> Any:
+    """The objects that query-back rows name, each with the name of its current row."""
+    asking = rows.where("kind between 5 and 8").select("table_name", "table_key").distinct()
+    return asking.mapInArrow(_Ask(tables), OBJECTS)
 
 
 class _Ask:

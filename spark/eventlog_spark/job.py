@@ -61,16 +61,19 @@ class Result:
     manifest: Mapping[str, Any]
     summary: Summary = field(default_factory=Summary)
     before: bool = False
+    finished: int | None = None  # rows of a live log that got their letters
 
 
 Stage = Callable[[str], None]
 
 
-def run_job(spark: Any, backlog: Backlog, stage: Stage = lambda name: None) -> Result:
+def run_job(
+    spark: Any, backlog: Backlog, stage: Stage = lambda name: None, name: str | None = None
+) -> Result:
     """The output folder of a backlog; nothing is done where it stands there already."""
     inputs = expand(backlog.job.inputs, backlog.source_shape, backlog.job.container)
     current = _current_files(backlog.job)
-    folder = Folder(Path(backlog.job.output).resolve(), job_id(_facts(backlog, inputs, current)))
+    folder = Folder(Path(backlog.job.output).resolve(), name or job_id(facts(backlog, inputs, current)))
     if (manifest := folder.manifest()) is not None:
         return Result(manifest, before=True)
     with folder.writing():
@@ -129,7 +132,7 @@ def _current_files(job: Job) -> list[CurrentFile]:
     return found
 
 
-def _facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFile]) -> dict[str, Any]:
+def facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFile]) -> dict[str, Any]:
     """Everything that decides what comes out."""
     job = backlog.job
     given = {name: value for name, value in sorted(job.given.items()) if value is not None}

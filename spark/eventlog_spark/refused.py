@@ -52,7 +52,8 @@ class _Keep:
         with Attempt(self._task) as attempt:
             for batch in batches:
                 for row in batch.to_pylist():
-                    attempt.refuse(Refused(row["position"], row["reason"], row["raw"]))
+                    ids = () if row["record_id"] is None else (row["record_id"],)
+                    attempt.refuse(Refused(row["position"], row["reason"], row["raw"]), ids)
         yield attempt.summary.batch()
 
 

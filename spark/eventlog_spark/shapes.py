@@ -191,7 +191,7 @@ class Shapes:
             try:
                 text = self._writer.write(event.change, event.event_id)
             except EventlogError as fault:
-                self._attempt.refuse(refuse(event.change, fault))
+                self._attempt.refuse(refuse(event.change, fault), event.settles)
                 continue
             if text:
                 texts.setdefault(event.object, []).append(document([text]) + "\n")

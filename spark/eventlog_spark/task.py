@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -117,7 +117,7 @@ class Attempt:
         if len(self._held) >= _HELD:
             self._flush_refused()
 
-    def refuse(self, refused: Refused) -> None:
+    def refuse(self, refused: Refused, record_ids: Sequence[int] = ()) -> None:
         """A record that is known as it came; what is said without a fault only counts."""
         if not refused.fault:
             self.summary.fates[refused.reason] += 1
@@ -126,7 +126,7 @@ class Attempt:
         if self._explained is None:
             self.summary.explained = uuid.uuid4().hex
             self._explained = (self._folder / self.summary.explained).open("x", encoding="utf-8")
-        self._explained.write(refused_line(refused))
+        self._explained.write(refused_line(refused, record_ids))
 
     def write_changes(self, task: Task, changes: Iterable[Change]) -> None:
         """The changes in the target's format."""
@@ -183,9 +183,11 @@ def numbered_apart(record: Any, part: int) -> Any:
 _APART = 1 << 40
 
 
-def refused_line(refused: Refused) -> str:
+def refused_line(refused: Refused, record_ids: Sequence[int] = ()) -> str:
     """A refused record as a line of the refused folder: the record as text, or in Base64."""
     line: dict[str, Any] = {"where": refused.where, "reason": refused.reason}
+    if record_ids:
+        line["record_ids"] = list(record_ids)
     if refused.raw is not None:
         try:
             line["record"] = refused.raw.decode()

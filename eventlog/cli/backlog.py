@@ -88,7 +88,8 @@ def backlog(
 ) -> None:
     """Read INPUTS and write them in another format, as `convert` would, on Spark.
 
-    INPUTS are files, folders or globs; without any, the log of --url is read. The folder holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused records in `_refused`.
+    INPUTS are files, folders or globs; without any, the log of --url is read. The folder that is
+    written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused records in `_refused`.
     The same inputs and settings again change nothing.
     """
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from eventlog import __version__, settings
 from eventlog.codec import Shape
-from eventlog.convert import Job, format_named
+from eventlog.convert import Job, all_given, format_named
 from eventlog.entry import read_event_time
 from eventlog.errors import InvalidTables, Misuse
 from eventlog.files.inputs import CONTAINERS
@@ -50,8 +50,8 @@ class Backlog:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The settings of the target."""
-        return {"now": self.clock} | {k: v for k, v in self.job.given.items() if v is not None}
+        """The settings of source and target."""
+        return all_given(self.job, format_named(self.job.source_format), self.clock)
 
 
 @dataclass
@@ -78,7 +78,7 @@ def run_job(
         return Result(manifest, before=True)
     with folder.writing():
         task = make_task(backlog, folder, current)
-        if format_named(backlog.job.source_format).read is None:
+        if format_named(backlog.job.source_format).folded:
             summary = logs.run(
                 spark, task, backlog.clock, inputs, current, backlog.order, backlog.partitions, stage
             )

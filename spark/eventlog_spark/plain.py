@@ -63,7 +63,7 @@ def fold(task: Task, attempt: Attempt, rows: Iterable[LogRow]) -> list[Event]:
         if row.kind == CURRENT:
             answers.add(task, row)
         else:
-            entries.append(_entry(task, row))
+            entries.append(entry_of(task, row))
     planned = plan(entries, task.tables, task.rules, now=task.now, answerable=task.answerable)
     found = planned.events(answers.lookup)
     for record_id, outcome in planned.outcomes.items():
@@ -115,7 +115,8 @@ def _left(attempt: Attempt, row: LogRow) -> bool:
     return True
 
 
-def _entry(task: Task, row: LogRow) -> Entry:
+def entry_of(task: Task, row: LogRow) -> Entry:
+    """The row as the fold takes it."""
     return Entry(
         row.record_id,
         task.rules.status,

@@ -7,7 +7,7 @@ numbers into it, and one `take` writes them all. What is not certain to be right
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -71,7 +71,7 @@ class Shapes:
 
     def _forget(self) -> None:
         self._compiler = Compiler(self._task)
-        self._writer = EventWriter(self._task.tables, self._task.target_settings)
+        self.writer = EventWriter(self._task.tables, self._task.target_settings)
         self._templates: dict[bytes, Template | None] = {}
         self._seen: set[bytes] = set()
         self._pairs: dict[Pair, int] = {}
@@ -189,7 +189,7 @@ class Shapes:
         for event in plain.fold(self._task, self._attempt, plain.log_rows([batch])):
             self._attempt.summary.events[f"{event.change.table} {self._task.operation(event.change)}"] += 1
             try:
-                text = self._writer.write(event.change, event.event_id)
+                text = self.writer.write(event.change, event.event_id)
             except EventlogError as fault:
                 self._attempt.refuse(refuse(event.change, fault), event.settles)
                 continue
@@ -554,19 +554,3 @@ def _digests(data: memoryview, at: Ints, rows: Ints, settled: tuple[int, ...]) -
     for row in rows.tolist():
         ids = b"".join(data[at[row + n] : at[row + n + 1]] for n in settled)
         yield sha256(ids[:-1]).hexdigest()[:8]
-
-
-def whole_objects(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that no object crosses."""
-    carried: pa.RecordBatch | None = None
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        rows = batch if carried is None else pa.concat_batches([carried, batch])
-        begins = np.flatnonzero(changes(rows.column("table_key")) | changes(rows.column("table_name")))
-        last = int(begins[-1])
-        if last:
-            yield rows.slice(0, last)
-        carried = rows.slice(last)
-    if carried is not None and carried.num_rows:
-        yield carried

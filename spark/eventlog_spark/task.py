@@ -31,6 +31,7 @@ from eventlog_spark.summary import Summary
 Ids = npt.NDArray[np.int64]
 REFUSED = pa.schema([("record_id", pa.int64()), ("reason", pa.string())])
 _HELD = 50_000  # refused rows in memory
+LONGEST = 100_000
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class Task:
     target: str
     given: Mapping[str, Any]
     layout: Layout
+    longest: int = LONGEST  # rows of a life that are held in memory
 
     @property
     def format(self) -> Format:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eventlog_spark.job import Backlog, Result, run_job
 from eventlog_spark.live import Live, run_live
+from eventlog_spark.report import write as write_report
 from eventlog_spark.session import session, translated
 
 Say = Callable[[str], None]
@@ -29,6 +30,9 @@ def run(
 
     with session(master, conf) as spark, translated():
         result = run_job(spark, backlog, stage) if live is None else run_live(spark, backlog, live, stage)
+        if report is not None:
+            stage("report")
+            write_report(spark, report, backlog, result, Path(backlog.job.output))
     for sentence in sentences(result, time.monotonic() - started):
         say(sentence)
     refused: int = result.manifest["counts"]["refused"]

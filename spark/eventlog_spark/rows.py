@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import pathname2url, url2pathname
+from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +23,7 @@ from eventlog_spark.batches import gather
 from eventlog_spark.datasource import load
 from eventlog_spark.entries import EntryFiles, LocatedFiles
 from eventlog_spark.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
-from eventlog_spark.storage import File
+from eventlog_spark.storage import File, uri
 
 
 class LogFiles(NamedTuple):
@@ -100,11 +99,7 @@ _FITS = {
 
 
 def _parquet(spark: Any, group: Sequence[File]) -> Any:
-    return spark.read.parquet(*(_uri(file.name) for file in group))
-
-
-def _uri(name: str) -> str:
-    return "file://" + pathname2url(str(Path(name).resolve()))
+    return spark.read.parquet(*(uri(file.name) for file in group))
 
 
 def _path(uri: str) -> str:
@@ -178,7 +173,7 @@ def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any)
         f.col("_metadata.row_index").alias("row"),
     )
     wanted = here.join(refused, "record_id", "left").where("reason is not null or not sure")
-    names = {_path(_uri(file.name)): file.name for file in group}
+    names = {_path(uri(file.name)): file.name for file in group}
     return wanted.mapInArrow(_Locate(names, tuple(frame.columns), clock), entries.LOCATED_SCHEMA)
 
 

@@ -49,6 +49,9 @@ def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
     if active is not None:
         yield active
         return
+    if master is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit knows the master
+        yield _configured(sql.SparkSession.builder, _CONF | dict(conf)).getOrCreate()
+        return
     spark = start(master or "local[*]", conf)
     try:
         yield spark
@@ -59,8 +62,8 @@ def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
 def start(master: str, conf: Mapping[str, str]) -> Any:
     """A new session on this master."""
     sql = _pyspark_sql()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = conf.get("spark.pyspark.python", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     given = dict(_CONF)
     if is_local(master):
         logging = scratch() / "log4j2.properties"
@@ -74,10 +77,13 @@ def start(master: str, conf: Mapping[str, str]) -> Any:
             "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(_sources()),
         }
-    builder = sql.SparkSession.builder.master(master).appName("eventlog backlog")
-    for name, value in (given | dict(conf)).items():
+    return _configured(sql.SparkSession.builder.master(master), given | dict(conf)).getOrCreate()
+
+
+def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
+    for name, value in conf.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return builder.appName("eventlog backlog")
 
 
 @contextmanager

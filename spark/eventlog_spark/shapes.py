@@ -6,7 +6,6 @@ numbers into it, and one `take` writes them all. What is not certain to be right
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from eventlog.tables import Table
 from eventlog.xds.documents import document
 from eventlog.xds.write import EventWriter
 from eventlog_spark import plain
+from eventlog_spark.keys import PLAIN_KEY, key_form
 from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.task import Attempt, Task
 from eventlog_spark.templates import Compiler, RowShape, Segment, Template, Treatment, treatment
@@ -32,10 +32,6 @@ _LONGEST = 64  # rows of a life that is filled in; longer ones are rarely alike
 _MOST_SHAPES = 20_000
 _MOST_CELLS = 40  # of a current row
 _FACTS = 256  # what a row's shape says beside its table and column
-# a key without quotes, markup or characters that XML lacks
-_WORD = r"[^,;'+\"=\\<>&\x00-\x1f\x{FFFE}\x{FFFF}]"
-_PLAIN_KEY = rf"^{_WORD}+={_WORD}*(?:\+{_WORD}+={_WORD}*)*\z"
-_KEY_TEXTS = {Treatment.TEXT: f"{_WORD}*", Treatment.INT: "-?[0-9]{1,18}"}
 
 
 class Pair(NamedTuple):
@@ -139,18 +135,9 @@ class Shapes:
     def key_form(self, name: str) -> str | None:
         """The pattern of keys that surely name a row; None where no pattern can tell."""
         if name not in self._key_forms:
-            self._key_forms[name] = self._key_form(name)
+            table = self.table(name)
+            self._key_forms[name] = None if table is None else key_form(table)
         return self._key_forms[name]
-
-    def _key_form(self, name: str) -> str | None:
-        table = self.table(name)
-        if table is None or not table.key:
-            return None
-        forms = [_KEY_TEXTS.get(treatment(column)) for column in table.key_columns]
-        if None in forms:
-            return None
-        named = zip(table.key, forms, strict=True)
-        return "^" + r"\+".join(f"{re.escape(column)}={form}" for column, form in named) + r"\z"
 
     @property
     def limit(self) -> int:
@@ -318,7 +305,7 @@ class _Batch:
     def _check_keys(self) -> None:
         """Doubt objects whose key is not surely right, for query-backs by their table's form."""
         log = self.log
-        self._doubtful |= ~flags(pc.match_substring_regex(log.keys, _PLAIN_KEY))
+        self._doubtful |= ~flags(pc.match_substring_regex(log.keys, PLAIN_KEY))
         asking = np.zeros(self._objects, np.bool_)
         asking[log.objects[log.kinds > 4]] = True
         if not asking.any():

@@ -6,12 +6,15 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyarrow import csv
 
 from tests.spark.helpers import backlogged, by_object, converted, job, write_log
-from tests.spark.strategies import CURRENT, logs
+from tests.spark.strategies import CURRENT, CURRENT_TEXTS, logs
 
 _NUMBERS = itertools.count()
 SLOW = settings(
@@ -23,16 +26,24 @@ SLOW = settings(
 )
 
 
-def current_files(folder: Path) -> list[tuple[str, str]]:
+def current_files(folder: Path, container: str) -> list[tuple[str, str]]:
     for name, text in CURRENT.items():
-        (folder / f"{name}.csv").write_text(text, "utf-8")
-    return [(name, str(folder / f"{name}.csv")) for name in CURRENT]
+        path = folder / f"{name}.csv"
+        path.write_text(text, "utf-8")
+        if container == "parquet":
+            types = {"idu": pa.int32()} | dict.fromkeys(CURRENT_TEXTS, pa.string())
+            options = csv.ConvertOptions(
+                column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+            )
+            pq.write_table(csv.read_csv(path, convert_options=options), folder / f"{name}.parquet")
+    return [(name, str(folder / f"{name}.{container}")) for name in CURRENT]
 
 
 @SLOW
 @given(
     logs(),
     st.sampled_from(("csv", "jsonl", "parquet")),
+    st.sampled_from(("csv", "parquet")),
     st.integers(1, 5),
     st.sampled_from(("modify", "add")),
     st.sampled_from((None, "driver")),
@@ -43,6 +54,7 @@ def test_the_same_documents_in_the_same_order_for_each_object(
     tmp_path: Path,
     rows: list[tuple[object, ...]],
     container: str,
+    current_container: str,
     partitions: int,
     insert: str,
     user: str | None,
@@ -51,7 +63,7 @@ def test_the_same_documents_in_the_same_order_for_each_object(
     folder = tmp_path / str(next(_NUMBERS))
     folder.mkdir()
     log = write_log(folder / f"log.{container}", rows)
-    current = current_files(folder)
+    current = current_files(folder, current_container)
     how: dict[str, Any] = {"insert_query_back": insert, "driver_user": user, "max_changes": most}
     expected, left_out = converted(job([log], folder / "expected", current, **how))
     found, refused = backlogged(spark, job([log], folder / "out", current, **how), partitions=partitions)

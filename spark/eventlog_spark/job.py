@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from eventlog import __version__, settings
-from eventlog.codec import Shape
+from eventlog.codec import Format, Shape
 from eventlog.convert import Job, all_given, format_named
 from eventlog.entry import read_event_time
 from eventlog.errors import InvalidTables, Misuse
 from eventlog.files.inputs import CONTAINERS
 from eventlog.fold import Fate, Rules
-from eventlog_spark import logs, streams
+from eventlog_spark import documents, logs, streams
 from eventlog_spark.commit import REFUSED, Folder, job_id
 from eventlog_spark.current import CurrentFile
 from eventlog_spark.parts import Layout
@@ -110,16 +110,21 @@ def make_task(backlog: Backlog, folder: Folder, current: Sequence[CurrentFile]) 
     target = format_named(backlog.job.target_format)
     if target.write is None:
         raise Misuse(f"{target.name} is read, not written")
-    container = backlog.job.output_container or CONTAINERS[target.shape][0]
-    if container not in CONTAINERS[target.shape]:
-        raise Misuse(
-            f"--output-as {container}: {target.name} is written as {' or '.join(CONTAINERS[target.shape])}"
-        )
-    layout = Layout(str(folder.temporary), target.shape, container, target.sheet, backlog.per_file)
+    layout = _layout(backlog, target, str(folder.temporary))
     answerable = frozenset(piece.table for piece in current)
     return Task(
         backlog.job.tables, backlog.rules, backlog.now, answerable, target.name, backlog.given, layout
     )
+
+
+def _layout(backlog: Backlog, target: Format, folder: str) -> Layout:
+    container = backlog.job.output_container or CONTAINERS[target.shape][0]
+    if target.name == "xds" and container == "parquet":
+        return Layout(folder, Shape.ROWS, container, documents.SHEET, backlog.per_file)
+    if container not in CONTAINERS[target.shape]:
+        legal = " or ".join(CONTAINERS[target.shape])
+        raise Misuse(f"--output-as {container}: {target.name} is written as {legal}")
+    return Layout(folder, target.shape, container, target.sheet, backlog.per_file)
 
 
 def _current_files(job: Job) -> list[CurrentFile]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from eventlog_spark.job import Backlog, Result, run_job
 from eventlog_spark.live import Live, run_live
+from eventlog_spark.progress import watched
 from eventlog_spark.report import write as write_report
 from eventlog_spark.session import session, translated
 
@@ -28,7 +29,7 @@ def run(
     def stage(name: str) -> None:
         say(f"{name} ({time.monotonic() - started:.0f} s)")
 
-    with session(master, conf) as spark, translated():
+    with session(master, conf) as spark, translated(), watched(spark, say):
         result = run_job(spark, backlog, stage) if live is None else run_live(spark, backlog, live, stage)
         if report is not None:
             stage("report")

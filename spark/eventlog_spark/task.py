@@ -25,6 +25,7 @@ from eventlog.errors import Refused
 from eventlog.fold import Rules
 from eventlog.log import SHEET as LOG_SHEET
 from eventlog.tables import Table, Tables
+from eventlog_spark import documents
 from eventlog_spark.parts import Layout, Parts
 from eventlog_spark.summary import Summary
 
@@ -58,10 +59,19 @@ class Task:
     @property
     def fast(self) -> bool:
         """Whether documents are lines of one event each, which shapes can be filled into."""
-        if self.target != "xds" or self.rules.handle_future_events or self.layout.per_file:
+        if self.target != "xds" or self.layout.container != "blob" or self.layout.per_file:
             return False
         wanted = self.target_settings
-        return bool(wanted.batch_size == 1 and not wanted.pretty and not wanted.validate)
+        as_logged = not self.rules.handle_future_events
+        return bool(as_logged and wanted.batch_size == 1 and not wanted.pretty and not wanted.validate)
+
+    def write(self, changes: Iterable[Change]) -> Iterator[Any]:
+        """The records of changes, in the target's format and container."""
+        write = self.format.write
+        assert write is not None
+        if self.layout.sheet != documents.SHEET:
+            return write(changes, self.tables, self.target_settings)
+        return documents.rows(changes, lambda change: write([change], self.tables, self.target_settings))
 
     def operation(self, change: Change) -> str:
         """What the change is called in a summary."""
@@ -132,9 +142,7 @@ class Attempt:
 
     def write_changes(self, task: Task, changes: Iterable[Change]) -> None:
         """The changes in the target's format."""
-        write = task.format.write
-        assert write is not None
-        for record in write(self._counted(task, changes), task.tables, task.target_settings):
+        for record in task.write(self._counted(task, changes)):
             if isinstance(record, Refused):
                 self.refuse(record)
             else:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from eventlog_spark.job import Backlog, run_job
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 
-from tests.spark.helpers import backlogged, by_object, converted, job, write_log
+from tests.spark.helpers import CLOCK, backlogged, by_object, converted, job, write_log
 from tests.spark.strategies import CURRENT, CURRENT_TEXTS, logs
 
 _NUMBERS = itertools.count()
@@ -97,3 +99,20 @@ def test_changes_are_events_of_their_own(spark: Any, tmp_path: Path) -> None:
     assert found == expected
     assert refused == left_out
     assert refused
+
+
+def test_documents_as_parquet_tell_their_rows(spark: Any, tmp_path: Path) -> None:
+    rows = [
+        (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n % 3}", "fname", "a", str(n))
+        for n in range(1, 10)
+    ]
+    log = write_log(tmp_path / "log.csv", rows)
+    expected, _ = converted(job([log], tmp_path / "expected"))
+    wanted = replace(job([log], tmp_path / "out"), output_container="parquet")
+    run_job(spark, Backlog(wanted, CLOCK, partitions=2))
+    found = [row for path in (tmp_path / "out").glob("part-*") for row in pq.read_table(path).to_pylist()]
+    assert sorted(row["document"] for row in found) == sorted(expected)
+    assert {(row["table_key"], row["record_ids"]) for row in found} == {
+        (f"idu={n % 3}", f"{n},{n + 3},{n + 6}") for n in (1, 2, 3)
+    }
+    assert all(row["event_id"] in row["document"] for row in found)

@@ -186,6 +186,7 @@ def main() -> None:
         even = make_log(folder / "even", events, "even")
         current = make_current(folder / "usr.parquet", events)
         floor(spark, even[:1], folder / "warm", True)
+        ours(spark, even[:1], folder / "warmer")
         text = measure("floor, text keys", events, rounds, lambda out: floor(spark, even, out, False), folder)
         hashed = measure(
             "floor, hashed key", events, rounds, lambda out: floor(spark, even, out, True), folder

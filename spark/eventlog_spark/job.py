@@ -8,18 +8,19 @@ from pathlib import Path
 from typing import Any
 
 from eventlog import __version__, settings
-from eventlog.codec import Shape
-from eventlog.convert import Job, format_named
+from eventlog.codec import Format, Shape
+from eventlog.convert import Job, all_given, format_named
 from eventlog.entry import read_event_time
 from eventlog.errors import InvalidTables, Misuse
 from eventlog.files.inputs import CONTAINERS
 from eventlog.fold import Fate, Rules
-from eventlog_spark import logs
-from eventlog_spark.commit import Folder, job_id
+from eventlog_spark import documents, logs, streams
+from eventlog_spark.commit import REFUSED, Folder, job_id
 from eventlog_spark.current import CurrentFile
 from eventlog_spark.parts import Layout
+from eventlog_spark.refused import place
 from eventlog_spark.storage import File, expand
-from eventlog_spark.summary import Summary
+from eventlog_spark.summary import Summary, total
 from eventlog_spark.task import Task
 
 
@@ -49,8 +50,8 @@ class Backlog:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The settings of the target."""
-        return {"now": self.clock} | {k: v for k, v in self.job.given.items() if v is not None}
+        """The settings of source and target."""
+        return all_given(self.job, format_named(self.job.source_format), self.clock)
 
 
 @dataclass
@@ -60,26 +61,48 @@ class Result:
     manifest: Mapping[str, Any]
     summary: Summary = field(default_factory=Summary)
     before: bool = False
+    finished: int | None = None  # rows of a live log that got their letters
 
 
 Stage = Callable[[str], None]
 
 
-def run_job(spark: Any, backlog: Backlog, stage: Stage = lambda name: None) -> Result:
+def run_job(
+    spark: Any, backlog: Backlog, stage: Stage = lambda name: None, name: str | None = None
+) -> Result:
     """The output folder of a backlog; nothing is done where it stands there already."""
     inputs = expand(backlog.job.inputs, backlog.source_shape, backlog.job.container)
     current = _current_files(backlog.job)
-    folder = Folder(Path(backlog.job.output).resolve(), job_id(_facts(backlog, inputs, current)))
+    folder = Folder(Path(backlog.job.output).resolve(), name or job_id(facts(backlog, inputs, current)))
     if (manifest := folder.manifest()) is not None:
         return Result(manifest, before=True)
     with folder.writing():
         task = make_task(backlog, folder, current)
-        summary = logs.run(
-            spark, task, backlog.clock, inputs, current, backlog.order, backlog.partitions, stage
-        )
+        if format_named(backlog.job.source_format).folded:
+            summary = logs.run(
+                spark, task, backlog.clock, inputs, current, backlog.order, backlog.partitions, stage
+            )
+        else:
+            stage("convert")
+            summary = _convert(spark, backlog, task)
         stage("commit")
         done = folder.commit(summary.files, _manifest(backlog, inputs, summary))
     return Result(done, summary)
+
+
+def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
+    """Every change as its own event."""
+    job = backlog.job
+    told = streams.run(
+        spark,
+        job.source_format,
+        [expand([name], backlog.source_shape, job.container) for name in job.inputs],
+        task,
+    )
+    whole = total(told)
+    explained = [Path(task.layout.folder) / part.explained for part in told if part.explained]
+    whole.refused_rows = place(explained, Path(task.layout.folder).parent / REFUSED)
+    return whole
 
 
 def make_task(backlog: Backlog, folder: Folder, current: Sequence[CurrentFile]) -> Task:
@@ -87,16 +110,21 @@ def make_task(backlog: Backlog, folder: Folder, current: Sequence[CurrentFile]) 
     target = format_named(backlog.job.target_format)
     if target.write is None:
         raise Misuse(f"{target.name} is read, not written")
-    container = backlog.job.output_container or CONTAINERS[target.shape][0]
-    if container not in CONTAINERS[target.shape]:
-        raise Misuse(
-            f"--output-as {container}: {target.name} is written as {' or '.join(CONTAINERS[target.shape])}"
-        )
-    layout = Layout(str(folder.temporary), target.shape, container, target.sheet, backlog.per_file)
+    layout = _layout(backlog, target, str(folder.temporary))
     answerable = frozenset(piece.table for piece in current)
     return Task(
         backlog.job.tables, backlog.rules, backlog.now, answerable, target.name, backlog.given, layout
     )
+
+
+def _layout(backlog: Backlog, target: Format, folder: str) -> Layout:
+    container = backlog.job.output_container or CONTAINERS[target.shape][0]
+    if target.name == "xds" and container == "parquet":
+        return Layout(folder, Shape.ROWS, container, documents.SHEET, backlog.per_file)
+    if container not in CONTAINERS[target.shape]:
+        legal = " or ".join(CONTAINERS[target.shape])
+        raise Misuse(f"--output-as {container}: {target.name} is written as {legal}")
+    return Layout(folder, target.shape, container, target.sheet, backlog.per_file)
 
 
 def _current_files(job: Job) -> list[CurrentFile]:
@@ -109,7 +137,7 @@ def _current_files(job: Job) -> list[CurrentFile]:
     return found
 
 
-def _facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFile]) -> dict[str, Any]:
+def facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFile]) -> dict[str, Any]:
     """Everything that decides what comes out."""
     job = backlog.job
     given = {name: value for name, value in sorted(job.given.items()) if value is not None}

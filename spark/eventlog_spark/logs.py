@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 
 from eventlog_spark import rows, summary
@@ -69,10 +70,17 @@ def _fold(
     if left_out is not None:
         frame = frame.join(left_out, "record_id", "left_anti")
     if current:
-        frame = attach(spark, frame, task.tables, current)
+        frame = attach(spark, frame, task.tables, current, _rows(files))
     whole = frame.withColumn("h", _object_hash()).repartition(count, "h")
     ordered = whole.sortWithinPartitions("h", "table_name", "table_key", "record_id").drop("h")
     return collect(ordered, FoldToEvents(task) if order == "log" else FoldToParts(task))
+
+
+def _rows(files: rows.LogFiles) -> int | None:
+    """How many rows the log has, where its files tell."""
+    if files.own:
+        return None
+    return sum(int(pq.read_metadata(file.name).num_rows) for group in files.native for file in group)
 
 
 def collect(frame: Any, work: Any) -> list[Summary]:

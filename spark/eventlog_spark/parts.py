@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,7 +154,5 @@ class Summed(io.BufferedIOBase):
 
     def close(self) -> None:
         if not self._raw.closed:
-            self._raw.flush()
-            os.fsync(self._raw.fileno())
             self._raw.close()
         super().close()

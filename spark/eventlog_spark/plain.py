@@ -63,7 +63,7 @@ def fold(task: Task, attempt: Attempt, rows: Iterable[LogRow]) -> list[Event]:
         if row.kind == CURRENT:
             answers.add(task, row)
         else:
-            entries.append(_entry(task, row))
+            entries.append(entry_of(task, row))
     planned = plan(entries, task.tables, task.rules, now=task.now, answerable=task.answerable)
     found = planned.events(answers.lookup)
     for record_id, outcome in planned.outcomes.items():
@@ -97,8 +97,9 @@ class _Answers:
 def seen(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches, whose record_ids must stand nowhere else."""
     for batch in batches:
-        ids = batch.column("record_id").drop_null().to_numpy()
-        attempt.see(ids[ids > 0])
+        rows = batch.column("kind").to_numpy()
+        ids = batch.column("record_id").filter(pa.array((rows != CURRENT) & (rows != UNREADABLE)))
+        attempt.see(ids.to_numpy())
         yield batch
 
 
@@ -114,7 +115,8 @@ def _left(attempt: Attempt, row: LogRow) -> bool:
     return True
 
 
-def _entry(task: Task, row: LogRow) -> Entry:
+def entry_of(task: Task, row: LogRow) -> Entry:
+    """The row as the fold takes it."""
     return Entry(
         row.record_id,
         task.rules.status,

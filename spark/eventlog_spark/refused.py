@@ -29,7 +29,7 @@ def explain(
             part = summary.load(row.summary)
             if part.explained:
                 explained.append(temporary / part.explained)
-    return _place(explained, temporary.parent / REFUSED)
+    return place(explained, temporary.parent / REFUSED)
 
 
 def _reasons(spark: Any, temporary: Path, told: Sequence[Summary], again: Any) -> Any:
@@ -52,11 +52,12 @@ class _Keep:
         with Attempt(self._task) as attempt:
             for batch in batches:
                 for row in batch.to_pylist():
-                    attempt.refuse(Refused(row["position"], row["reason"], row["raw"]))
+                    ids = () if row["record_id"] is None else (row["record_id"],)
+                    attempt.refuse(Refused(row["position"], row["reason"], row["raw"]), ids)
         yield attempt.summary.batch()
 
 
-def _place(explained: Sequence[Path], folder: Path) -> int:
+def place(explained: Sequence[Path], folder: Path) -> int:
     """The files in the folder of refused records; how many lines they hold."""
     if not explained:
         return 0

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import pathname2url, url2pathname
+from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +23,7 @@ from eventlog_spark.batches import gather
 from eventlog_spark.datasource import load
 from eventlog_spark.entries import EntryFiles, LocatedFiles
 from eventlog_spark.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
-from eventlog_spark.storage import File
+from eventlog_spark.storage import File, uri
 
 
 class LogFiles(NamedTuple):
@@ -100,11 +99,7 @@ _FITS = {
 
 
 def _parquet(spark: Any, group: Sequence[File]) -> Any:
-    return spark.read.parquet(*(_uri(file.name) for file in group))
-
-
-def _uri(name: str) -> str:
-    return "file://" + pathname2url(str(Path(name).resolve()))
+    return spark.read.parquet(*(uri(file.name) for file in group))
 
 
 def _path(uri: str) -> str:
@@ -115,14 +110,14 @@ def _path(uri: str) -> str:
 def _native(spark: Any, group: Sequence[File], rules: Rules, clock: str, now: str | None, wide: bool) -> Any:
     frame = _parquet(spark, group)
     cell = _cells(frame, group, clock)
-    sure = _sure(cell)
+    sure = cell["sure"]
     kind = f.when(~sure, UNREADABLE).when(cell["status"] != rules.status, NOT_NEW)
     if rules.driver_user is not None and not rules.allow_loopback:
         kind = kind.when(f.coalesce(cell["perpetrator"] == rules.driver_user, f.lit(False)), LOOPBACK)
     if rules.handle_future_events and now is not None:
         kind = kind.when(cell["event_time"] > now, FUTURE)
     columns = [
-        f.when(sure, cell["record_id"]).alias("record_id"),
+        cell["record_id"].alias("record_id"),
         kind.otherwise(cell["event_type"]).cast("byte").alias("kind"),
         *(cell[name].alias(name) for name in COLUMNS[5:]),
     ]
@@ -132,7 +127,7 @@ def _native(spark: Any, group: Sequence[File], rules: Rules, clock: str, now: st
 
 
 def _cells(frame: Any, group: Sequence[File], clock: str) -> dict[str, Any]:
-    """The ten cells as columns of the types that an entry has."""
+    """The ten cells as columns of the types that an entry has, and whether they surely are one."""
     names = frame.columns
     where = log.places(names, group[0].name)
     cell = {
@@ -143,24 +138,27 @@ def _cells(frame: Any, group: Sequence[File], clock: str) -> dict[str, Any]:
     cell["status"] = f.lit("N") if where[status] is None else f.coalesce(cell["status"], f.lit("None"))
     if where[time] is None:
         cell["event_time"] = f.lit(clock.replace(" ", "T"))
+    text = where[time] is not None and dict(frame.dtypes)[names[where[time]]] == "string"
+    sure_time = _sure_time(cell["event_time"]) if text else cell["event_time"].isNotNull()
     cell["event_time"] = f.replace(cell["event_time"].cast("string"), f.lit(" "), f.lit("T"))
     cell["record_id"] = cell["record_id"].cast("long")
     cell["event_type"] = cell["event_type"].cast("long")
     cell["perpetrator"] = cell["perpetrator"].cast("string")
+    cell["sure"] = _sure(cell, sure_time)
     return cell
 
 
-def _sure(cell: dict[str, Any]) -> Any:
+def _sure(cell: dict[str, Any], sure_time: Any) -> Any:
     """Whether a row is an entry without doubt; doubts are left to the reader that `convert` has."""
     named = cell["column_name"].isNotNull() | cell["event_type"].isin(4, 5, 6)
     sure = (cell["record_id"] > 0) & cell["event_type"].between(1, 8) & named
-    sure &= cell["table_name"].isNotNull() & cell["table_key"].isNotNull() & _sure_time(cell["event_time"])
+    sure &= cell["table_name"].isNotNull() & cell["table_key"].isNotNull() & sure_time
     return f.coalesce(sure, f.lit(False))
 
 
 def _sure_time(time: Any) -> Any:
-    """yyyy-mm-ddThh:mm:ss, with a fraction of up to six digits that does not end in 0."""
-    shape = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{0,5}[1-9])?$"
+    """yyyy-mm-dd hh:mm:ss, with a fraction of up to six digits that does not end in 0."""
+    shape = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{0,5}[1-9])?\z"
     return (time >= "0001") & time.rlike(shape) & f.try_to_timestamp(time).isNotNull()
 
 
@@ -170,12 +168,12 @@ def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any)
     here = frame.select(
         f.struct(*(f"`{name}`" for name in frame.columns)).alias("cells"),
         cell["record_id"].alias("record_id"),
-        _sure(cell).alias("sure"),
+        cell["sure"].alias("sure"),
         f.col("_metadata.file_path").alias("file"),
         f.col("_metadata.row_index").alias("row"),
     )
     wanted = here.join(refused, "record_id", "left").where("reason is not null or not sure")
-    names = {_path(_uri(file.name)): file.name for file in group}
+    names = {_path(uri(file.name)): file.name for file in group}
     return wanted.mapInArrow(_Locate(names, tuple(frame.columns), clock), entries.LOCATED_SCHEMA)
 
 

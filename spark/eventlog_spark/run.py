@@ -7,16 +7,33 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from eventlog_spark.job import Backlog, Result, run_job
+from eventlog_spark.live import Live, run_live
+from eventlog_spark.progress import watched
+from eventlog_spark.report import write as write_report
 from eventlog_spark.session import session, translated
 
 Say = Callable[[str], None]
 
 
-def run(backlog: Backlog, master: str | None, conf: Mapping[str, str], report: Path | None, say: Say) -> int:
+def run(
+    backlog: Backlog,
+    live: Live | None,
+    master: str | None,
+    conf: Mapping[str, str],
+    report: Path | None,
+    say: Say,
+) -> int:
     """Do the job; how many records were left out."""
     started = time.monotonic()
-    with session(master, conf) as spark, translated():
-        result = run_job(spark, backlog, lambda stage: say(f"{stage} ({time.monotonic() - started:.0f} s)"))
+
+    def stage(name: str) -> None:
+        say(f"{name} ({time.monotonic() - started:.0f} s)")
+
+    with session(master, conf) as spark, translated(), watched(spark, say):
+        result = run_job(spark, backlog, stage) if live is None else run_live(spark, backlog, live, stage)
+        if report is not None:
+            stage("report")
+            write_report(spark, report, backlog, result, Path(backlog.job.output))
     for sentence in sentences(result, time.monotonic() - started):
         say(sentence)
     refused: int = result.manifest["counts"]["refused"]
@@ -26,10 +43,11 @@ def run(backlog: Backlog, master: str | None, conf: Mapping[str, str], report: P
 def sentences(result: Result, seconds: float) -> list[str]:
     """What was done, for people."""
     counts = result.manifest["counts"]
+    finished = [] if result.finished is None else [f"{result.finished} rows finished in the log"]
     if result.before:
-        return [f"nothing to do: the folder holds the output of this job ({counts['rows']} rows)"]
+        return [*finished, f"nothing to do: the folder holds the output of this job ({counts['rows']} rows)"]
     lines = [f"{counts['rows']} rows in {seconds:.0f} s, {counts['rows'] / max(seconds, 0.001):.0f} rows/s"]
     lines += [f"{number} events: {name}" for name, number in result.manifest["events"].items()]
     lines += [f"{number} rows {fate}" for fate, number in counts.items() if fate != "rows" and number]
     lines += [f"left out: {where}: {reason}" for where, reason in result.summary.reasons]
-    return lines
+    return lines + finished

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from eventlog.errors import EventlogError, Misuse
+from eventlog_spark.java import find_java, scratch
 
 # What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.
 _CONF = {
@@ -20,8 +21,19 @@ _CONF = {
     "spark.sql.caseSensitive": "true",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
 }
+
+_LOGGING = """
+rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = stderr
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = error
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c{1}: %m%n
+"""
 
 
 def is_local(master: str) -> bool:
@@ -37,6 +49,9 @@ def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
     if active is not None:
         yield active
         return
+    if master is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit knows the master
+        yield _configured(sql.SparkSession.builder, _CONF | dict(conf)).getOrCreate()
+        return
     spark = start(master or "local[*]", conf)
     try:
         yield spark
@@ -47,24 +62,28 @@ def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
 def start(master: str, conf: Mapping[str, str]) -> Any:
     """A new session on this master."""
     sql = _pyspark_sql()
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    os.environ["PYSPARK_PYTHON"] = conf.get("spark.pyspark.python", sys.executable)
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     given = dict(_CONF)
     if is_local(master):
-        from eventlog_spark.java import find_java
-
+        logging = scratch() / "log4j2.properties"
+        logging.write_text(_LOGGING)
         os.environ["JAVA_HOME"] = str(find_java())
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         given |= {
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.memory": "2g",
+            "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={logging.as_uri()}",
             "spark.executorEnv.PYTHONPATH": os.pathsep.join(_sources()),
         }
-    builder = sql.SparkSession.builder.master(master).appName("eventlog backlog")
-    for name, value in (given | dict(conf)).items():
+    return _configured(sql.SparkSession.builder.master(master), given | dict(conf)).getOrCreate()
+
+
+def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
+    for name, value in conf.items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return builder.appName("eventlog backlog")
 
 
 @contextmanager

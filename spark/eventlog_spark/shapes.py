@@ -6,8 +6,7 @@ numbers into it, and one `take` writes them all. What is not certain to be right
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -16,9 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.errors import EventlogError
+from eventlog.fold import ObjectName
+from eventlog.neutral import refuse
 from eventlog.tables import Table
-from eventlog.xds.documents import write
+from eventlog.xds.documents import document
+from eventlog.xds.write import EventWriter
 from eventlog_spark import plain
+from eventlog_spark.keys import PLAIN_KEY, key_form
 from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.task import Attempt, Task
 from eventlog_spark.templates import Compiler, RowShape, Segment, Template, Treatment, treatment
@@ -29,10 +32,6 @@ _LONGEST = 64  # rows of a life that is filled in; longer ones are rarely alike
 _MOST_SHAPES = 20_000
 _MOST_CELLS = 40  # of a current row
 _FACTS = 256  # what a row's shape says beside its table and column
-# a key without quotes, markup or characters that XML lacks
-_WORD = r"[^,;'+\"=\\<>&\x00-\x1f\x{FFFE}\x{FFFF}]"
-_PLAIN_KEY = rf"^{_WORD}+={_WORD}*(?:\+{_WORD}+={_WORD}*)*\z"
-_KEY_TEXTS = {Treatment.TEXT: f"{_WORD}*", Treatment.INT: "-?[0-9]{1,18}"}
 
 
 class Pair(NamedTuple):
@@ -68,6 +67,7 @@ class Shapes:
 
     def _forget(self) -> None:
         self._compiler = Compiler(self._task)
+        self.writer = EventWriter(self._task.tables, self._task.target_settings)
         self._templates: dict[bytes, Template | None] = {}
         self._seen: set[bytes] = set()
         self._pairs: dict[Pair, int] = {}
@@ -135,18 +135,9 @@ class Shapes:
     def key_form(self, name: str) -> str | None:
         """The pattern of keys that surely name a row; None where no pattern can tell."""
         if name not in self._key_forms:
-            self._key_forms[name] = self._key_form(name)
+            table = self.table(name)
+            self._key_forms[name] = None if table is None else key_form(table)
         return self._key_forms[name]
-
-    def _key_form(self, name: str) -> str | None:
-        table = self.table(name)
-        if table is None or not table.key:
-            return None
-        forms = [_KEY_TEXTS.get(treatment(column)) for column in table.key_columns]
-        if None in forms:
-            return None
-        named = zip(table.key, forms, strict=True)
-        return "^" + r"\+".join(f"{re.escape(column)}={form}" for column, form in named) + r"\z"
 
     @property
     def limit(self) -> int:
@@ -154,12 +145,14 @@ class Shapes:
         limits = [t.max_value for t in self._task.tables if t.max_value is not None]
         return min([self._task.rules.max_value, *limits])
 
-    def template(self, shape: bytes, pairs: Ints, facts: Ints, current: list[bool] | None) -> Template | None:
-        """The template of a shape at its second sight; None for one that goes the plain way."""
+    def template(
+        self, shape: bytes, alone: bool, pairs: Ints, facts: Ints, current: list[bool] | None
+    ) -> Template | None:
+        """The template of a shape that several lives have; None for one that goes the plain way."""
         found = self._templates.get(shape)
         if found is not None or shape in self._templates:
             return found
-        if shape not in self._seen:
+        if alone and shape not in self._seen:
             self._seen.add(shape)
             return None
         rows = [
@@ -177,19 +170,19 @@ class Shapes:
     def constants(self) -> list[str]:
         return self._compiler.constants
 
-    def plain(self, batch: pa.RecordBatch) -> dict[tuple[str, str], str]:
-        """The documents of whole objects, the plain way."""
-        found = plain.fold(self._task, self._attempt, plain.log_rows([batch]))
-        texts: dict[tuple[str, str], list[str]] = {}
-        for event in found:
+    def plain(self, batch: pa.RecordBatch) -> tuple[dict[ObjectName, str], int]:
+        """The documents of whole objects, the plain way, and how many these are."""
+        texts: dict[ObjectName, list[str]] = {}
+        for event in plain.fold(self._task, self._attempt, plain.log_rows([batch])):
             self._attempt.summary.events[f"{event.change.table} {self._task.operation(event.change)}"] += 1
-            for record in write([event.change], self._task.tables, self._task.target_settings):
-                if isinstance(record, bytes):
-                    texts.setdefault(event.object, []).append(record.decode())
-                else:
-                    self._attempt.refuse(record)
-        self.plain_documents = sum(map(len, texts.values()))
-        return {name: "".join(lines) for name, lines in texts.items()}
+            try:
+                text = self.writer.write(event.change, event.event_id)
+            except EventlogError as fault:
+                self._attempt.refuse(refuse(event.change, fault), event.settles)
+                continue
+            if text:
+                texts.setdefault(event.object, []).append(document([text]) + "\n")
+        return {name: "".join(lines) for name, lines in texts.items()}, sum(map(len, texts.values()))
 
     def put(self, lines: memoryview, documents: int, templates: Iterator[tuple[Template, int]]) -> None:
         """Finished lines, and what the templates count."""
@@ -312,7 +305,7 @@ class _Batch:
     def _check_keys(self) -> None:
         """Doubt objects whose key is not surely right, for query-backs by their table's form."""
         log = self.log
-        self._doubtful |= ~flags(pc.match_substring_regex(log.keys, _PLAIN_KEY))
+        self._doubtful |= ~flags(pc.match_substring_regex(log.keys, PLAIN_KEY))
         asking = np.zeros(self._objects, np.bool_)
         asking[log.objects[log.kinds > 4]] = True
         if not asking.any():
@@ -347,7 +340,7 @@ class _Batch:
             span = slice(row, row + length)
             key = rows[span].tobytes() + answers[life].tobytes()
             nulls = current.nulls(int(log.owners[life])) if answers[life] else None
-            yield self._shapes.template(key, log.pairs[span], facts[span], nulls), lives
+            yield self._shapes.template(key, len(lives) == 1, log.pairs[span], facts[span], nulls), lives
 
     def _verify(self, rows: Ints, answers: Ints, shape: Ints, first: Ints) -> None:
         """Doubt lives whose digest is that of another shape."""
@@ -452,7 +445,7 @@ class Filling:
         """The documents, in the order of their lives."""
         log, shapes = self._batch.log, self._batch._shapes
         constants = shapes.constants
-        plain_texts, plain_objects = self._plain()
+        plain_texts, plain_objects, documents = self._plain()
         digests, digest_starts = self._digests()
         base = int(self._bases[-1])
         more = self._texts.more
@@ -472,9 +465,7 @@ class Filling:
             self._fill(template, lives, starts, wanted, begins, segment_bases)
         extra = [pa.array(texts, pa.string()) for texts in (more, constants, digests, plain_texts)]
         pool = pa.concat_arrays([*self._pool, *extra])
-        documents = sum(len(lives) * template.documents for template, lives in self._groups)
-        if plain_texts:
-            documents += shapes.plain_documents
+        documents += sum(len(lives) * template.documents for template, lives in self._groups)
         filled = pool.take(pa.array(self._texts.redirected(wanted, len(pool))))
         lines = memoryview(b"")
         if len(filled):
@@ -506,13 +497,13 @@ class Filling:
         numbers = (moving[template.segments] + at[:, None]).T
         wanted[begins[lives][:, None] + np.arange(len(template.at))] = numbers
 
-    def _plain(self) -> tuple[list[str], Ints]:
-        """The texts of the objects that go the plain way, and which objects these are."""
+    def _plain(self) -> tuple[list[str], Ints, int]:
+        """The texts of the objects that go the plain way, which objects these are, and how many documents."""
         batch = self._batch
         doubtful = np.flatnonzero(batch._doubtful)
         if not len(doubtful):
-            return [], np.empty(0, np.int64)
-        found = batch._shapes.plain(batch._batch.filter(pa.array(batch._doubtful[batch._of_row])))
+            return [], np.empty(0, np.int64), 0
+        found, documents = batch._shapes.plain(batch._batch.filter(pa.array(batch._doubtful[batch._of_row])))
         log, named = batch.log, batch._shapes._named
         names = [
             (named[pair].table, key)
@@ -521,7 +512,7 @@ class Filling:
             )
         ]
         with_text = [n for n, name in enumerate(names) if name in found]
-        return [found[names[n]] for n in with_text], doubtful[with_text]
+        return [found[names[n]] for n in with_text], doubtful[np.array(with_text, np.int64)], documents
 
     def _digests(self) -> tuple[list[str], list[Ints]]:
         """The digests of events of several rows, and where those of each group begin."""
@@ -550,19 +541,3 @@ def _digests(data: memoryview, at: Ints, rows: Ints, settled: tuple[int, ...]) -
     for row in rows.tolist():
         ids = b"".join(data[at[row + n] : at[row + n + 1]] for n in settled)
         yield sha256(ids[:-1]).hexdigest()[:8]
-
-
-def whole_objects(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows in batches that no object crosses."""
-    carried: pa.RecordBatch | None = None
-    for batch in batches:
-        if not batch.num_rows:
-            continue
-        rows = batch if carried is None else pa.concat_batches([carried, batch])
-        begins = np.flatnonzero(changes(rows.column("table_key")) | changes(rows.column("table_name")))
-        last = int(begins[-1])
-        if last:
-            yield rows.slice(0, last)
-        carried = rows.slice(last)
-    if carried is not None and carried.num_rows:
-        yield carried

@@ -6,6 +6,7 @@ import glob
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
+from urllib.request import pathname2url
 
 from eventlog.codec import Shape
 from eventlog.errors import Misuse
@@ -27,6 +28,11 @@ def expand(names: Iterable[str], shape: Shape, container: str | None) -> list[Fi
     if repeated := {file.name for file in files if sum(other.name == file.name for other in files) > 1}:
         raise Misuse(f"{min(repeated)} is named twice")
     return files
+
+
+def uri(name: str) -> str:
+    """The file's URI."""
+    return "file://" + pathname2url(str(Path(name).resolve()))
 
 
 def _paths(name: str) -> list[str]:

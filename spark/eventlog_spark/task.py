@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -19,17 +19,20 @@ from pyspark import TaskContext
 
 from eventlog import settings
 from eventlog.change import Change, Op
-from eventlog.codec import Format
+from eventlog.codec import Format, SheetRow
 from eventlog.convert import format_named
 from eventlog.errors import Refused
 from eventlog.fold import Rules
+from eventlog.log import SHEET as LOG_SHEET
 from eventlog.tables import Table, Tables
+from eventlog_spark import documents
 from eventlog_spark.parts import Layout, Parts
 from eventlog_spark.summary import Summary
 
 Ids = npt.NDArray[np.int64]
 REFUSED = pa.schema([("record_id", pa.int64()), ("reason", pa.string())])
 _HELD = 50_000  # refused rows in memory
+LONGEST = 100_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,7 @@ class Task:
     target: str
     given: Mapping[str, Any]
     layout: Layout
+    longest: int = LONGEST  # rows of a life that are held in memory
 
     @property
     def format(self) -> Format:
@@ -55,10 +59,19 @@ class Task:
     @property
     def fast(self) -> bool:
         """Whether documents are lines of one event each, which shapes can be filled into."""
-        if self.target != "xds" or self.rules.handle_future_events or self.layout.per_file:
+        if self.target != "xds" or self.layout.container != "blob" or self.layout.per_file:
             return False
         wanted = self.target_settings
-        return bool(wanted.batch_size == 1 and not wanted.pretty and not wanted.validate)
+        as_logged = not self.rules.handle_future_events
+        return bool(as_logged and wanted.batch_size == 1 and not wanted.pretty and not wanted.validate)
+
+    def write(self, changes: Iterable[Change]) -> Iterator[Any]:
+        """The records of changes, in the target's format and container."""
+        write = self.format.write
+        assert write is not None
+        if self.layout.sheet != documents.SHEET:
+            return write(changes, self.tables, self.target_settings)
+        return documents.rows(changes, lambda change: write([change], self.tables, self.target_settings))
 
     def operation(self, change: Change) -> str:
         """What the change is called in a summary."""
@@ -79,9 +92,9 @@ _OPERATIONS = {
 class Attempt:
     """One attempt at one partition: its parts, what it refused, and the ids that it saw."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Task, part: int | None = None) -> None:
         context = TaskContext.get()
-        self.part: int = context.partitionId() if context else 0
+        self.part: int = part if part is not None else context.partitionId() if context else 0
         self.summary = Summary()
         self.parts = Parts(task.layout, self.part)
         self._folder = Path(task.layout.folder)
@@ -116,23 +129,24 @@ class Attempt:
         if len(self._held) >= _HELD:
             self._flush_refused()
 
-    def refuse(self, refused: Refused) -> None:
-        """A record that is known as it came."""
+    def refuse(self, refused: Refused, record_ids: Sequence[int] = ()) -> None:
+        """A record that is known as it came; what is said without a fault only counts."""
+        if not refused.fault:
+            self.summary.fates[refused.reason] += 1
+            return
         self.summary.refuse(refused.where, refused.reason)
         if self._explained is None:
             self.summary.explained = uuid.uuid4().hex
             self._explained = (self._folder / self.summary.explained).open("x", encoding="utf-8")
-        self._explained.write(refused_line(refused))
+        self._explained.write(refused_line(refused, record_ids))
 
     def write_changes(self, task: Task, changes: Iterable[Change]) -> None:
         """The changes in the target's format."""
-        write = task.format.write
-        assert write is not None
-        for record in write(self._counted(task, changes), task.tables, task.target_settings):
+        for record in task.write(self._counted(task, changes)):
             if isinstance(record, Refused):
                 self.refuse(record)
             else:
-                self.parts.write(record)
+                self.parts.write(numbered_apart(record, self.part))
 
     def keep(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Events in a file of the temporary folder."""
@@ -169,9 +183,21 @@ class Attempt:
                 np.save(file, np.sort(np.concatenate(self._ids)))
 
 
-def refused_line(refused: Refused) -> str:
+def numbered_apart(record: Any, part: int) -> Any:
+    """A written log row under a record_id that no other part gives: parts number apart, in their order."""
+    if part and isinstance(record, SheetRow) and record.sheet == LOG_SHEET:
+        return record._replace(cells=(record.cells[0] + part * _APART, *record.cells[1:]))
+    return record
+
+
+_APART = 1 << 40
+
+
+def refused_line(refused: Refused, record_ids: Sequence[int] = ()) -> str:
     """A refused record as a line of the refused folder: the record as text, or in Base64."""
     line: dict[str, Any] = {"where": refused.where, "reason": refused.reason}
+    if record_ids:
+        line["record_ids"] = list(record_ids)
     if refused.raw is not None:
         try:
             line["record"] = refused.raw.decode()

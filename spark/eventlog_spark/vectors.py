@@ -44,9 +44,9 @@ def suspects(array: pa.Array) -> Ints:
 
 
 def changes(array: pa.Array) -> Flags:
-    """Whether each element differs from the one before; the first does."""
+    """Whether each element differs from the one before; the first does, and nulls do."""
     found = np.ones(len(array), np.bool_)
-    found[1:] = flags(pc.not_equal(array[1:], array[:-1]))
+    found[1:] = pc.fill_null(pc.not_equal(array[1:], array[:-1]), True).to_numpy(zero_copy_only=False)
     return found
 
 

@@ -97,3 +97,4 @@ CURRENT = {
     "usr": 'idu,fname,lname,photo,born,on,age\n1,John,Doe  ,u7s=,2024-02-29,true,5\n2,,"",,,,\n9,Z,Z,,,f,\n',
     "grp": 'org,name,member,boss\na,b,m1,1\na,b,m2,1\n"a,b","",x,\n',
 }
+CURRENT_TEXTS = ("fname", "lname", "photo", "born", "on", "age", "org", "name", "member", "boss")

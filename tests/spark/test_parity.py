@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from eventlog_spark.job import Backlog, run_job
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyarrow import csv
 
-from tests.spark.helpers import backlogged, by_object, converted, job, write_log
-from tests.spark.strategies import CURRENT, logs
+from tests.spark.helpers import CLOCK, backlogged, by_object, converted, job, write_log
+from tests.spark.strategies import CURRENT, CURRENT_TEXTS, logs
 
 _NUMBERS = itertools.count()
 SLOW = settings(
@@ -23,16 +28,24 @@ SLOW = settings(
 )
 
 
-def current_files(folder: Path) -> list[tuple[str, str]]:
+def current_files(folder: Path, container: str) -> list[tuple[str, str]]:
     for name, text in CURRENT.items():
-        (folder / f"{name}.csv").write_text(text, "utf-8")
-    return [(name, str(folder / f"{name}.csv")) for name in CURRENT]
+        path = folder / f"{name}.csv"
+        path.write_text(text, "utf-8")
+        if container == "parquet":
+            types = {"idu": pa.int32()} | dict.fromkeys(CURRENT_TEXTS, pa.string())
+            options = csv.ConvertOptions(
+                column_types=types, strings_can_be_null=True, quoted_strings_can_be_null=False
+            )
+            pq.write_table(csv.read_csv(path, convert_options=options), folder / f"{name}.parquet")
+    return [(name, str(folder / f"{name}.{container}")) for name in CURRENT]
 
 
 @SLOW
 @given(
     logs(),
     st.sampled_from(("csv", "jsonl", "parquet")),
+    st.sampled_from(("csv", "parquet")),
     st.integers(1, 5),
     st.sampled_from(("modify", "add")),
     st.sampled_from((None, "driver")),
@@ -43,6 +56,7 @@ def test_the_same_documents_in_the_same_order_for_each_object(
     tmp_path: Path,
     rows: list[tuple[object, ...]],
     container: str,
+    current_container: str,
     partitions: int,
     insert: str,
     user: str | None,
@@ -51,7 +65,7 @@ def test_the_same_documents_in_the_same_order_for_each_object(
     folder = tmp_path / str(next(_NUMBERS))
     folder.mkdir()
     log = write_log(folder / f"log.{container}", rows)
-    current = current_files(folder)
+    current = current_files(folder, current_container)
     how: dict[str, Any] = {"insert_query_back": insert, "driver_user": user, "max_changes": most}
     expected, left_out = converted(job([log], folder / "expected", current, **how))
     found, refused = backlogged(spark, job([log], folder / "out", current, **how), partitions=partitions)
@@ -69,3 +83,36 @@ def test_the_order_of_the_log(spark: Any, tmp_path: Path, target: str) -> None:
     expected, _ = converted(job([log], tmp_path / "expected", to=target))
     found, _ = backlogged(spark, job([log], tmp_path / "out", to=target), order="log", partitions=3)
     assert found == expected
+
+
+def test_changes_are_events_of_their_own(spark: Any, tmp_path: Path) -> None:
+    rows = [
+        (n, "N", n % 4 + 1, "2025-03-23 10:57:19", None, "usr", f"idu={n % 5}", "fname", "a", str(n))
+        for n in range(1, 40)
+    ]
+    log = write_log(tmp_path / "log.csv", rows)
+    changes, _ = converted(job([log], tmp_path / "changes.jsonl", to="changes"))
+    (tmp_path / "bad.jsonl").write_text("{}\n" + changes[0] + "\n", "utf-8")
+    inputs = [tmp_path / "changes.jsonl", tmp_path / "bad.jsonl"]
+    expected, left_out = converted(job(inputs, tmp_path / "expected", source="changes"))
+    found, refused = backlogged(spark, job(inputs, tmp_path / "out", source="changes"))
+    assert found == expected
+    assert refused == left_out
+    assert refused
+
+
+def test_documents_as_parquet_tell_their_rows(spark: Any, tmp_path: Path) -> None:
+    rows = [
+        (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n % 3}", "fname", "a", str(n))
+        for n in range(1, 10)
+    ]
+    log = write_log(tmp_path / "log.csv", rows)
+    expected, _ = converted(job([log], tmp_path / "expected"))
+    wanted = replace(job([log], tmp_path / "out"), output_container="parquet")
+    run_job(spark, Backlog(wanted, CLOCK, partitions=2))
+    found = [row for path in (tmp_path / "out").glob("part-*") for row in pq.read_table(path).to_pylist()]
+    assert sorted(row["document"] for row in found) == sorted(expected)
+    assert {(row["table_key"], row["record_ids"]) for row in found} == {
+        (f"idu={n % 3}", f"{n},{n + 3},{n + 6}") for n in (1, 2, 3)
+    }
+    assert all(row["event_id"] in row["document"] for row in found)

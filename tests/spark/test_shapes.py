@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,6 +123,7 @@ def lines(text: str) -> list[str]:
     st.sampled_from((1000, 2)),
     st.sampled_from((1 << 20, 5)),
     st.sampled_from((1, 2, 3)),
+    st.sampled_from((1, 4, 100)),
 )
 def test_both_ways_write_the_same(
     tmp_path: Path,
@@ -131,6 +133,7 @@ def test_both_ways_write_the_same(
     most: int,
     largest: int,
     syntax: int,
+    longest: int,
 ) -> None:
     folder = tmp_path / str(next(_NUMBERS))
     wanted = {"insert_query_back": insert, "max_changes": most, "max_value": largest, "time_syntax": syntax}
@@ -144,7 +147,9 @@ def test_both_ways_write_the_same(
     if not rows:
         return
     expected, counted, refused = written(make(Plain, folder / "plain", **wanted), rows, size)
-    found, counts, left_out = written(make(Task, folder / "fast", **wanted), rows, size)
+    found, counts, left_out = written(
+        replace(make(Task, folder / "fast", **wanted), longest=longest), rows, size
+    )
     assert by_object(lines(found), repeated) == by_object(lines(expected), repeated)
     assert left_out == refused
     assert (counts.fates, counts.events, counts.rows) == (counted.fates, counted.events, counted.rows)

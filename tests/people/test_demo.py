@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -28,11 +29,11 @@ def processes_in(folder: str) -> list[str]:
 
 
 @pytest.fixture
-def folder() -> str:
+def folder() -> Iterator[str]:
     """A short folder that the database's user may enter."""
-    made = tempfile.mkdtemp(prefix="ev-", dir="/tmp")
-    Path(made).chmod(0o755)
-    return made
+    with tempfile.TemporaryDirectory(prefix="ev-", dir="/tmp") as made:
+        Path(made).chmod(0o755)
+        yield made
 
 
 def test_the_demo_tells_what_becomes_of_every_row_and_leaves_nothing(folder: str) -> None:

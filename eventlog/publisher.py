@@ -96,6 +96,8 @@ class Publisher:
         self._waits = Waits(settings.retry_wait, settings.retry_longest)
         self._open: list[int] | None = None  # the batches that are remembered; None: not looked yet
         self._number = 0
+        self._was_down = False  # the receiver, in the last cycle
+        self._faults = 0  # documents without an answer, one after another
         self._clock: datetime | None = None  # the database's, when ours stood at 0
         self._begin()
 
@@ -107,13 +109,13 @@ class Publisher:
             for stage in (self._go_on, self._try_again, self._publish_new):
                 if not self._stopped:
                     stage()
+        self._was_down = self._cycle.down is not None
         self._cycle.seconds = time.monotonic() - begun
         return self._cycle
 
     def _begin(self) -> None:
         self._tally = Tally(self._waits)
         self._cycle = Cycle(answers=self._tally.levels)
-        self._faults = 0  # documents without an answer, one after another
 
     def _go_on(self) -> None:
         """First what was about to go out when somebody stopped: the same rows under the same event-ids."""
@@ -169,7 +171,13 @@ class Publisher:
         self._cycle.rows += reading.rows
         self._cycle.full = reading.full
         self._account(reading)
-        self._send(batches.pack(reading.sendings, self._batch_size))
+        sendings = reading.sendings
+        if self._was_down:  # one event finds out, before a backlog becomes events that wait
+            self._faults = DOWN_AFTER - 1
+            self._send(batches.pack(sendings[:1], 1))
+            sendings = sendings[1:]
+        if not self._stopped:
+            self._send(batches.pack(sendings, self._batch_size))
 
     def _read(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
         """What rows say. Before any is refused the catalogue is read again: perhaps the tables changed."""

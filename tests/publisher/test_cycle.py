@@ -315,3 +315,14 @@ def test_many_loopback_rows_are_finished_at_once(world: World) -> None:
     with world.publisher(Receiver(), driver_user="idm", query_limit=2) as publisher:
         assert [publisher.cycle().full for _ in range(3)] == [True, True, False]
     assert world.counts() == {"S": 5}
+
+
+def test_while_the_receiver_is_down_one_event_a_cycle_finds_out(world: World) -> None:
+    world.write(*(key(number, event_type=4) for number in range(40)))
+    receiver = Receiver(lambda document: unanswered("500"))
+    with world.publisher(receiver, retry_wait=60.0, batch_size=10, query_limit=10) as publisher:
+        assert [publisher.cycle().down for _ in range(4)] == [None, "500", "500", "500"]
+        assert [len(document.items) for document in receiver.documents] == [10, 10, 1, 1]
+        receiver.answering = lambda document: Reply()
+        assert [publisher.cycle().down for _ in range(2)] == [None, None]
+    assert world.counts() == {"S": 18, "N": 22}

@@ -25,9 +25,9 @@ from sqlalchemy.engine import Engine
 from eventlog.embedded import FAST, embedded_postgres
 from eventlog.entry import Status
 from eventlog.fold import Rules
-from eventlog.opening import read_readable
 from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.reading import Reader
+from eventlog.publishing.opening import read_readable
+from eventlog.publishing.reading import Reader
 from eventlog.sinks.files import FilesSink
 from eventlog.sql import migrate
 from eventlog.sql.catalogue import Catalogue

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from eventlog.config import Config
 from eventlog.errors import EventlogError
 from eventlog.monitor.monitor import Monitor
-from eventlog.opening import opened
 from eventlog.publisher import Cycle, ReceiverFatal
-from eventlog.schedule import read_times, seconds_until
-from eventlog.session import Session
+from eventlog.publishing.opening import opened
+from eventlog.publishing.schedule import read_times, seconds_until
+from eventlog.publishing.session import Session
+from eventlog.publishing.wake import Signals
 from eventlog.settings import setting
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.store import Store
-from eventlog.wake import Signals
 
 logger = logging.getLogger("eventlog.daemon")
 

@@ -15,16 +15,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from eventlog import batches
-from eventlog.batches import Draft, Remembered, Sending
 from eventlog.entry import Status as Letter
 from eventlog.errors import EventlogError
-from eventlog.reading import Reader, Reading
+from eventlog.publishing import batches
+from eventlog.publishing.batches import Draft, Remembered, Sending
+from eventlog.publishing.reading import Reader, Reading
+from eventlog.publishing.tally import LETTERS, Tally, Waits
 from eventlog.settings import setting
 from eventlog.sinks.sink import Document, Item, Reply, Sink
 from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.store import Store
-from eventlog.tally import LETTERS, Tally, Waits
 from eventlog.xds.answers import Level
 
 logger = logging.getLogger("eventlog.publisher")

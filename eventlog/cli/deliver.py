@@ -14,12 +14,12 @@ import click
 from eventlog.cli.convert import say
 from eventlog.cli.live import SINK, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.deliver import Delivery, Memory, memory_beside
 from eventlog.files.inputs import open_input
 from eventlog.publisher import PublisherSettings
-from eventlog.session import SessionSettings
+from eventlog.publishing.deliver import Delivery, Memory, memory_beside
+from eventlog.publishing.session import SessionSettings
+from eventlog.publishing.tally import Waits
 from eventlog.sinks import open_sink
-from eventlog.tally import Waits
 
 _CHUNK = 1 << 20
 

@@ -11,9 +11,9 @@ import click
 from eventlog.cli.choosing import which_options
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.opening import opened
+from eventlog.publishing.opening import opened
+from eventlog.publishing.upkeep import failures
 from eventlog.sql.upkeep import Failed, Which
-from eventlog.upkeep import failures
 
 
 @click.command(cls=SettingsCommand, short_help="What failed, and why.")

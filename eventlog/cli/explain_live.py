@@ -9,8 +9,8 @@ from typing import Any
 
 from eventlog.cli.live import ALL
 from eventlog.config import read_config, read_file
-from eventlog.explaining import Explained, explain_store
-from eventlog.opening import opened
+from eventlog.publishing.explaining import Explained, explain_store
+from eventlog.publishing.opening import opened
 
 
 def configured(flags: Mapping[str, Any], file: Path | None) -> bool:

@@ -16,10 +16,10 @@ from eventlog.config import Config, read_config
 from eventlog.daemon import DaemonSettings
 from eventlog.fold import Rules
 from eventlog.monitor import MonitorSettings
-from eventlog.opening import DatabaseSettings, TableSettings
 from eventlog.publisher import PublisherSettings
-from eventlog.records import Records, RecordsAsJson
-from eventlog.session import SessionSettings
+from eventlog.publishing.opening import DatabaseSettings, TableSettings
+from eventlog.publishing.records import Records, RecordsAsJson
+from eventlog.publishing.session import SessionSettings
 from eventlog.settings import declared
 from eventlog.sinks import SINKS, sink_kind
 from eventlog.xds.settings import XdsSettings

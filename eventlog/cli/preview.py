@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
-from eventlog import batches
 from eventlog.cli.convert import say
 from eventlog.cli.live import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.opening import opened
 from eventlog.publisher import PublisherSettings
-from eventlog.session import make_reader
+from eventlog.publishing import batches
+from eventlog.publishing.opening import opened
+from eventlog.publishing.session import make_reader
 from eventlog.xds.documents import document, indent
 from eventlog.xds.settings import XdsSettings
 

@@ -10,10 +10,10 @@ import click
 from eventlog.cli.convert import say
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.opening import opened
-from eventlog.standing import read_standing
-from eventlog.upkeep import Purge, read_age, read_letters
-from eventlog.upkeep import purge as run_purge
+from eventlog.publishing.opening import opened
+from eventlog.publishing.standing import read_standing
+from eventlog.publishing.upkeep import Purge, read_age, read_letters
+from eventlog.publishing.upkeep import purge as run_purge
 
 
 @click.command(cls=SettingsCommand, short_help="Delete handled rows of old.")

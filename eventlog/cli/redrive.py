@@ -13,9 +13,9 @@ from eventlog.cli.convert import say
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.errors import Misuse
-from eventlog.opening import opened
+from eventlog.publishing.opening import opened
+from eventlog.publishing.upkeep import redrive as run_redrive
 from eventlog.sql.upkeep import Which
-from eventlog.upkeep import redrive as run_redrive
 
 
 @click.command(cls=SettingsCommand, short_help="Failed rows once more.")

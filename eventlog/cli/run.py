@@ -15,7 +15,7 @@ from eventlog.monitor import MonitorSettings
 from eventlog.monitor.board import Board
 from eventlog.monitor.monitor import Monitor
 from eventlog.monitor.server import serving
-from eventlog.wake import Signals
+from eventlog.publishing.wake import Signals
 
 
 @click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle.")

@@ -11,8 +11,8 @@ import click
 from eventlog.cli.convert import say
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.opening import opened
-from eventlog.upkeep import skip as run_skip
+from eventlog.publishing.opening import opened
+from eventlog.publishing.upkeep import skip as run_skip
 
 
 @click.command(cls=SettingsCommand, short_help="Give rows up, and keep why.")

@@ -12,9 +12,9 @@ from sqlalchemy.engine import Engine
 from eventlog.config import Config
 from eventlog.demo import story, telling
 from eventlog.embedded import FAST, Server, embedded_postgres
-from eventlog.opening import open_store
 from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.session import make_reader
+from eventlog.publishing.opening import open_store
+from eventlog.publishing.session import make_reader
 from eventlog.sinks.sink import ACCEPTED, Document, Reply
 from eventlog.sql import migrate, track
 from eventlog.sql.connect import connect, execute_plain

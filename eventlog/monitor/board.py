@@ -12,14 +12,14 @@ from typing import Any, NamedTuple, Protocol
 
 from eventlog.config import Config
 from eventlog.errors import EventlogError
-from eventlog.explaining import explain_store
 from eventlog.fold import Outcome
 from eventlog.monitor import MonitorSettings
 from eventlog.pickup import Found
+from eventlog.publishing.explaining import explain_store
+from eventlog.publishing.standing import Standing, read_standing
+from eventlog.publishing.upkeep import Redriven, redrive
 from eventlog.sql.store import Store
 from eventlog.sql.upkeep import Failed, Which
-from eventlog.standing import Standing, read_standing
-from eventlog.upkeep import Redriven, redrive
 
 EVERY = 5.0  # seconds between two samples
 SAMPLES = 720  # an hour

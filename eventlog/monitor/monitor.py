@@ -8,8 +8,8 @@ import time
 from eventlog.errors import EventlogError
 from eventlog.monitor.metrics import Metrics
 from eventlog.publisher import Cycle
+from eventlog.publishing.standing import Standing, read_standing
 from eventlog.sql.store import Store
-from eventlog.standing import Standing, read_standing
 
 FRESH = 5.0  # seconds for which what the database said is told again
 

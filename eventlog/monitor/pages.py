@@ -13,8 +13,8 @@ from eventlog.page.chart import chart
 from eventlog.page.layout import Place, clipped, facts, level, live, page, search, table
 from eventlog.page.markup import Markup, Node, link, tag
 from eventlog.pickup import Found
+from eventlog.publishing.standing import Standing
 from eventlog.sql.upkeep import Failed
-from eventlog.standing import Standing
 from eventlog.xds import documents
 
 PRODUCT = "eventlog publisher"

@@ -11,9 +11,9 @@ from sqlalchemy.engine import Engine
 from eventlog.config import Config
 from eventlog.monitor.board import Board
 from eventlog.monitor.desk import answer
-from eventlog.opening import open_store
 from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.session import make_reader
+from eventlog.publishing.opening import open_store
+from eventlog.publishing.session import make_reader
 from eventlog.sinks.sink import Document, Reply
 from eventlog.sql import migrate, track
 from eventlog.sql.choice import Choice

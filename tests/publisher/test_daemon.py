@@ -27,14 +27,14 @@ from eventlog.errors import EventlogError, Misuse
 from eventlog.monitor import MonitorSettings
 from eventlog.monitor.monitor import Monitor
 from eventlog.monitor.server import serving
-from eventlog.postpoll import UnsafeStatement, check_safe
 from eventlog.publisher import ReceiverFatal
-from eventlog.schedule import read_times, seconds_until
+from eventlog.publishing.postpoll import UnsafeStatement, check_safe
+from eventlog.publishing.schedule import read_times, seconds_until
+from eventlog.publishing.wake import Signals
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect
 from eventlog.sql.dialects import POSTGRESQL
 from eventlog.sql.track import track, untrack
-from eventlog.wake import Signals
 from tests.proofs.rig import Arrivals
 from tests.publisher.world import World, key
 

@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from eventlog.cli import cli
-from eventlog.deliver import Delivery, Memory
+from eventlog.publishing.deliver import Delivery, Memory
+from eventlog.publishing.tally import Waits
 from eventlog.sinks.sink import Reply, unanswered, unreachable
-from eventlog.tally import Waits
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
 from tests.publisher.world import Answering, Receiver

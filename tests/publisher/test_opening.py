@@ -12,9 +12,9 @@ from eventlog.config import Config, InvalidSettings, names, read_config, stateme
 from eventlog.daemon import DaemonSettings
 from eventlog.errors import EventlogError, Misuse
 from eventlog.fold import Rules
-from eventlog.opening import DatabaseSettings, TableSettings, driver_user, open_store, read_tables
 from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.session import make_reader
+from eventlog.publishing.opening import DatabaseSettings, TableSettings, driver_user, open_store, read_tables
+from eventlog.publishing.session import make_reader
 from eventlog.sql import migrate
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log import Log, log_named

@@ -14,9 +14,9 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.fold import Rules
-from eventlog.opening import read_readable
 from eventlog.publisher import Cycle, Publisher, PublisherSettings
-from eventlog.reading import Reader
+from eventlog.publishing.opening import read_readable
+from eventlog.publishing.reading import Reader
 from eventlog.settings import build
 from eventlog.sinks.sink import ACCEPTED, Document, Reply, Sink
 from eventlog.sql import migrate

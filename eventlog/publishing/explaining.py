@@ -10,8 +10,8 @@ from eventlog.errors import EventlogError
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.pickup import Found
 from eventlog.publisher import PublisherSettings
-from eventlog.reading import Reading
-from eventlog.session import make_reader
+from eventlog.publishing.reading import Reading
+from eventlog.publishing.session import make_reader
 from eventlog.sql.store import Store
 
 Explained = tuple[Found, Outcome]

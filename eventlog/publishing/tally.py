@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from eventlog.batches import Draft, Sending
 from eventlog.entry import Status as Letter
 from eventlog.fold import ObjectName
+from eventlog.publishing.batches import Draft, Sending
 from eventlog.sinks.sink import ACCEPTED, Reply
 from eventlog.sql.work import Failure, Waiting, Work
 from eventlog.xds.answers import Answer, Level, Status, match

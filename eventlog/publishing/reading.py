@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
-from eventlog.batches import Remembered, Sending
 from eventlog.entry import EVENT_TYPES, Entry, read_entry, read_event_time
 from eventlog.errors import EventlogError
 from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan
-from eventlog.queryback import CurrentRows
+from eventlog.publishing.batches import Remembered, Sending
+from eventlog.publishing.queryback import CurrentRows
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.snapshot import Cells, Choice, Snapshot
 from eventlog.tables import Table, Tables

@@ -18,8 +18,8 @@ from pathlib import Path
 from lxml import etree
 
 from eventlog.errors import Misuse
+from eventlog.publishing.tally import Waits
 from eventlog.sinks.sink import Document, Item, Reply, Sink
-from eventlog.tally import Waits
 from eventlog.xds.answers import Level, Status, match
 from eventlog.xds.split import Broken, Element, split
 

@@ -13,16 +13,16 @@ from typing import Self
 
 from eventlog.config import Config, statements
 from eventlog.fold import Rules
-from eventlog.opening import driver_user, read_readable, read_tables
-from eventlog.postpoll import check_safe, run_statements
 from eventlog.publisher import Cycle, Publisher, PublisherSettings
-from eventlog.reading import Reader
+from eventlog.publishing.opening import driver_user, read_readable, read_tables
+from eventlog.publishing.postpoll import check_safe, run_statements
+from eventlog.publishing.reading import Reader
+from eventlog.publishing.wake import Bed, Signals, make_bed
 from eventlog.settings import setting
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Document
 from eventlog.sql.leader import Leader
 from eventlog.sql.store import Store
-from eventlog.wake import Bed, Signals, make_bed
 from eventlog.xds.documents import HEARTBEAT
 from eventlog.xds.settings import XdsSettings
 

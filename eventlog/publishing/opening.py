@@ -17,9 +17,10 @@ from eventlog.sql.binding import LAYOUTS, bind
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.log import COMPANIONS, Log, log_named
-from eventlog.sql.readable import ReadableTable, readable
+from eventlog.sql.readable import ReadableTable, readable, with_children
 from eventlog.sql.store import Store
-from eventlog.sql.track import located
+from eventlog.sql.track import children_of, located
+from eventlog.sql.triggers import Child
 from eventlog.tables import Column, Table, Tables
 from eventlog.values import Kind
 
@@ -101,7 +102,12 @@ def read_tables(engine: Engine, log: Log, config: Config) -> Tables:
 def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:
     """How the current rows of each table that has a key are read."""
     with engine.connect() as connection:
-        return {table: readable(connection, table, log.dialect) for table in tables if table.key}
+        catalogue = Catalogue(connection)
+        return {
+            table: readable(connection, table, log.dialect, _children(catalogue, log, table))
+            for table in tables
+            if table.key
+        }
 
 
 def _published(connection: Connection, log: Log, settings: TableSettings) -> Iterator[Table]:
@@ -115,7 +121,15 @@ def _published(connection: Connection, log: Log, settings: TableSettings) -> Ite
                 yield catalogue.relation(*found).table
     if settings.sync_tables is None and settings.sync_schema is None:
         for found in catalogue.tracked(located(log, catalogue).names()["log"]):
-            yield catalogue.relation(*found).table
+            relation = catalogue.relation(*found)
+            yield with_children(relation.table, children_of(catalogue, log, relation))
+
+
+def _children(catalogue: Catalogue, log: Log, table: Table) -> tuple[Child, ...]:
+    """The child tables of which the table has columns."""
+    if not any("." in name for name in table.columns):
+        return ()
+    return children_of(catalogue, log, catalogue.find(str(table)))
 
 
 def _entries(tables: Mapping[str, Mapping[str, Any]], table: Table) -> Mapping[str, Any]:
@@ -141,7 +155,7 @@ def _adapt(
             reference=column.reference if column.reference in targets else None,
             kind=Kind.STRING if column.kind is Kind.PADDED and not settings.trim_char else column.kind,
         )
-        if settings.enable_meta_identifiers:
+        if settings.enable_meta_identifiers or not table.view:
             return changed
         return replace(changed, published=column.name, multivalued=False)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -14,7 +15,7 @@ from eventlog.sql.dialects import Dialect
 from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.keytypes import KeyType, key_type_of
 from eventlog.sql.snapshot import KeyColumn
-from eventlog.sql.triggers import qualified
+from eventlog.sql.triggers import Child, qualified
 from eventlog.tables import Column, Table
 
 Collations = Mapping[str, tuple[str, str]]  # character set and collation by column
@@ -23,9 +24,15 @@ Collations = Mapping[str, tuple[str, str]]  # character set and collation by col
 class ReadableTable:
     """The query-back of one table: identifiers are the catalogue's own, values are checked, then bound."""
 
-    def __init__(self, table: Table, dialect: Dialect, collations: Collations | None = None) -> None:
+    def __init__(
+        self,
+        table: Table,
+        dialect: Dialect,
+        collations: Collations | None = None,
+        children: Sequence[Child] = (),
+    ) -> None:
         self.table = table
-        self.source = qualified(dialect, table.schema, table.name)
+        self.source = _source(table, children, dialect)
         self.columns = table.data
         self._types = {
             c.name: key_type_of(dialect.name, c.type) or _as_text(c, dialect) for c in table.key_columns
@@ -68,11 +75,39 @@ class ReadableTable:
         return ", ".join(self.table.key)
 
 
-def readable(connection: Connection, table: Table, dialect: Dialect) -> ReadableTable:
+def with_children(table: Table, children: Iterable[Child]) -> Table:
+    """The table with the columns of its children as attributes of many values."""
+    columns = dict(table.columns)
+    for child in children:
+        for column in child.columns:
+            name = f"{child.relation.table.name}.{column.name}"
+            columns[name] = replace(column, name=name, published=name, multivalued=True, reference=None)
+    return replace(table, columns=columns)
+
+
+def _source(table: Table, children: Sequence[Child], dialect: Dialect) -> str:
+    """What is read from: the table, or its rows once for each row of its children."""
+    parent = qualified(dialect, table.schema, table.name)
+    if not children:
+        return parent
+    columns, joins = ["p.*"], [f"{parent} p"]
+    for number, child in enumerate(children):
+        own, quote = child.relation.table, dialect.quote
+        columns += [f"c{number}.{quote(c.name)} as {quote(f'{own.name}.{c.name}')}" for c in child.columns]
+        link = zip(child.link.columns, child.link.target_columns, strict=True)
+        on = " and ".join(f"c{number}.{quote(mine)} = p.{quote(theirs)}" for mine, theirs in link)
+        joins.append(f"left join {qualified(dialect, own.schema, own.name)} c{number} on {on}")
+    return f"(select {', '.join(columns)} from {' '.join(joins)})"  # noqa: S608 - quoted names of the catalogue
+
+
+def readable(
+    connection: Connection, table: Table, dialect: Dialect, children: Sequence[Child] = ()
+) -> ReadableTable:
     """The query-back of a table, with what the catalogue alone knows of its key."""
     question = text(templates.statement(dialect, "key_collations"))
     found = connection.execute(question, {"schema": table.schema, "table_name": table.name})
-    return ReadableTable(table, dialect, {name: (charset, collation) for name, charset, collation in found})
+    collations = {name: (charset, collation) for name, charset, collation in found}
+    return ReadableTable(table, dialect, collations, children)
 
 
 def _as_text(column: Column, dialect: Dialect) -> KeyType:

@@ -131,6 +131,15 @@ def read_subject(catalogue: Catalogue, log: Log, relation: Relation, choice: Cho
     )
 
 
+def children_of(catalogue: Catalogue, log: Log, relation: Relation) -> tuple[Child, ...]:
+    """The child tables whose columns are tracked as attributes of a table."""
+    for trigger in installed_of(catalogue, located(log, catalogue), relation):
+        choice = read_mark(trigger.body)
+        if choice is not None and choice.children:
+            return read_subject(catalogue, log, relation, choice).children
+    return ()
+
+
 def located(log: Log, catalogue: Catalogue) -> Log:
     """The log with its schema, which triggers must name: they run under a search path of their own."""
     return log if log.schema else replace(log, schema=catalogue.home())

@@ -10,10 +10,8 @@ EXTRAS := embedded,parquet,spark,java,oracle,mysql,kafka,avro,docs,dev
 help: ## list what can be done
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## see it work
-	@$(BIN)/eventlog convert --from log --to xds --pretty --tables examples/tables.toml \
-	  --current usr=examples/usr.csv examples/log.csv || true
-	@$(BIN)/eventlog explain --tables examples/tables.toml --current usr=examples/usr.csv examples/log.csv || true
+demo: $(READY) ## see it work: a database, changes, their documents, a backlog on Spark
+	@$(BIN)/eventlog demo
 
 test: $(READY) ## run the whole suite
 	$(BIN)/python -m pytest

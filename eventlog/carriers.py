@@ -20,6 +20,7 @@ from eventlog.errors import Misuse, Refused
 from eventlog.linter import rows as linter_rows
 from eventlog.linter.changes import Reader as LinterReader
 from eventlog.qlik import store
+from eventlog.qlik.registry import Registry
 from eventlog.qlik.tables import SUFFIX
 from eventlog.qlik.topics import KafkaSettings
 from eventlog.sql.connect import connect
@@ -52,6 +53,14 @@ class Carried:
 
 ReadPlace = Callable[[Format, Place], AbstractContextManager[Carried]]
 WritePlace = Callable[[Iterable[Change], Format, Place], Iterator[Refused]]
+
+
+def connected(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a schema registry fills, where one was named."""
+    if not given.get("schema_registry"):
+        return {}
+    registry = Registry(given["schema_registry"])
+    return {"schema_of": registry.schema_of, "register": registry.register}
 
 
 @contextmanager

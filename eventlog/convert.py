@@ -127,7 +127,7 @@ def all_given(job: Job, source: Format, clock: str) -> dict[str, Any]:
         found = [stem.with_name(stem.name + source.beside.suffix) for stem in stems]
         texts = [path.read_text("utf-8") for path in found if path.is_file()]
         given[source.beside.setting] = tuple(source.beside.read(text) for text in texts)
-    return given
+    return given | carriers.connected(given)
 
 
 def _carried(job: Job, source: Format, given: Mapping[str, Any]) -> AbstractContextManager[Carried | None]:

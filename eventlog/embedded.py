@@ -212,6 +212,11 @@ def versions() -> tuple[int, ...]:
     return tuple(sorted(_installed()))
 
 
+def programs() -> Path:
+    """The folder of the newest version's programs, psql among them."""
+    return _choose(None)
+
+
 @contextmanager
 def _prepared(folder: str | Path | None) -> Iterator[Path]:
     if folder is not None:

@@ -41,6 +41,8 @@ class Kind(enum.Enum):
     TIME = "a time of day (hh:mm:ss)"
     TIMESTAMP = "a timestamp (yyyy-mm-dd hh:mm:ss)"
 
+    __hash__ = object.__hash__  # an Enum's own is written in Python, and kinds are looked up often
+
 
 class Codec(NamedTuple):
     load: Callable[[str], Scalar]

@@ -37,6 +37,9 @@ def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path) -> 
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "events is installed\n")
     assert call("install", folder=tmp_path).stderr == "events is up to date\n"
 
+    with engine.begin() as connection:
+        connection.execute(text("select events_capture_is_off()"))
+
     done = call("resync", "usr", "--where", "idu > 10", "--chunk", "7", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "public.usr: 20 rows logged\n")
     with engine.connect() as connection:
@@ -48,6 +51,9 @@ def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path) -> 
     assert "20 rows that are not published" in done.stderr
     assert call("uninstall", "--discard", folder=tmp_path).stderr == "events is uninstalled\n"
     assert inspect(engine).get_table_names() == ["usr"]
+    with engine.connect() as connection:
+        left = "select count(*) from pg_proc where pronamespace = 'public'::regnamespace"
+        assert connection.execute(text(left)).scalar() == 0
 
 
 @pytest.mark.parametrize("dialect", ["postgresql", "oracle", "mysql", "mariadb"])

@@ -12,15 +12,28 @@ from eventlog import __version__
 from eventlog.errors import EventlogError, Misuse
 
 COMMANDS = {
-    "convert": "eventlog.cli.convert",
-    "backlog": "eventlog.cli.backlog",
-    "explain": "eventlog.cli.explain",
+    "demo": "eventlog.cli.demo",
     "install": "eventlog.cli.install",
     "uninstall": "eventlog.cli.install",
     "track": "eventlog.cli.track",
     "untrack": "eventlog.cli.track",
     "resync": "eventlog.cli.resync",
     "check": "eventlog.cli.check",
+    "run": "eventlog.cli.run",
+    "pause": "eventlog.cli.pause",
+    "resume": "eventlog.cli.pause",
+    "preview": "eventlog.cli.preview",
+    "explain": "eventlog.cli.explain",
+    "status": "eventlog.cli.status",
+    "errors": "eventlog.cli.errors",
+    "redrive": "eventlog.cli.redrive",
+    "skip": "eventlog.cli.skip",
+    "purge": "eventlog.cli.purge",
+    "deliver": "eventlog.cli.deliver",
+    "receive": "eventlog.cli.receive",
+    "convert": "eventlog.cli.convert",
+    "backlog": "eventlog.cli.backlog",
+    "import-config": "eventlog.cli.import_config",
     "bench": "eventlog.cli.bench",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 
 from eventlog import tablekey
 from eventlog.cli.convert import clock, say, tell_refused
+from eventlog.cli.explain_live import configured, explain_log
 from eventlog.cli.options import (
     SettingsCommand,
     current_option,
@@ -26,6 +28,8 @@ from eventlog.fold import Outcome, Rules
 from eventlog.log import LogSettings
 from eventlog.pickup import Found
 
+_OF_FILES = ("now", "status")  # settings that a live log has no use for
+
 
 @click.command(cls=SettingsCommand, short_help="What becomes of each row of a log, and why.")
 @click.argument("inputs", nargs=-1)
@@ -35,6 +39,9 @@ from eventlog.pickup import Found
 @click.option("--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet")
 @tables_option
 @current_option
+@click.option("--url", help="the database whose log is explained, where no INPUTS are given")
+@click.option("--config", "config_file", type=click.Path(path_type=Path), help="the settings file")
+@click.option("--log-table", help="the log, optionally with its schema  [default: eventlog]")
 @click.option("--table", help="only rows of this table")
 @click.option("--key", help="only rows of this table_key")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a row")
@@ -45,18 +52,25 @@ def explain(
     container: str | None,
     tables_file: Path | None,
     current: tuple[tuple[str, str], ...],
+    url: str | None,
+    config_file: Path | None,
+    log_table: str | None,
     table: str | None,
     key: str | None,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Say for each row of INPUTS what becomes of it.
+    """Say for each row of INPUTS what becomes of it; without INPUTS for those of the configured log.
 
     Every row has one outcome: sent (as part of which event), superseded (by which row), without
     effect, says nothing, loopback, future, refused or not new; and the reason.
     """
     if key is not None:
         tablekey.read(key)
+    flags = {"url": url, "log_table": log_table} | {n: v for n, v in given.items() if n not in _OF_FILES}
+    if not inputs and configured(flags, config_file):
+        _tell(explain_log(flags, config_file, table, key), as_json)
+        return
     job = Job(
         source_format,
         "xds",
@@ -76,13 +90,17 @@ def explain(
 
     report = Report(lambda bad: refused.update({bad.where: bad}))
     run_explain(job, report, clock(), tell)
-    for found, outcome in explained:
-        click.echo(_json(found, outcome) if as_json else _line(found, outcome))
+    _tell(explained, as_json)
     for bad in refused.values():
         tell_refused(bad)
     if report.refused:
         say(f"{report.refused} rows are refused")
         sys.exit(1)
+
+
+def _tell(explained: Iterable[tuple[Found, Outcome]], as_json: bool) -> None:
+    for found, outcome in explained:
+        click.echo(_json(found, outcome) if as_json else _line(found, outcome))
 
 
 def _line(found: Found, outcome: Outcome) -> str:

@@ -8,8 +8,9 @@ import click
 
 from eventlog.cli.database import database_options, read_place
 from eventlog.errors import Misuse
-from eventlog.sql import migrate
+from eventlog.sql import migrate, track, triggers
 from eventlog.sql.dialects import DIALECTS, dialect_named
+from eventlog.sql.log import Log
 
 _sql = click.option("--sql", is_flag=True, help="print the DDL instead; needs no connection")
 _dialect = click.option(
@@ -50,11 +51,12 @@ def install(
         log = place.log(dialect_named(_told(dialect)))
         script = migrate.grants_script(log, grants) if grants else None
         text = script or migrate.install_script(log, attached=attach, future_events=future_events)
-        click.echo(text, nl=False)
+        click.echo(text if grants else text + _routines(log, "routines"), nl=False)
         return
     engine = place.connect()
     log = place.find(engine)
     changed = migrate.install(engine, log, future_events=future_events)
+    track.install_routines(engine, log)
     click.echo(f"{log.table} is {'installed' if changed else 'up to date'}", err=True)
 
 
@@ -79,12 +81,20 @@ def uninstall(
     place = read_place(config, url, log_table, layout, log_time)
     if sql:
         log = place.log(dialect_named(_told(dialect)))
-        click.echo(migrate.uninstall_script(log, attached=attach), nl=False)
+        script = _routines(log, "drop_routines") + migrate.uninstall_script(log, attached=attach)
+        click.echo(script, nl=False)
         return
     engine = place.connect()
     log = place.find(engine)
     gone = migrate.uninstall(engine, log, discard=discard)
+    if gone:
+        track.remove_routines(engine, log)
     click.echo(f"{log.table} is {'uninstalled' if gone else 'not installed'}", err=True)
+
+
+def _routines(log: Log, file: str) -> str:
+    """The public routines, which name the log's schema; `track --sql` prints them where it is not named."""
+    return log.dialect.script([*triggers.routines(log, file)]) if log.schema else ""
 
 
 def _told(dialect: str | None) -> str:

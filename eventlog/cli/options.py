@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from eventlog import tablesfile
-from eventlog.settings import declared, read_list, value_reader
+from eventlog.errors import EventlogError
+from eventlog.settings import declared, is_flag, read_value, variable
 from eventlog.tables import Tables
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,7 +31,7 @@ class SettingsCommand(click.Command):
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
             if record is not None:
-                heading = parameter.heading if isinstance(parameter, SettingOption) else "Options"
+                heading = getattr(parameter, "heading", "") or "Options"
                 sections.setdefault(heading, []).append(record)
         for heading, records in sections.items():
             with formatter.section(heading):
@@ -45,31 +46,46 @@ def settings_options(declaring: Iterable[tuple[str, type]]) -> Callable[[F], F]:
         for heading, settings in declaring:
             for field in declared(settings):
                 if field.name not in options:
-                    options[field.name] = _option(field)
-                    options[field.name].heading = f"Settings: {heading}"
-        params = command.__dict__.setdefault("__click_params__", [])
-        params[:0] = reversed(options.values())
-        return command
+                    options[field.name] = setting_option(
+                        field, heading, type=_SettingType(field), envvar=variable(field.name)
+                    )
+        return add_options(command, options.values())
 
     return decorate
 
 
-def _option(field: dataclasses.Field[Any]) -> SettingOption:
+def add_options(command: F, options: Iterable[click.Option]) -> F:
+    """The command with these options before those that it has."""
+    params = command.__dict__.setdefault("__click_params__", [])
+    params[:0] = reversed(list(options))
+    return command
+
+
+def setting_option(field: dataclasses.Field[Any], heading: str, **more: Any) -> SettingOption:
+    """The option of one setting."""
     flag = "--" + field.name.replace("_", "-")
-    reader = value_reader(field)
-    words: dict[str, Any] = {"help": _help(field), "envvar": f"EVENTLOG_{field.name.upper()}"}
-    if reader is bool:
-        return SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, **words)
-    metavar = field.metadata["metavar"] or None
-    return SettingOption([flag], type=_SettingType(field, reader), metavar=metavar, **words)
+    if is_flag(field):
+        option = SettingOption([f"{flag}/--no-{flag[2:]}"], default=None, help=_help(field), **_named(more))
+    else:
+        metavar = field.metadata["metavar"] or None
+        option = SettingOption([flag], help=_help(field), metavar=metavar, **more)
+    option.heading = f"Settings: {heading}"
+    return option
+
+
+def _named(more: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in more.items() if name != "type"}
 
 
 def _help(field: dataclasses.Field[Any]) -> str:
+    told = str(field.metadata["help"])
+    if field.metadata["choices"]:
+        told += f" ({', '.join(field.metadata['choices'])})"
     default = field.default
-    if default in (None, "", False, True, ()):
-        return str(field.metadata["help"])
-    shown = ",".join(default) if isinstance(default, tuple) else default
-    return f"{field.metadata['help']}  [default: {shown}]"
+    if default not in (None, "", False, ()):
+        shown = ",".join(default) if isinstance(default, tuple) else default
+        told += f"  [default: {'yes' if default is True else shown}]"
+    return f"{told}  [env: {variable(field.name)}]"
 
 
 class _SettingType(click.ParamType[Any]):
@@ -77,22 +93,14 @@ class _SettingType(click.ParamType[Any]):
 
     name = "text"
 
-    def __init__(self, field: dataclasses.Field[Any], reader: Callable[[str], Any]) -> None:
-        self._choices: tuple[str, ...] = field.metadata["choices"]
-        self._reader = reader
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str | None:
-        return f"[{'|'.join(self._choices)}]" if self._choices else None
+    def __init__(self, field: dataclasses.Field[Any]) -> None:
+        self._field = field
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        items = read_list(str(value)) if self._reader is read_list else (str(value),)
-        for item in items if self._choices else ():
-            if item not in self._choices:
-                self.fail(f"{item!r} is not one of {', '.join(self._choices)}", param, ctx)
         try:
-            return self._reader(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is no number", param, ctx)
+            return read_value(self._field, value)
+        except EventlogError as fault:
+            self.fail(str(fault), param, ctx)
 
 
 tables_option = click.option(

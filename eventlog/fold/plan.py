@@ -15,10 +15,11 @@ from eventlog.fold.current import Answer, current_fields
 from eventlog.fold.lives import remaining
 from eventlog.fold.outcome import Fate, Outcome
 from eventlog.fold.rules import Rules
-from eventlog.fold.runs import cut, run_fields, runs
-from eventlog.fold.understand import Object, QueryKey, Reader, Step
+from eventlog.fold.runs import Fields, cut, run_fields, runs
+from eventlog.fold.understand import STEPS, Object, QueryKey, Reader, Step
 from eventlog.tables import Table, Tables
 
+_UPDATE = Op.UPDATE
 ObjectName = tuple[str, str]  # table_name and table_key, as the rows spell them
 Lookup = Callable[[Table, QueryKey], Answer]
 
@@ -47,6 +48,7 @@ class _Life(NamedTuple):
     steps: Sequence[Step]
     ended: bool
     plain: bool  # every step has something to say, and knows it without the current row
+    single: bool  # all steps are of one operation
 
 
 def plan(
@@ -122,7 +124,13 @@ class Plan:
 
     def events(self, lookup: Lookup | None = None) -> list[Event]:
         """The events in the order in which they leave; afterwards every row has its outcome."""
-        events = [event for life in self._lives for event in self._events_of(life, lookup)]
+        events: list[Event] = []
+        for life in self._lives:
+            if life.plain and life.single:
+                events += self._events_of(life.object, life.steps)
+            else:
+                for run in runs(life.steps if life.plain else self._spoken(life, lookup)):
+                    events += self._events_of(life.object, run)
         events.sort(key=itemgetter(2))
         return events
 
@@ -137,24 +145,22 @@ class Plan:
         life: list[Step] = []
         plain = True
         for row in rows:
+            place = (row.event_time if by_time else "", row.record_id)
             try:
-                step = of.step(row, (row.event_time if by_time else "", row.record_id))
+                step = STEPS[row.event_type](of, row, place)
             except EventlogError as fault:
                 self.outcomes[row.record_id] = Outcome(Fate.REFUSED, str(fault))
                 continue
             if step.type == 4:
-                self._lives.append(_Life(of, (*remaining(life), step), True, plain))
+                self._lives.append(_Life(of, (*remaining(life), step), True, plain, not life))
                 life, plain = [], True
             else:
                 plain = plain and step.type < 4 and not step.silence
                 life.append(step)
         if life:
-            self._lives.append(_Life(of, life if plain else remaining(life), False, plain))
-
-    def _events_of(self, life: _Life, lookup: Lookup | None) -> Iterator[Event]:
-        steps = life.steps if life.plain else list(self._spoken(life, lookup))
-        for run in runs(steps):
-            yield from self._events_of_run(life.object, run)
+            first = life[0].op
+            single = all([step.op is first for step in life])  # noqa: C419 - a generator costs more
+            self._lives.append(_Life(of, life if plain else remaining(life), False, plain, single))
 
     def _spoken(self, life: _Life, lookup: Lookup | None) -> Iterator[Step]:
         """The steps that have something to say; the others get their outcome here."""
@@ -185,8 +191,8 @@ class Plan:
             return Outcome(Fate.SAYS_NOTHING, f"{table} has no column beside the key that may leave")
         return step._replace(fields=fields)
 
-    def _events_of_run(self, of: Object, run: Sequence[Step]) -> Iterator[Event]:
-        """The run as one event, or as several where it is long."""
+    def _events_of(self, of: Object, run: Sequence[Step]) -> list[Event]:
+        """The events of a run: one, or several where it is long."""
         first = run[0]
         settles = _settled(run)
         name = event_id(self._rules.log_name, settles)
@@ -197,18 +203,24 @@ class Plan:
             else:
                 self.outcomes[step.entry.record_id] = sent
         op = first.op
-        reads_back = first.type > 4 and all(step.type > 4 for step in run)
-        if reads_back and op is Op.UPDATE and all(step.type in (5, 7) for step in run):
+        queried = [step.type > 4 for step in run]
+        reads_back = all(queried)
+        if reads_back and op is _UPDATE and all(step.type in (5, 7) for step in run):
             op = Op.INSERT  # types 5 and 7 stay inserts, also where they are sent as a modify
-        parts = cut(run_fields(run), first.op, self._rules.max_changes)
-        for number, fields in enumerate(parts, 1):
+        fields = run_fields(run)
+        parts: Sequence[Fields] = (fields,)
+        # without a query-back or repetition every field is of one row, and brings two values at most
+        if any(queried) or len(fields) != len(run) or len(fields) * 2 > self._rules.max_changes:
+            parts = cut(fields, first.op, self._rules.max_changes)
+        events = []
+        for number, part in enumerate(parts, 1):
             part_id = name if number == 1 else f"{name}.{number}"
             change = Change(
-                Op.UPDATE if number > 1 and first.op is Op.INSERT else op,
+                op if number == 1 or first.op is _UPDATE else _UPDATE,
                 of.reader.schema,
                 of.reader.name,
                 of.key,
-                tuple(fields),
+                tuple(part),
                 str(settles[0]),
                 None,
                 first.entry.event_time + "Z",
@@ -216,7 +228,9 @@ class Plan:
                 reads_back,
                 (("event_id", part_id), ("record_ids", settles), ("table_key", of.table_key)),
             )
-            yield Event(change, part_id, (*first.place, number), of.name, settles, number, len(parts))
+            place = (*first.place, number)
+            events.append(Event(change, part_id, place, of.name, settles, number, len(parts)))
+        return events
 
     def _settle(self, step: Step, outcome: Outcome) -> None:
         """The outcome of a row, and of those that it speaks for."""

@@ -13,7 +13,9 @@ MEBIBYTE = 1 << 20
 class Rules:
     log_name: str = setting("eventlog", "the log's name in event-ids", metavar="NAME")
     insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
-    max_changes: int = setting(1000, "values removed or added in one event; a longer one is cut", metavar="N")
+    max_changes: int = setting(
+        1000, "values removed or added in one event; a longer one is cut", metavar="N", within=(1, 2**31 - 1)
+    )
     unknown_tables: str = setting(
         "error",
         "rows of tables that nobody described: refused, or published as strings (types 1-4)",
@@ -30,4 +32,9 @@ class Rules:
     handle_future_events: bool = setting(
         False, "order by event_time, and let rows wait whose time has not come"
     )
-    max_value: int = setting(64 * MEBIBYTE, "bytes of one value; a row with more is refused", metavar="BYTES")
+    max_value: int = setting(
+        64 * MEBIBYTE,
+        "bytes of one value; a row with more is refused",
+        metavar="BYTES",
+        within=(1, 2**31 - 1),
+    )

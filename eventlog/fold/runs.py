@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -12,11 +12,8 @@ from eventlog.fold.understand import Step
 Fields = Sequence[Field]
 
 
-def runs(steps: Sequence[Step]) -> Iterator[Sequence[Step]]:
+def runs(steps: Iterable[Step]) -> Iterator[Sequence[Step]]:
     """The consecutive steps of the same operation."""
-    if len({step.op for step in steps}) == 1:
-        yield steps
-        return
     run: list[Step] = []
     for step in steps:
         if run and run[0].op is not step.op:
@@ -43,8 +40,6 @@ def cut(fields: Fields, op: Op, most: int) -> list[Fields]:
 
     What goes on after a cut only adds the values that are left: before is null in it.
     """
-    if len(fields) * 2 <= most and tuple not in {type(side) for field in fields for side in field}:
-        return [fields]
     pieces = [piece for field in fields for piece in pieces_of(field, op)]
     if len(pieces) <= most:
         return [fields]

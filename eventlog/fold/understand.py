@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from functools import partial
 from typing import NamedTuple
 
 from eventlog import tablekey, values
@@ -59,10 +60,6 @@ class Object:
         assert self.reader.table is not None
         return self.reader.table
 
-    def step(self, entry: Entry, place: Place) -> Step:
-        """What a row of this object says; EventlogError says why it cannot be understood."""
-        return _STEPS[entry.event_type](self, entry, place)
-
     def query_key(self) -> QueryKey:
         """The key with which this object's current row is asked for."""
         if self._query_key is None:
@@ -90,16 +87,7 @@ class TableReader:
         self._limit = limit
         inserts = Op.INSERT if rules.insert_query_back == "add" else Op.UPDATE
         self.query_ops = {5: inserts, 6: Op.UPDATE, 7: inserts, 8: Op.UPDATE}
-        self._attributes: dict[str, Attribute] = {}
-
-    def attribute(self, name: str | None) -> Attribute:
-        """The column that a per-field row names."""
-        if name is None:
-            raise WrongRow("column_name is null")
-        found = self._attributes.get(name)
-        if found is None:
-            found = self._attributes[name] = self._attribute(name)
-        return found
+        self.attributes = _Attributes(self._attribute)
 
     def loader(self, kind: Kind) -> Loader:
         """What loads a column's text, up to the limit of its size."""
@@ -118,7 +106,9 @@ class TableReader:
 
         return load_limited
 
-    def _attribute(self, name: str) -> Attribute:
+    def _attribute(self, name: str | None) -> Attribute:
+        if name is None:
+            raise WrongRow("column_name is null")
         column = self.table.column(name) if self.table else None
         if column is None or self.table is None:
             return Attribute(values.check_xml(name), self.loader(Kind.STRING), "", known=False)
@@ -126,6 +116,17 @@ class TableReader:
         if column.name in self.table.key:
             silence = f"column {column.name} is of the key"
         return Attribute(column.name, self.loader(column.kind), silence, known=True)
+
+
+class _Attributes(dict[str | None, Attribute]):
+    """The columns that per-field rows name, each made when it is first named."""
+
+    def __init__(self, make: Callable[[str | None], Attribute]) -> None:
+        self._make = make
+
+    def __missing__(self, name: str | None) -> Attribute:
+        made = self[name] = self._make(name)
+        return made
 
 
 class Reader:
@@ -174,24 +175,28 @@ def _query_value(kind: Kind, text: str) -> Value:
     return value
 
 
+_INSERT, _UPDATE = Op.INSERT, Op.UPDATE  # looking one up in its enum costs as much as a call
+_new_step = partial(tuple.__new__, Step)  # a third of the cost of the constructor
+
+
 def _insert_field(of: Object, entry: Entry, place: Place) -> Step:
-    name, load, silence, _ = of.reader.attribute(entry.column_name)
+    name, load, silence, _ = of.reader.attributes[entry.column_name]
     fields = (Field(name, ABSENT, load(entry.new_value)),)
-    return Step(place, entry, 1, Op.INSERT, name, fields, silence)
+    return _new_step((place, entry, 1, _INSERT, name, fields, silence, ()))
 
 
 def _update_field(of: Object, entry: Entry, place: Place) -> Step:
-    name, load, silence, _ = of.reader.attribute(entry.column_name)
+    name, load, silence, _ = of.reader.attributes[entry.column_name]
     before, after = load(entry.old_value), load(entry.new_value)
     if before == after:
         silence = silence or "old and new value are equal, or both null"
-    return Step(place, entry, 2, Op.UPDATE, name, (Field(name, before, after),), silence)
+    return _new_step((place, entry, 2, _UPDATE, name, (Field(name, before, after),), silence, ()))
 
 
 def _replace_field(of: Object, entry: Entry, place: Place) -> Step:
-    name, load, silence, _ = of.reader.attribute(entry.column_name)
+    name, load, silence, _ = of.reader.attributes[entry.column_name]
     fields = (Field(name, ABSENT, load(entry.new_value)),)
-    return Step(place, entry, 3, Op.UPDATE, name, fields, silence)
+    return _new_step((place, entry, 3, _UPDATE, name, fields, silence, ()))
 
 
 def _delete_row(of: Object, entry: Entry, place: Place) -> Step:
@@ -205,13 +210,14 @@ def _query_row(of: Object, entry: Entry, place: Place) -> Step:
 
 def _query_field(of: Object, entry: Entry, place: Place) -> Step:
     of.query_key()
-    name, _, silence, known = of.reader.attribute(entry.column_name)
+    name, _, silence, known = of.reader.attributes[entry.column_name]
     if not known:
         raise UnknownColumn(of.reader.table, entry.column_name)
     return Step(place, entry, entry.event_type, of.reader.query_ops[entry.event_type], name, (), silence)
 
 
-_STEPS: dict[int, Callable[[Object, Entry, Place], Step]] = {
+# What a row says, by its event type; EventlogError says why it cannot be understood.
+STEPS: dict[int, Callable[[Object, Entry, Place], Step]] = {
     1: _insert_field,
     2: _update_field,
     3: _replace_field,

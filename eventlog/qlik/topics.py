@@ -21,6 +21,7 @@ class KafkaSettings:
     kafka_metadata_topic: str = setting("", "the topic of metadata messages; else they stand among the data")
     kafka_key: str = setting("none", "the key of data messages", choices=("none", "primary-key", "table"))
     kafka_group: str = setting("eventlog", "the consumer group whose offsets are kept")
+    schema_registry: str = setting("", "the registry of --framing confluent", metavar="URL")
     kafka_timeout: float = setting(30.0, "seconds to wait for a broker", metavar="SECONDS")
     kafka_options: str = setting(
         "", "further settings of librdkafka, such as security.protocol=SSL", metavar="N=V,…"

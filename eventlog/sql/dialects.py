@@ -47,6 +47,7 @@ class Dialect:
     force_index: str = ""  # said behind a table, where the optimizer would rather sort
     lock_is_transactional: bool = False  # the leader's lock ends with its transaction, not its session
     empty_is_null: bool = False  # '' is stored as null
+    wakes: bool = False  # sessions can be told that there is work
     transactional_ddl: bool = False  # a failed migration leaves nothing
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
@@ -102,6 +103,7 @@ POSTGRESQL = Dialect(
     local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
     " at time zone 'UTC')",
     share_lock="for share",
+    wakes=True,
     transactional_ddl=True,
     statement_triggers=True,
     truncate_triggers=True,

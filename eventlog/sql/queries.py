@@ -44,6 +44,11 @@ class Queries:
         found: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
         return found
 
+    def run_all(self, connection: Connection, name: str, rows: list[dict[str, Any]]) -> None:
+        """Run a statement once for each row of values."""
+        if rows:
+            connection.execute(self.clause(name), rows)
+
     def run_by_ids(
         self,
         connection: Connection,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -46,6 +46,10 @@ class ReadableTable:
         if missing := self._types.keys() - named.keys():
             raise WrongRow(f"table_key lacks {min(missing)}: the key of {self.table} is {self._told}")
         return tuple(named[name] for name in self.table.key)
+
+    def load_values(self, texts: Sequence[str]) -> tuple[str, ...]:
+        """The values of a key, in its order, as they are bound; WrongRow if one is none of its column."""
+        return tuple(map(self._load, self.table.key_columns, texts))
 
     def _load(self, column: Column, value: str) -> str:
         try:

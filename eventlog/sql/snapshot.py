@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -92,6 +93,10 @@ class Snapshot:
     def _pending(self, name: str, choice: Choice, after: int = 0, skip: int = 0) -> Iterable[Any]:
         clause, values = pending_statement(self._queries, name, choice, after, skip)
         return self._connection.execute(clause, values)
+
+    def attempt(self) -> AbstractContextManager[object]:
+        """A block whose failing statement costs only itself, not the snapshot."""
+        return self._connection.begin_nested()
 
     def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
         """Rows by their ids, whatever their status."""

@@ -143,6 +143,10 @@ class Upkeep:
         next_retry, waiting = self._run("next_retry").one()
         return Backlog(pending, oldest, waiting, next_retry)
 
+    def failed(self) -> int:
+        """How many rows failed for reasons that are kept."""
+        return int(self._run("failed_count").scalar())
+
     def counts(self) -> list[Count]:
         """The rows of each status and table."""
         return [Count(*row) for row in self._run("counts")]

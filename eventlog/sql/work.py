@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -74,8 +74,7 @@ class Work:
         """Keep why rows failed, in place of what was kept before."""
         found = list(failures)
         self._queries.run_by_ids(self._connection, "forget_failure", (f.record_id for f in found))
-        for failure in found:
-            self._queries.run(self._connection, "fail", **failure._asdict())
+        self._queries.run_all(self._connection, "fail", [failure._asdict() for failure in found])
 
     def remember(self, number: int, content: str) -> None:
         """Keep what is about to go out."""
@@ -91,13 +90,25 @@ class Work:
 
     def hold(self, waiting: Waiting) -> None:
         """Keep an event for later, in place of what its object waited for before."""
-        self.release(waiting.table_name, waiting.table_key)
-        values = waiting._asdict() | {"record_ids": json.dumps(waiting.record_ids)}
-        self._queries.run(self._connection, "hold", object_hash=object_hash(*waiting[1:3]), **values)
+        self.hold_all([waiting])
+
+    def hold_all(self, waiting: Sequence[Waiting]) -> None:
+        """Keep events for later, at most one of each object."""
+        self.release_all([one[1:3] for one in waiting])
+        rows = [
+            one._asdict() | {"record_ids": json.dumps(one.record_ids), "object_hash": object_hash(*one[1:3])}
+            for one in waiting
+        ]
+        self._queries.run_all(self._connection, "hold", rows)
 
     def release(self, table_name: str, table_key: str) -> None:
         """Let the object go on."""
-        self._queries.run(self._connection, "forget_waiting", object_hash=object_hash(table_name, table_key))
+        self.release_all([(table_name, table_key)])
+
+    def release_all(self, objects: Iterable[tuple[str, str]]) -> None:
+        """Let the objects go on."""
+        rows = [{"object_hash": object_hash(*name)} for name in objects]
+        self._queries.run_all(self._connection, "forget_waiting", rows)
 
     def record_cycle(self, facts: str) -> None:
         """Keep what `status` tells of the last cycle."""

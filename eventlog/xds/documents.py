@@ -52,14 +52,14 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
         yield _finish(document(batch.values()), settings)
 
 
-def validate(text: str) -> None:
+def validate(text: str | bytes) -> None:
     """Whether a document follows the DTD; the error says where it does not."""
     dtd = _dtd()
     if not dtd.validate(_tree(text)):
         raise InvalidDocument(str(dtd.error_log))
 
 
-def indent(text: str) -> str:
+def indent(text: str | bytes) -> str:
     """The document as people like to read it."""
     root = _tree(text)
     etree.indent(root)
@@ -82,8 +82,9 @@ def _finish(text: str, settings: XdsSettings) -> bytes:
     return (indent(text) if settings.pretty else text).encode() + b"\n"
 
 
-def _tree(text: str) -> etree._Element:
-    return etree.fromstring(text.encode(), etree.XMLParser(resolve_entities=False, huge_tree=True))
+def _tree(text: str | bytes) -> etree._Element:
+    data = text.encode() if isinstance(text, str) else text
+    return etree.fromstring(data, etree.XMLParser(resolve_entities=False, huge_tree=True))
 
 
 @cache

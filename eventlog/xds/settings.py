@@ -9,7 +9,7 @@ from eventlog.settings import setting
 
 @dataclass(frozen=True, slots=True)
 class XdsSettings:
-    batch_size: int = setting(1, "events in one document, 1 to 100000", metavar="N")
+    batch_size: int = setting(1, "events in one document", metavar="N", within=(1, 100_000))
     insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
     time_syntax: int = setting(
         1, "times as seconds since 1970 (1), as digits (2) or as ISO text (3)", choices=("1", "2", "3")

@@ -20,7 +20,7 @@ from eventlog.errors import EventlogError
 from eventlog.fold import CurrentRow, Fate, Outcome, QueryKey, plan
 from eventlog.fold.current import current_fields
 from eventlog.fold.runs import Piece, cut, joined, pieces_of, run_fields
-from eventlog.fold.understand import Object, Reader, Step
+from eventlog.fold.understand import STEPS, Object, Reader, Step
 from eventlog.neutral import refuse
 from eventlog.tables import Table
 from eventlog.xds.documents import document
@@ -98,9 +98,8 @@ class HotLife:
                 continue
             self._attempt.summary.rows += 1
             try:
-                step = self._object(row.table_name, row.table_key).step(
-                    entry_of(self._task, row), ("", row.record_id)
-                )
+                of, entry = self._object(row.table_name, row.table_key), entry_of(self._task, row)
+                step = STEPS[entry.event_type](of, entry, ("", row.record_id))
             except EventlogError as fault:
                 self._settle(Outcome(Fate.REFUSED, str(fault)), [row.record_id])
                 self._refused.add(row.record_id)
@@ -179,7 +178,7 @@ class HotLife:
         outcome = planned.outcomes[entry.record_id]
         if outcome.fate is not Fate.SENT:
             return outcome, None
-        step = self._of.step(entry, ("", entry.record_id))
+        step = STEPS[entry.event_type](self._of, entry, ("", entry.record_id))
         fields = current_fields(self._of, step, self._current)
         return outcome, step._replace(fields=fields or ())
 
@@ -200,7 +199,7 @@ class HotLife:
             if spokesman is not None and spokesman.step is not None:
                 yield spokesman.step
             else:
-                yield self._of.step(entry, ("", entry.record_id))
+                yield STEPS[entry.event_type](self._of, entry, ("", entry.record_id))
             place = next(wanted, -1)
             if place < 0:
                 return

@@ -98,6 +98,15 @@ def test_a_stream_goes_on_where_its_state_file_left_it(tmp_path: Path) -> None:
     assert (tmp_path / "state").exists()
 
 
+def test_a_schema_registry_is_asked_for_by_its_flag(tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text(LINES)
+    given = {"encoding": "avro", "framing": "confluent", "schema_registry": "http://127.0.0.1:1"}
+    inputs, out = (str(tmp_path / "in.jsonl"),), tmp_path / "out.bin"
+    refused = run("changes", "qlik-message", inputs, out, given=given, output_container="messages")
+    assert len(refused) == 2
+    assert "schema registry: /subjects/indirect.usr-value/versions" in refused[0].reason
+
+
 def test_metadata_beside_a_file_of_a_change_table_types_its_columns(tmp_path: Path) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
     folder = tmp_path / "tables"

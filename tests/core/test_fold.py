@@ -240,3 +240,13 @@ def test_rows_of_unknown_tables_are_published_as_strings_where_that_is_set() -> 
     (sent,) = outcomes_of(entry(1, 2, table_name="u"), rules=rules)
     assert sent.fate is Fate.SENT
     assert "unknown table" in reason(entry(1, 5, table_name="u"), rules=rules)
+
+
+def test_a_queried_attribute_of_many_values_is_cut_also_beside_other_rows() -> None:
+    many = tablesfile.read(
+        '[tables.m]\nkey = ["k"]\nmultivalued = ["a"]\ncolumns = { k = "text", a = "text", b = "text" }\n'
+    )
+    entries = [entry(1, 2, table_name="m", column_name="b"), entry(2, 8, table_name="m")]
+    planned = plan(entries, many, Rules(max_changes=3), answerable=[many.get("m")])
+    events = planned.events(lambda table, key: [["1", None], ["2", None], ["3", None]])
+    assert [len(values_of(event)) for event in events] == [3, 3]

@@ -1,0 +1,208 @@
+"""The publisher on an embedded PostgreSQL: rows to documents on disk beside the floor, and latency.
+
+The floor reads the same rows in the same chunks and finishes them by their ids, nothing else. Judge
+ratios within one run: machines differ, and so do minutes on one machine.
+
+    eventlog bench publisher [rows] [batch-size] [transactions a second]
+"""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from lxml import etree
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.embedded import FAST, embedded_postgres
+from eventlog.entry import Status
+from eventlog.fold import Rules
+from eventlog.opening import read_readable
+from eventlog.publisher import Publisher, PublisherSettings
+from eventlog.reading import Reader
+from eventlog.sinks.files import FilesSink
+from eventlog.sql import migrate
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.choice import Choice as Tracked
+from eventlog.sql.connect import connect
+from eventlog.sql.dialects import POSTGRESQL
+from eventlog.sql.log import Log
+from eventlog.sql.snapshot import Choice
+from eventlog.sql.store import Store
+from eventlog.sql.track import track
+from eventlog.tables import Tables
+from eventlog.xds.settings import XdsSettings
+
+LIMIT = 10_000
+SECONDS = 10  # of the latency's measurement
+FILL = {
+    "values (type 3)": "select 3, 'usr', 'idu=' || n, 'fname', null, 'John' || n"
+    " from generate_series({0}, {1}) n",
+    "query-back (type 6)": "select 6, 'usr', 'idu=' || n, null, null, null from generate_series({0}, {1}) n",
+}
+
+
+class Bench:
+    """A log with a user table, filled anew for each measurement."""
+
+    def __init__(self, engine: Engine, rows: int, batch_size: int) -> None:
+        self.engine, self.rows, self.batch_size = engine, rows, batch_size
+        self.log = Log(POSTGRESQL)
+        migrate.install(engine, self.log)
+        self.store = Store(engine, self.log)
+        self.run("create table usr (idu integer primary key, fname text, lname text, mail text)")
+        self.run(
+            "insert into usr select n, 'John' || n, 'Doe & Sons', 'john' || n || '@example.com' "
+            f"from generate_series(1, {rows}) n"
+        )
+        self.run("analyze usr")
+
+    def run(self, statement: str) -> None:
+        with self.engine.begin() as connection:
+            connection.execute(text(statement))
+
+    def fill(self, kind: str) -> None:
+        """Pending rows, each of another object."""
+        self.run("truncate eventlog restart identity")
+        columns = "event_type, table_name, table_key, column_name, old_value, new_value"
+        step = 100_000
+        for start in range(1, self.rows + 1, step):
+            chosen = FILL[kind].format(start, min(start + step - 1, self.rows))
+            self.run(f"insert into eventlog ({columns}) {chosen}")
+        self.run("analyze eventlog")
+
+    def floor(self, epoch: int) -> None:
+        """Read and finish, nothing else."""
+        while True:
+            with self.store.snapshot() as snapshot:
+                picked = snapshot.pick_up(Choice(LIMIT))
+            if not picked:
+                return
+            with self.store.work(epoch) as work:
+                work.finish({Status.SUCCESS: [int(str(cells[0])) for cells in picked]})
+
+    def publish(self, epoch: int, folder: Path) -> str:
+        """The whole way; whether it slows down."""
+        with self.engine.connect() as connection:
+            tables = Tables([Catalogue(connection).find("usr").table])
+        readable = read_readable(self.engine, self.log, tables)
+        reader = Reader(tables, readable, Rules(), XdsSettings(self.batch_size))
+        sink = FilesSink(folder)
+        publisher = Publisher(
+            self.store, lambda: reader, sink, epoch, self.batch_size, PublisherSettings(query_limit=LIMIT)
+        )
+        rates: list[float] = []
+        sent = 0
+        while (cycle := publisher.cycle()).events:
+            sent += cycle.events
+            rates.append(cycle.events / cycle.seconds)
+        sink.close()
+        assert sent == self.rows, f"{sent} of {self.rows}"
+        tenth = max(1, len(rates) // 10)
+        return (
+            f"last tenth / first tenth {statistics.mean(rates[-tenth:]) / statistics.mean(rates[:tenth]):.2f}"
+        )
+
+    def measure(self, kind: str, epoch: int) -> None:
+        self.fill(kind)
+        floor = _timed(lambda: self.floor(epoch))
+        self.fill(kind)
+        before = _peak()
+        with tempfile.TemporaryDirectory() as folder:
+            begun = time.monotonic()
+            steadiness = self.publish(epoch, Path(folder))
+            whole = time.monotonic() - begun
+        print(
+            f"{kind:<20} {self.rows / whole:>9,.0f} events/s   floor {self.rows / floor:>9,.0f} rows/s   "
+            f"{floor / whole:>4.0%} of the floor   peak memory {before} -> {_peak()} MiB   "
+            f"{steadiness}",
+            flush=True,
+        )
+
+
+def latency(engine: Engine, url: str, rate: int) -> None:
+    """From commit to document, with the publisher as a process of its own and wake-up by the triggers."""
+    log = Log(POSTGRESQL)
+    Store(engine, log)
+    with engine.begin() as connection:
+        connection.execute(text("truncate eventlog, usr restart identity"))
+    track(engine, log, "usr", Tracked())
+    arrived: dict[int, float] = {}
+    command = [
+        sys.executable,
+        "-m",
+        "eventlog",
+        "run",
+        "--url",
+        url,
+        "--allow-loopback",
+        "--batch-size",
+        "1000",
+    ]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    assert process.stdout is not None
+    reading = threading.Thread(target=_read, args=(process.stdout, arrived))
+    reading.start()
+    time.sleep(3)
+    committed: dict[int, float] = {}
+    begun = time.monotonic()
+    with engine.connect() as connection:
+        for number in range(rate * SECONDS):
+            time.sleep(max(0.0, begun + number / rate - time.monotonic()))
+            connection.execute(text("insert into usr values (:n, 'a', 'b', 'c')"), {"n": number})
+            connection.commit()
+            committed[number] = time.monotonic()
+    time.sleep(2)
+    process.terminate()
+    reading.join()
+    process.wait()
+    waits = sorted(1000 * (arrived[number] - committed[number]) for number in committed if number in arrived)
+    cuts = statistics.quantiles(waits, n=100)
+    print(
+        f"latency at {rate} transactions/s: p50 {cuts[49]:.1f} ms, p99 {cuts[98]:.1f} ms, "
+        f"worst {waits[-1]:.1f} ms, {len(waits)} of {len(committed)} arrived"
+    )
+
+
+def _read(lines: object, arrived: dict[int, float]) -> None:
+    for line in lines:  # type: ignore[attr-defined]
+        now = time.monotonic()
+        for association in etree.fromstring(line).iterfind("input/*/association"):
+            arrived.setdefault(int(str(association.text).partition(",")[0].partition("=")[2]), now)
+
+
+def _timed(work: Callable[[], None]) -> float:
+    begun = time.monotonic()
+    work()
+    return time.monotonic() - begun
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def main() -> None:
+    rows, batch_size, rate = [*map(int, sys.argv[1:]), *(300_000, 10_000, 200)[len(sys.argv) - 1 :]]
+    with embedded_postgres(settings=FAST | {"shared_buffers": "512MB"}) as server:
+        engine = connect(server.url, keep_open=4)
+        bench = Bench(engine, rows, batch_size)
+        leader = bench.store.lead("bench")
+        assert leader is not None
+        with leader:
+            for kind in FILL:
+                bench.measure(kind, leader.epoch)
+        time.sleep(1)
+        latency(engine, server.url, rate)
+        engine.dispose()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,68 @@
+#!/bin/sh
+# Check what stands here: our own rules everywhere, compose's where its client is, a build where an engine answers.
+# Nothing is downloaded: an image is built only if its base is on the machine.
+set -u
+
+cd "$(dirname "$0")" || exit 2
+faults=0
+
+fault() {
+    echo "docker/$1" >&2
+    faults=$((faults + 1))
+}
+
+wants() { # FILE PATTERN REASON: the file has such a line
+    grep -Eq -- "$2" "$1" || fault "$1: $3"
+}
+
+refuses() { # FILE PATTERN REASON: the file has no such line
+    if grep -En -- "$2" "$1" >&2; then fault "$1: $3"; fi
+}
+
+echo "rules" >&2
+wants Dockerfile '^FROM .* AS build$' "build in a stage of its own"
+wants Dockerfile '^USER [1-9][0-9]*:[1-9][0-9]*$' "run as a normal user, by number"
+wants Dockerfile '^HEALTHCHECK ' "say how its health is checked"
+wants Dockerfile '^ENTRYPOINT \[' "start the program itself, not a shell"
+wants Dockerfile.dockerignore '^\*$' "send only what is named to the engine"
+refuses Dockerfile '^ADD ' "use COPY"
+refuses Dockerfile ':latest' "name a version"
+refuses Dockerfile '(PASSWORD|TOKEN|SECRET) *=' "keep secrets out of the image"
+refuses compose.yaml 'image: ([^:]*|.*:latest)$' "name a version"
+refuses compose.yaml 'privileged:|network_mode: *host|docker\.sock' "ask for no rights of the host"
+refuses compose.yaml '^ +ports: \["?[0-9]+:' "publish ports on loopback only"
+wants compose.yaml 'cap_drop: \[ALL\]' "drop all capabilities"
+for script in *.sh; do
+    sh -n "$script" || fault "$script: no shell script"
+done
+for name in *.py; do
+    [ ! -e "$name" ] || fault "$name: no Python files here: the folder's name is that of a package"
+done
+for file in $(sed -n 's/.*\.\/\([a-z.-]*\):\/.*/\1/p' compose.yaml); do
+    [ -f "$file" ] || fault "compose.yaml: $file is missing"
+done
+
+if command -v hadolint >/dev/null; then
+    echo "hadolint" >&2
+    hadolint --ignore DL3008 --ignore DL3013 Dockerfile || fault "Dockerfile: hadolint complains"
+fi
+
+if docker compose version >/dev/null 2>&1; then
+    echo "docker compose config" >&2
+    docker compose -f compose.yaml --profile oracle --profile spark config --quiet || fault "compose.yaml: compose complains"
+else
+    echo "skipped: docker compose is not on this machine" >&2
+fi
+
+base="python:$(sed -n 's/^ARG PYTHON=//p' Dockerfile)"
+if ! docker info >/dev/null 2>&1; then
+    echo "skipped: no Docker engine answers, nothing is built" >&2
+elif ! docker image inspect "$base" >/dev/null 2>&1; then
+    echo "skipped: $base is not on this machine, nothing is built" >&2
+else
+    echo "docker build" >&2
+    docker build --quiet --file Dockerfile --target image --tag eventlog:check .. || fault "Dockerfile: the build fails"
+    docker run --rm eventlog:check --version || fault "Dockerfile: the image does not run"
+fi
+
+[ "$faults" -eq 0 ]

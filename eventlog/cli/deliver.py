@@ -1,0 +1,73 @@
+"""eventlog deliver: xds documents of a file through any sink."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventlog.cli.convert import say
+from eventlog.cli.live import SINK, live_options, read_live
+from eventlog.cli.options import SettingsCommand
+from eventlog.deliver import Delivery, Memory, memory_beside
+from eventlog.files.inputs import open_input
+from eventlog.publisher import PublisherSettings
+from eventlog.session import SessionSettings
+from eventlog.sinks import open_sink
+from eventlog.tally import Waits
+
+_CHUNK = 1 << 20
+
+
+@click.command(cls=SettingsCommand, short_help="Documents of a file through any sink.")
+@click.argument("file", default="-")
+@click.option(
+    "--memory", type=click.Path(path_type=Path), help="what was answered  [default: FILE.delivered]"
+)
+@live_options((*SINK, ("retries", PublisherSettings)))
+def deliver(
+    file: str,
+    memory: Path | None,
+    config_file: Path | None,
+    verbose: bool,
+    log_format: str,
+    **flags: Any,
+) -> None:
+    """Send the xds documents of FILE, or of standard input, as the publisher would.
+
+    Events that are answered with retry, or not at all, are sent again, and hold back only the later
+    events of their object. What was answered is on record; a second run sends only the rest.
+    """
+    config = read_live(flags, config_file, verbose, log_format)
+    settings = config.build(PublisherSettings)
+    with tempfile.TemporaryDirectory() as folder:
+        source = _kept(Path(folder)) if file == "-" else file
+        kept = Memory(memory) if memory else memory_beside(Path(source))
+        sink = open_sink(config.build(SessionSettings).sink, config.given)
+        delivery = Delivery(sink, kept, Waits(settings.retry_wait, settings.retry_longest), say)
+        delivery.run(lambda: _chunks(source))
+        sink.close()
+        kept.close()
+    told = ", ".join(f"{count} {level}" for level, count in delivery.levels.items())
+    say(told or "nothing was left to send")
+    if delivery.levels.keys() - {"success", "warning"}:
+        sys.exit(1)
+
+
+def _kept(folder: Path) -> str:
+    """Standard input as a file, for it is gone through again."""
+    path = folder / "documents.xml"
+    with path.open("wb") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+    return str(path)
+
+
+def _chunks(name: str) -> Iterator[bytes]:
+    with open_input(name) as source:
+        while piece := source.read(_CHUNK):
+            yield piece

@@ -1,0 +1,54 @@
+"""eventlog errors: what failed, and why."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventlog.cli.choosing import which_options
+from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.options import SettingsCommand
+from eventlog.opening import opened
+from eventlog.sql.upkeep import Failed, Which
+from eventlog.upkeep import failures
+
+
+@click.command(cls=SettingsCommand, short_help="What failed, and why.")
+@which_options
+@click.option("--document", is_flag=True, help="also the document that failed")
+@click.option("--json", "as_json", is_flag=True, help="one JSON object a row, with everything that is kept")
+@live_options(DATABASE)
+def errors(
+    ids: tuple[int, ...],
+    table: str | None,
+    reason: str | None,
+    document: bool,
+    as_json: bool,
+    config_file: Path | None,
+    verbose: bool,
+    log_format: str,
+    **flags: Any,
+) -> None:
+    """List the rows with E and F, each with its reason; RECORD_IDs name single ones."""
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        for failed in failures(store, Which(ids, table, reason)):
+            click.echo(json.dumps(failed._asdict(), default=str) if as_json else _line(failed))
+            if document and not as_json and failed.document is not None:
+                click.echo(f"          {failed.document}")
+
+
+def _line(failed: Failed) -> str:
+    where = f"{failed.table_name} {failed.table_key}" + (
+        f" {failed.column_name}" if failed.column_name is not None else ""
+    )
+    tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
+    row = f"{failed.record_id:>8}  {failed.status} {failed.event_type}  {_short(where)}"
+    return f"{row:<40}  {failed.reason or 'no reason is kept'}{tries}"
+
+
+def _short(text: str) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= 120 else f"{text[:119]}…"

@@ -1,0 +1,27 @@
+"""The live side of `explain`: the log that flags, environment and file name."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from eventlog.cli.live import ALL
+from eventlog.config import read_config, read_file
+from eventlog.explaining import Explained, explain_store
+from eventlog.opening import opened
+
+
+def configured(flags: Mapping[str, Any], file: Path | None) -> bool:
+    """Whether a database is named: by flag, environment or file."""
+    return bool(flags.get("url") or os.environ.get("EVENTLOG_URL") or "url" in read_file(file))
+
+
+def explain_log(
+    flags: Mapping[str, Any], file: Path | None, table: str | None, key: str | None
+) -> Iterator[Explained]:
+    """The rows of the next cycle; with table and key every row of that object."""
+    config = read_config((settings for _, settings in ALL), flags, os.environ, file)
+    with opened(config) as store:
+        yield from explain_store(config, store, table, key)

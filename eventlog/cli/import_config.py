@@ -1,0 +1,43 @@
+"""eventlog import-config: the original driver's exported configuration as eventlog.toml."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from eventlog.original import export, translate
+
+
+@click.command(short_help="The original driver's exported configuration as eventlog.toml.")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
+    default="-",
+    help="a new file  [default: -]",
+)
+def import_config(file: Path, output: Path) -> None:
+    """Read the driver parameters of FILE, an exported configuration or a list of definitions.
+
+    What has no counterpart is named on standard error, and stands as a comment in what is written.
+    """
+    with file.open("rb") as opened:
+        data = opened.read(export.LARGEST + 1)
+    found = translate.translate(export.read(file.name, data))
+    text = translate.write(file.name, found)
+    if str(output) == "-":
+        click.echo(text, nl=False)
+    else:
+        _write_new(output, text)
+    for without in found.without:
+        click.echo(f"not carried over: {without}", err=True)
+
+
+def _write_new(output: Path, text: str) -> None:
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        raise click.ClickException(f"{output} is there already; it was left as it is") from None

@@ -1,0 +1,93 @@
+"""What the commands of a live log share: their settings, read from flag, environment and file."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from eventlog.cli.options import SettingOption, add_options, setting_option
+from eventlog.config import Config, read_config
+from eventlog.daemon import DaemonSettings
+from eventlog.fold import Rules
+from eventlog.monitor import MonitorSettings
+from eventlog.opening import DatabaseSettings, TableSettings
+from eventlog.publisher import PublisherSettings
+from eventlog.records import Records, RecordsAsJson
+from eventlog.session import SessionSettings
+from eventlog.settings import declared
+from eventlog.sinks import SINKS, sink_kind
+from eventlog.xds.settings import XdsSettings
+
+F = TypeVar("F", bound=Callable[..., Any])
+Declarations = tuple[tuple[str, type], ...]
+
+DATABASE: Declarations = (("the database", DatabaseSettings),)
+READING: Declarations = (
+    *DATABASE,
+    ("the tables", TableSettings),
+    ("the log", Rules),
+    ("documents", XdsSettings),
+    ("publishing", PublisherSettings),
+)
+SINK: Declarations = (
+    ("the sink", SessionSettings),
+    *((f"sink {name}", sink_kind(name).settings) for name in SINKS),
+)
+ALL: Declarations = (*READING, ("the loop", DaemonSettings), *SINK, ("monitoring", MonitorSettings))
+
+_CONFIG = SettingOption(
+    ["--config", "config_file"],
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="the settings file  [default: eventlog.toml]",
+)
+_VERBOSE = SettingOption(["-v", "--verbose"], is_flag=True, help="say more; show tracebacks")
+_FORMAT = SettingOption(
+    ["--log-format"], type=click.Choice(("text", "json")), default="text", help="how records of the log look"
+)
+
+
+def live_options(declarations: Declarations) -> Callable[[F], F]:
+    """The settings as options whose values are checked all at once, after the file's and environment's."""
+
+    def decorate(command: F) -> F:
+        options: dict[str, click.Option] = {
+            "config_file": _CONFIG,
+            "verbose": _VERBOSE,
+            "log_format": _FORMAT,
+        }
+        for heading, settings in declarations:
+            for field in declared(settings):
+                if field.name not in options and not (settings is Rules and field.name in _NOT_LIVE):
+                    options[field.name] = setting_option(field, heading)
+        return add_options(command, options.values())
+
+    return decorate
+
+
+_NOT_LIVE = ("status",)  # a live log publishes N and nothing else
+
+
+def read_live(
+    flags: Mapping[str, Any],
+    config_file: Path | None,
+    verbose: bool = False,
+    log_format: str = "text",
+) -> Config:
+    """The settings of a live command. Its file and environment may hold those of all commands."""
+    start_logging(verbose, log_format)
+    return read_config((settings for _, settings in ALL), flags, os.environ, config_file)
+
+
+def start_logging(verbose: bool, log_format: str) -> None:
+    """Records on standard error."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(RecordsAsJson() if log_format == "json" else Records())
+    root = logging.getLogger("eventlog")
+    root.handlers[:] = [handler]
+    root.setLevel(logging.DEBUG if verbose else logging.INFO)

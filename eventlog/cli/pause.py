@@ -1,0 +1,33 @@
+"""eventlog pause and resume: let the publisher rest, and go on."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventlog.cli.convert import say
+from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.options import SettingsCommand
+from eventlog.opening import opened
+
+
+@click.command(cls=SettingsCommand, short_help="Let the publisher rest.")
+@click.option("--reason", default="no reason given", help="why; `status` tells it")
+@live_options(DATABASE)
+def pause(reason: str, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
+    """Let the publisher rest after its cycle, whoever leads, until `eventlog resume`. Rows pile up as new."""
+    with opened(read_live(flags, config_file, verbose, log_format)) as store, store.upkeep() as upkeep:
+        upkeep.pause(getpass.getuser(), reason)
+    say("paused")
+
+
+@click.command(cls=SettingsCommand, short_help="Let the publisher go on.")
+@live_options(DATABASE)
+def resume(config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
+    """Let a paused publisher go on."""
+    with opened(read_live(flags, config_file, verbose, log_format)) as store, store.upkeep() as upkeep:
+        upkeep.resume()
+    say("going on")

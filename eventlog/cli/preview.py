@@ -1,0 +1,39 @@
+"""eventlog preview: the documents that the next cycle would send."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventlog import batches
+from eventlog.cli.convert import say
+from eventlog.cli.live import READING, live_options, read_live
+from eventlog.cli.options import SettingsCommand
+from eventlog.opening import opened
+from eventlog.publisher import PublisherSettings
+from eventlog.session import make_reader
+from eventlog.xds.documents import document, indent
+from eventlog.xds.settings import XdsSettings
+
+
+@click.command(cls=SettingsCommand, short_help="What the next cycle would send; changes nothing.")
+@live_options(READING)
+def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
+    """Print the documents of the pending rows that may go now. Nothing is sent and nothing changed."""
+    config = read_live(flags, config_file, verbose, log_format)
+    with opened(config) as store:
+        xds = config.build(XdsSettings)
+        with store.snapshot() as snapshot:
+            reading = make_reader(config, store).pick_up(
+                snapshot, config.build(PublisherSettings).query_limit
+            )
+        for draft in batches.pack(reading.sendings, xds.batch_size):
+            text = document(sending.text for sending in draft.sendings)
+            click.echo(indent(text) if xds.pretty else text, nl=True)
+    for row, reason in reading.refused:
+        say(f"row {row} would get E: {reason}")
+    if reading.refused:
+        sys.exit(1)

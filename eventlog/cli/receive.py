@@ -1,0 +1,78 @@
+"""eventlog receive: a receiver that plays the engine, with a page that shows what came."""
+
+from __future__ import annotations
+
+import datetime as dt
+import signal
+import threading
+from pathlib import Path
+
+import click
+
+from eventlog.errors import EventlogError
+from eventlog.page.server import PageServer
+from eventlog.receiver import rules
+from eventlog.receiver.archive import KEEP, Archive
+from eventlog.receiver.receiver import LARGEST, receiver
+
+FILE = Path("received.sqlite")
+
+
+class NoPort(EventlogError):
+    """nothing can be received at {0}, port {1}: {2}"""
+
+
+@click.command(short_help="A receiver for tests and demos: accepts documents, answers, shows them in a page.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="the address to listen at")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8780, show_default=True, help="0 takes any that is free"
+)
+@click.option(
+    "--answers",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="rules that say what is answered  [default: success to everything]",
+)
+@click.option(
+    "--file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=FILE,
+    show_default=True,
+    help="where documents are kept",
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(1),
+    default=KEEP,
+    show_default=True,
+    help="how many documents; older ones make room",
+)
+def receive(host: str, port: int, answers: Path | None, file: Path, keep: int) -> None:
+    """Accept nds documents by HTTP POST, answer them as the rules say, and show them in a page.
+
+    The page is not protected: whoever reaches the address sees what came.
+    """
+    told = rules.read(answers.read_text("utf-8")) if answers else ()
+    archive = Archive(file, keep)
+    try:
+        server = PageServer(host, port, receiver(archive, told, clock), LARGEST)
+    except OSError as fault:
+        raise NoPort(host, port, fault.strerror) from fault
+    click.echo(f"receiving at {server.url}, keeping in {file}; Ctrl-C ends it", err=True)
+    try:
+        _serve(server)
+    finally:
+        server.server_close()
+        archive.close()
+
+
+def _serve(server: PageServer) -> None:
+    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+    try:
+        server.serve_forever(0.2)
+    except KeyboardInterrupt:
+        click.echo(err=True)
+
+
+def clock() -> str:
+    """The time now in UTC, to the millisecond."""
+    return dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "milliseconds")

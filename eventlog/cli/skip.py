@@ -1,0 +1,35 @@
+"""eventlog skip: rows that will never be published."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventlog.cli.convert import say
+from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.options import SettingsCommand
+from eventlog.opening import opened
+from eventlog.upkeep import skip as run_skip
+
+
+@click.command(cls=SettingsCommand, short_help="Give rows up, and keep why.")
+@click.argument("ids", nargs=-1, type=int, required=True, metavar="RECORD_ID...")
+@click.option("--reason", required=True, help="why; it is kept with who and when")
+@live_options(DATABASE)
+def skip(
+    ids: tuple[int, ...],
+    reason: str,
+    config_file: Path | None,
+    verbose: bool,
+    log_format: str,
+    **flags: Any,
+) -> None:
+    """Give rows with N, E or F the letter W without publishing them."""
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        skipped = run_skip(store, ids, reason)
+    say(f"{skipped} of {len(set(ids))} rows are skipped")
+    if skipped < len(set(ids)):
+        sys.exit(1)

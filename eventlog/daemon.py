@@ -1,0 +1,192 @@
+"""When cycles run: day and night, by the first of several publishers, until somebody says stop."""
+
+from __future__ import annotations
+
+import datetime as dt
+import logging
+import os
+import socket
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eventlog.config import Config
+from eventlog.errors import EventlogError
+from eventlog.monitor.monitor import Monitor
+from eventlog.opening import opened
+from eventlog.publisher import Cycle, ReceiverFatal
+from eventlog.schedule import read_times, seconds_until
+from eventlog.session import Session
+from eventlog.settings import setting
+from eventlog.sql.connect import ConnectionLost
+from eventlog.sql.store import Store
+from eventlog.wake import Signals
+
+logger = logging.getLogger("eventlog.daemon")
+
+STANDBY = 1.0  # seconds between two attempts to lead
+NAPS = 0.01  # the first nap after work; each is four times as long, for what was in flight meanwhile
+MINUTE = 60.0
+DAY = 86_400.0
+PAUSED = 1.0  # seconds between two looks whether the pause is over
+FIRST_WAIT = 0.5  # seconds after a fault; doubled each time
+
+
+@dataclass(frozen=True, slots=True)
+class DaemonSettings:
+    """When cycles run."""
+
+    polling_interval: int = setting(
+        10, "seconds of inactivity between cycles", metavar="S", within=(1, 604_800)
+    )
+    time_of_day: str | None = setting(
+        None, "hh:mm:ss, several with commas: instead of polling-interval", metavar="TIME", check=read_times
+    )
+    pub_heartbeat_interval: int = setting(
+        0, "minutes of silence before a heartbeat document; 0: none", metavar="MIN", within=(0, 2**31)
+    )
+    reconnect: int = setting(30, "the longest wait before connecting again", metavar="S", within=(1, 604_800))
+
+
+class AnotherLeads(EventlogError):
+    """another publisher leads this log; --once does not wait for it to end"""
+
+
+class SinkDown(EventlogError):
+    """the sink takes nothing: {0}; the rows are new still"""
+
+
+class Daemon:
+    """The publisher as a process."""
+
+    def __init__(
+        self,
+        config: Config,
+        reload: Callable[[], Config],
+        signals: Signals,
+        *,
+        once: bool = False,
+        monitor: Monitor | None = None,
+    ) -> None:
+        self._config = config
+        self._settings = config.build(DaemonSettings)
+        self._reload = reload
+        self._signals = signals
+        self._once = once
+        self._monitor = monitor or Monitor()
+        self._failures = 0
+        self._begun = False  # whether a session was ever open: before, a fault ends the daemon
+
+    def run(self) -> None:
+        """Lead, publish, stand by and connect again, until a signal says stop; ReceiverFatal ends it too."""
+        while not self._signals.stop:
+            try:
+                self._reread()
+                with opened(self._config) as store:
+                    self._monitor.connected(store)
+                    try:
+                        self._lead(store)
+                    finally:
+                        self._monitor.connected(None)
+            except ReceiverFatal:
+                raise
+            except EventlogError as fault:
+                self._recover(fault)
+
+    def _lead(self, store: Store) -> None:
+        """Stand by until we lead, then run cycles."""
+        name = f"{socket.gethostname()}:{os.getpid()}"
+        while (leader := store.lead(name)) is None:
+            if self._once:
+                raise AnotherLeads
+            self._monitor.alive(STANDBY)
+            self._signals.sleep(STANDBY)
+            if self._interrupted:
+                return
+        with Session(self._config, store, leader, self._signals, self._alive) as session:
+            logger.info("leading", extra={"leader": name, "epoch": leader.epoch})
+            self._begun = True
+            self._monitor.leading(True)
+            try:
+                self._cycles(session)
+            finally:
+                self._monitor.leading(False)
+
+    def _cycles(self, session: Session) -> None:
+        heard, nap = time.monotonic(), NAPS
+        while not self._interrupted:
+            cycle = session.cycle()
+            self._monitor.cycle(cycle)
+            self._alive()
+            if self._once:
+                self._end(cycle)
+                return
+            self._failures = self._failures + 1 if cycle.down else 0
+            if cycle.documents:
+                heard, nap = time.monotonic(), NAPS
+            if cycle.full and not cycle.down:
+                continue
+            if self._is_silent(heard):
+                session.heartbeat()
+                heard = time.monotonic()
+            self._rest(session, cycle, nap)
+            nap = min(nap * 4, float(self._settings.polling_interval))
+
+    def _alive(self) -> None:
+        self._monitor.alive(DAY if self._settings.time_of_day else self._settings.polling_interval)
+
+    def _end(self, cycle: Cycle) -> None:
+        """After the one cycle of --once."""
+        self._signals.request_stop()
+        if cycle.down is not None:
+            raise SinkDown(cycle.down)
+
+    def _rest(self, session: Session, cycle: Cycle, nap: float) -> None:
+        """Sleep until the next cycle is due, or until somebody wakes us."""
+        if cycle.down is not None:
+            self._signals.sleep(self._growing() if cycle.wait is None else cycle.wait)
+        elif cycle.paused:
+            self._signals.sleep(PAUSED)
+        elif self._settings.time_of_day is not None:
+            times = read_times(self._settings.time_of_day)
+            self._signals.sleep(seconds_until(times, dt.datetime.now()))
+        elif session.bed.wakes:
+            session.bed.announce()
+            session.bed.sleep(nap)
+            session.bed.rise()
+        else:
+            self._signals.sleep(self._settings.polling_interval)
+
+    @property
+    def _interrupted(self) -> bool:
+        return self._signals.stop or self._signals.reload
+
+    def _is_silent(self, heard: float) -> bool:
+        """Whether a heartbeat is due."""
+        minutes = self._settings.pub_heartbeat_interval
+        return minutes > 0 and time.monotonic() >= heard + MINUTE * minutes
+
+    def _recover(self, fault: EventlogError) -> None:
+        """After a fault: connect again, for ever; what is wrong from the start ends the daemon."""
+        if self._once or (not self._begun and not isinstance(fault, ConnectionLost)):
+            raise fault
+        self._failures += 1
+        self._monitor.fault()
+        wait = self._growing()
+        logger.warning("%s; going on in %.1f s", fault, wait, extra={"fault": type(fault).__name__})
+        self._signals.sleep(wait)
+
+    def _growing(self) -> float:
+        return min(float(self._settings.reconnect), FIRST_WAIT * 2.0 ** min(self._failures - 1, 20))
+
+    def _reread(self) -> None:
+        """After SIGHUP: the settings as they are now; what is wrong with them leaves the old ones."""
+        if not self._signals.reload:
+            return
+        self._signals.reload = False
+        try:
+            self._config = self._reload()
+            self._settings = self._config.build(DaemonSettings)
+            logger.info("settings are read again")
+        except EventlogError as fault:
+            logger.error("the settings stay as they were: %s", fault)

@@ -1,0 +1,145 @@
+"""What the status page asks of a running publisher and its log, and the little that it may change."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+from eventlog.config import Config
+from eventlog.errors import EventlogError
+from eventlog.explaining import explain_store
+from eventlog.fold import Outcome
+from eventlog.monitor import MonitorSettings
+from eventlog.pickup import Found
+from eventlog.sql.store import Store
+from eventlog.sql.upkeep import Failed, Which
+from eventlog.standing import Standing, read_standing
+from eventlog.upkeep import Redriven, redrive
+
+EVERY = 5.0  # seconds between two samples
+SAMPLES = 720  # an hour
+SHARE = 20  # counting reads the whole log: it may take one part in so many of the time
+PAGE = 50
+LOOKED_AT = 200  # rows of the next cycle
+
+_SECRET = ("url", "password", "token", "options", "command", "connection_init")
+
+
+class NoDatabase(EventlogError):
+    """the database is away; the publisher connects again by itself"""
+
+
+class NotAllowed(EventlogError):
+    """{0}"""
+
+
+class Sample(NamedTuple):
+    """How it stood at one moment."""
+
+    at: float
+    pending: int
+    oldest: float
+    events: int  # since the process began
+
+
+class Process(Protocol):
+    """What a publisher's process tells."""
+
+    @property
+    def store(self) -> Store | None: ...  # None while there is no database
+
+    @property
+    def events(self) -> int: ...  # that were answered since it began
+
+
+class Board:
+    """One process's view of its log."""
+
+    def __init__(self, process: Process, config: Config | None = None) -> None:
+        self._process = process
+        self._lock = threading.Lock()
+        self._counted: Mapping[str, Mapping[str, int]] = {}
+        self._counted_until = 0.0
+        self.samples: deque[Sample] = deque(maxlen=SAMPLES)
+        self.config = config or Config({})
+
+    @property
+    def store(self) -> Store:
+        store = self._process.store
+        if store is None:
+            raise NoDatabase
+        return store
+
+    def sample(self, now: float) -> None:
+        """Note how it stands; a database that is away leaves a gap."""
+        try:
+            standing = read_standing(self.store, counted=False)
+        except EventlogError:
+            return
+        self.samples.append(Sample(now, standing.pending, standing.oldest_age or 0.0, self._process.events))
+
+    def rates(self) -> list[float]:
+        """Events a second, between one sample and the next."""
+        found = list(self.samples)
+        return [
+            max(later.events - earlier.events, 0) / max(later.at - earlier.at, 0.001)
+            for earlier, later in pairwise(found)
+        ]
+
+    def standing(self) -> Standing:
+        """How the log stands now, without the rows by status and table."""
+        return read_standing(self.store, counted=False)
+
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """The rows by status and table; the longer counting takes, the longer it is told again."""
+        with self._lock:
+            begun = time.monotonic()
+            if begun > self._counted_until:
+                self._counted = read_standing(self.store).counts
+                ended = time.monotonic()
+                self._counted_until = ended + SHARE * (ended - begun)
+            return self._counted
+
+    def failures(self, after: int = 0) -> list[Failed]:
+        """A page of the rows with E or F, and one more where there are more."""
+        with self.store.upkeep() as upkeep:
+            return upkeep.failures(Which(), PAGE + 1, after)
+
+    def failure(self, record_id: int) -> Failed | None:
+        with self.store.upkeep() as upkeep:
+            return next(iter(upkeep.failures(Which((record_id,)), 1)), None)
+
+    def explain(self, table: str | None = None, key: str | None = None) -> Iterator[tuple[Found, Outcome]]:
+        """The outcome of each row of an object, or of the rows that go next."""
+        return explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
+
+    def redrive(self, record_id: int, token: str) -> Redriven:
+        """Make a failed row new again, for somebody who knows the token."""
+        wanted = self.config.build(MonitorSettings).monitor_token
+        if not wanted:
+            raise NotAllowed("no monitor-token is set, so nothing can be changed here")
+        if not hmac.compare_digest(token.encode(), wanted.encode()):
+            raise NotAllowed("that is not the monitor-token")
+        return redrive(self.store, Which((record_id,)))
+
+    @property
+    def may_redrive(self) -> bool:
+        return bool(self.config.build(MonitorSettings).monitor_token)
+
+    def settings(self) -> Iterator[tuple[str, str]]:
+        """The settings that were given, without secrets."""
+        for name, value in sorted(self.config.given.items()):
+            yield name.replace("_", "-"), _shown(name, value, self._process.store)
+
+
+def _shown(name: str, value: Any, store: Store | None) -> str:
+    if name == "url" and store is not None:
+        return store.engine.url.set(query={}).render_as_string(hide_password=True)
+    if any(word in name for word in _SECRET):
+        return "set, not shown"
+    return str(value).lower() if isinstance(value, bool) else str(value)

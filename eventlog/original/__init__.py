@@ -1,0 +1,1 @@
+"""The original driver: its parameters, its exported configuration, and our settings beside them."""

@@ -1,0 +1,139 @@
+"""What an exported configuration says: definitions, options in elements of their own name, the server.
+
+The file is hostile input: no document type, no entity, no network, bounded size, libxml2's own limits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lxml import etree
+
+from eventlog.errors import EventlogError
+
+LARGEST = 64 << 20  # bytes; an export holds every policy of the driver too
+
+_OPTIONS = ("driver-options", "subscriber-options", "publisher-options")
+_SERVERS = ("server", "auth-server", "shim-auth-server", "DirXML-ShimAuthServer")
+_USERS = ("user", "auth-id", "shim-auth-id", "DirXML-ShimAuthID")
+
+
+class NotAnExport(EventlogError):
+    """{0} is no exported configuration: {1}"""
+
+
+class Said(NamedTuple):
+    """One parameter as it stands there."""
+
+    tag: str
+    display: str
+    value: str
+    channel: str = ""  # driver, subscriber or publisher, where the file tells
+    secret: bool = False
+    unless: str = ""  # the choice that would put it in force
+
+
+class Export(NamedTuple):
+    parameters: tuple[Said, ...]
+    server: str = ""
+    user: str = ""
+
+
+def read(name: str, data: bytes) -> Export:
+    """Everything that the file says about parameters, in its order."""
+    root = _parse(name, data)
+    said = tuple(_parameters(root))
+    server, user = _first(root, _SERVERS), _first(root, _USERS)
+    if not said and not server:
+        raise NotAnExport(name, "it holds no definition and no driver, publisher or subscriber options")
+    values = {parameter.tag: parameter.value for parameter in said}
+    return Export(tuple(_resolve(parameter, values) for parameter in said), server, user)
+
+
+def _parse(name: str, data: bytes) -> etree._Element:
+    if len(data) > LARGEST:
+        raise NotAnExport(name, f"it is larger than {LARGEST} bytes")
+    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
+    try:
+        root = etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as fault:
+        raise NotAnExport(name, f"no well-formed XML ({fault})") from fault
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise NotAnExport(name, "a document type declaration is not accepted")
+    return root
+
+
+def _parameters(root: etree._Element) -> Iterator[Said]:
+    for element in root.iter("definition", *_OPTIONS):
+        if element.tag == "definition":
+            yield _definition(element)
+        else:
+            yield from _options(element)
+
+
+def _definition(element: etree._Element) -> Said:
+    value = element.find("value")
+    return Said(
+        element.get("name", ""),
+        element.get("display-name", ""),
+        _text(value),
+        _channel(element),
+        _is_secret(element),
+        _unless(element),
+    )
+
+
+def _options(element: etree._Element) -> Iterator[Said]:
+    """The older form: each option is an element of its own name."""
+    for option in element.iterchildren(etree.Element):
+        if option.tag != "configuration-values":
+            display = option.get("display-name", "")
+            yield Said(str(option.tag), display, _text(option), _name(element), _is_secret(option))
+
+
+def _unless(element: etree._Element) -> str:
+    """Why a definition is not in force: it stands under another choice than the group's own."""
+    parent = element.getparent()
+    if parent is None or parent.tag != "subordinates":
+        return ""
+    group = parent.getparent()
+    chosen = _text(group.find("definition/value")) if group is not None else ""
+    active = parent.get("active-value", chosen)
+    return "" if active == chosen else active
+
+
+def _channel(element: etree._Element) -> str:
+    for ancestor in element.iterancestors(*_OPTIONS):
+        return _name(ancestor)
+    return ""
+
+
+def _name(options: etree._Element) -> str:
+    return str(options.tag).partition("-")[0]
+
+
+def _is_secret(element: etree._Element) -> bool:
+    told = (
+        element.get("type", ""),
+        element.get("name", ""),
+        str(element.tag),
+        element.get("is-sensitive", ""),
+    )
+    return any("password" in text.lower() or text == "true" for text in told)
+
+
+def _resolve(said: Said, values: dict[str, str]) -> Said:
+    """A value that is the name of another: ~name~ of a global configuration value."""
+    name = said.value[1:-1]
+    if said.value == f"~{name}~" and name in values and not values[name].startswith("~"):
+        return said._replace(value=values[name])
+    return said
+
+
+def _first(root: etree._Element, names: tuple[str, ...]) -> str:
+    return next((_text(found) for found in root.iter(*names) if _text(found)), "")
+
+
+def _text(element: etree._Element | None) -> str:
+    return "" if element is None else "".join(map(str, element.itertext())).strip()

@@ -1,0 +1,94 @@
+"""The frame of every page, and the parts that several pages have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from eventlog.page.markup import Attribute, Markup, Node, link, render, tag
+
+
+class Place(NamedTuple):
+    """An entry of the navigation."""
+
+    title: str
+    path: str
+
+
+def page(title: str, *content: Node, product: str, places: Iterable[Place] = (), here: str = "") -> str:
+    """A whole document."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} · {product}"),
+        tag("link", rel="stylesheet", href="/page.css"),
+        tag("script", src="/page.js", defer=True),
+    )
+    navigation = [
+        link(place.title, place.path, aria_current="page" if place.path == here else None) for place in places
+    ]
+    body = tag(
+        "body",
+        tag("a", "Skip to the content", href="#content", class_="skip"),
+        tag("header", tag("strong", product), tag("nav", navigation, aria_label="Pages")),
+        tag("main", tag("h1", title), *content, id="content", tabindex="-1"),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def table(
+    caption: str, headings: Sequence[str], rows: Iterable[Sequence[Node]], empty: str = "Nothing."
+) -> Markup:
+    """A table; on a narrow screen each cell says its heading itself."""
+    written = [
+        tag("tr", [tag("td", cell, data_label=name) for name, cell in zip(headings, row, strict=True)])
+        for row in rows
+    ]
+    if not written:
+        return tag("p", empty, class_="empty")
+    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in headings]))
+    return tag("table", tag("caption", caption), head, tag("tbody", written))
+
+
+def facts(pairs: Iterable[tuple[str, Node]]) -> Markup:
+    """Names and what they stand for."""
+    return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs])
+
+
+def live(name: str, *content: Node, **attributes: Attribute) -> Markup:
+    """A part that the script renews while the page is looked at."""
+    return tag("div", *content, id=name, data_live=True, **attributes)
+
+
+def choice(name: str, label: str, options: Iterable[str], chosen: str) -> Markup:
+    """A choice of one, or of all."""
+    written = [tag("option", "all", value="", selected=not chosen)]
+    written += [
+        tag("option", option, value=option, selected=option == chosen) for option in options if option
+    ]
+    return tag("label", tag("span", label), tag("select", written, name=name))
+
+
+def search(name: str, label: str, value: str) -> Markup:
+    """A field for text."""
+    field = tag("input", type="search", name=name, value=value, autocomplete="off", spellcheck="false")
+    return tag("label", tag("span", label), field)
+
+
+def level(name: str) -> Markup:
+    """The level of a status, told by its word and marked by its colour."""
+    return tag("span", name, class_=f"level {name if name.isalpha() else ''}")
+
+
+def clipped(text: str, limit: int) -> Node:
+    """The text, or its beginning and how long it is."""
+    if len(text) <= limit:
+        return text
+    return [text[:limit], tag("span", f" … {len(text):,} characters in all", class_="quiet")]
+
+
+def listed(parts: Iterable[Node]) -> Markup:
+    """Parts below each other."""
+    return render([tag("div", part) for part in parts])

@@ -1,0 +1,65 @@
+"""HTML that escapes by construction: whatever is not Markup is text, wherever it stands."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable
+from urllib.parse import urlencode
+
+_VOID = frozenset(("input", "link", "meta", "br", "hr"))
+# What a browser does not show, or shows as a change of direction, is named instead.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+class Markup(str):
+    """Text that is HTML already."""
+
+    __slots__ = ()
+
+
+Node = Markup | str | int | None | Iterable["Node"]
+Attribute = str | int | bool | None
+
+
+def render(node: Node) -> Markup:
+    """The HTML of a node: Markup as it is, text escaped, the parts of a sequence one after another."""
+    if isinstance(node, Markup):
+        return node
+    if node is None:
+        return Markup()
+    if isinstance(node, str | int):
+        return Markup(html.escape(visible(str(node)), quote=True))
+    return Markup("".join(map(render, node)))
+
+
+def tag(name: str, /, *children: Node, **attributes: Attribute) -> Markup:
+    """An element; `aria_label` writes aria-label, `class_` class; False and None leave an attribute out."""
+    start = f"<{name}{''.join(map(_attribute, attributes.items()))}>"
+    return Markup(start if name in _VOID else f"{start}{render(children)}</{name}>")
+
+
+def link(text: Node, path: str, query: dict[str, str] | None = None, **attributes: Attribute) -> Markup:
+    """A link to a place of this server."""
+    return tag("a", text, href=address(path, query or {}), **attributes)
+
+
+def address(path: str, query: dict[str, str]) -> str:
+    """The path with those of the query's values that are not empty."""
+    kept = urlencode({name: value for name, value in query.items() if value}, errors="surrogatepass")
+    return f"{path}?{kept}" if kept else path
+
+
+def visible(text: str) -> str:
+    """The text, its unseen characters named by their number."""
+    return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text.replace("\r\n", "\n"))
+
+
+def _attribute(pair: tuple[str, Attribute]) -> str:
+    name, value = pair
+    written = name.rstrip("_").replace("_", "-")
+    if value is None or value is False:
+        return ""
+    return f" {written}" if value is True else f' {written}="{render(value)}"'

@@ -1,0 +1,51 @@
+// A little comfort: parts marked data-live renew themselves, j and k walk the rows, / goes to the search.
+"use strict";
+
+const PAUSE = 2000;
+
+async function renew() {
+  const parts = [...document.querySelectorAll("[data-live]")].filter(
+    (part) => !part.contains(document.activeElement),
+  );
+  if (parts.length && !document.hidden) {
+    try {
+      const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      if (answer.ok) {
+        const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+        for (const part of parts) {
+          const other = fresh.getElementById(part.id);
+          if (other && other.innerHTML !== part.innerHTML) part.replaceChildren(...other.childNodes);
+        }
+      }
+    } catch {
+      // the server is away: what stands here stays, and the next try may find it back
+    }
+  }
+  setTimeout(renew, PAUSE);
+}
+
+function walk(step) {
+  const links = [...document.querySelectorAll("tbody tr")].map((row) => row.querySelector("a")).filter(Boolean);
+  const row = document.activeElement?.closest("tbody tr");
+  const at = links.findIndex((link) => link.closest("tr") === row);
+  links[Math.min(Math.max(at + step, 0), links.length - 1)]?.focus();
+}
+
+const KEYS = {
+  j: () => walk(1),
+  k: () => walk(-1),
+  "/": () => document.querySelector("input[type=search]")?.focus(),
+  Escape: () => document.activeElement?.blur(),
+};
+
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.matches?.("input, select, textarea") && event.key !== "Escape";
+  if (typing || event.ctrlKey || event.metaKey || event.altKey || !KEYS[event.key]) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});
+
+for (const form of document.querySelectorAll("form[role=search]")) {
+  form.addEventListener("change", () => form.requestSubmit());
+}
+setTimeout(renew, PAUSE);

@@ -1,0 +1,181 @@
+"""The log's rows of one snapshot as events that are ready to go, and what becomes of the others."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+
+from eventlog.batches import Remembered, Sending
+from eventlog.entry import EVENT_TYPES, Entry, read_entry, read_event_time
+from eventlog.errors import EventlogError
+from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan
+from eventlog.queryback import CurrentRows
+from eventlog.sql.readable import ReadableTable
+from eventlog.sql.snapshot import Cells, Choice, Snapshot
+from eventlog.tables import Table, Tables
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+
+_ROW_TYPES = frozenset(n for n, t in EVENT_TYPES.items() if not t.per_field)
+_FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
+# what a timestamp column gives for the years that a document can name
+_PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?").fullmatch
+_WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
+
+
+@dataclass
+class Reading:
+    """What rows came to."""
+
+    rows: int = 0
+    full: bool = False  # there may be more of them
+    sendings: list[Sending] = field(default_factory=list)  # in the order of leaving
+    silent: list[int] = field(default_factory=list)  # rows that are handled without an event
+    refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)  # the rows that took part
+    query_back: float = 0.0  # seconds
+    doubtful: bool = False  # rows were refused that other tables might explain
+
+
+class Reader:
+    """Reads rows, folds them, asks for the current rows and writes the events."""
+
+    def __init__(
+        self, tables: Tables, readable: Mapping[Table, ReadableTable], rules: Rules, xds: XdsSettings
+    ) -> None:
+        self._tables = tables
+        self._readable = readable
+        self._rules = rules
+        self._again = replace(rules, driver_user=None, handle_future_events=False)
+        self._writer = EventWriter(tables, xds)
+        self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
+
+    def pick_up(self, snapshot: Snapshot, limit: int) -> Reading:
+        """The pending rows that may go now."""
+        rules = self._rules
+        user = None if rules.allow_loopback else rules.driver_user
+        cells = snapshot.pick_up(Choice(limit, user, rules.handle_future_events))
+        now = read_event_time(snapshot.now()) if rules.handle_future_events else None
+        reading = self._read(snapshot, cells, rules, now)
+        reading.full = reading.rows >= limit
+        if user is not None and rules.loopback_rows == "finish":
+            loopback = snapshot.loopback(user, limit)
+            reading.silent += loopback
+            reading.full = reading.full or len(loopback) >= limit
+        if rules.handle_future_events:
+            reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
+        return reading
+
+    def read_again(self, snapshot: Snapshot, facts: Sequence[Remembered]) -> Reading:
+        """The events of rows that went out before, under the names they had then, from the part on that
+        comes next. Their content is what it is now; a row that is not new any more is settled."""
+        cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
+        return self._read(snapshot, cells, self._again, None, lambda events: _renamed(facts, events))
+
+    def _read(
+        self,
+        snapshot: Snapshot,
+        cells: Iterable[Cells],
+        rules: Rules,
+        now: str | None,
+        rename: Callable[[list[Event]], list[Event]] = lambda events: events,
+    ) -> Reading:
+        reading = Reading()
+        reading.entries = list(_entries(cells, reading))
+        planned = plan(reading.entries, self._tables, rules, now=now, answerable=self._readable)
+        current = CurrentRows(snapshot, self._readable, self.thorough)
+        begun = time.monotonic()
+        current.read(planned.needs())
+        reading.query_back = time.monotonic() - begun
+        reading.doubtful = current.refused or any(
+            outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
+        )
+        for event in rename(planned.events(current.lookup)):
+            self._write(event, reading)
+        _account(planned, reading)
+        return reading
+
+    def _write(self, event: Event, reading: Reading) -> None:
+        change, event_id, _, name, settles, part, parts = event
+        run_id = event_id if part == 1 else event_id.removesuffix(f".{part}")
+        try:
+            text = self._writer.write(change, event_id)
+        except EventlogError as fault:
+            reading.refused += ((row, str(fault)) for row in settles)
+            if parts > 1:
+                reading.sendings = [s for s in reading.sendings if s.run_id != run_id]
+            return
+        if not text and parts == 1:
+            reading.silent += settles
+            return
+        reading.sendings.append(Sending(event_id, run_id, name, settles, text, part, parts))
+
+
+def _renamed(facts: Sequence[Remembered], events: Iterable[Event]) -> list[Event]:
+    """The events under the names that they had when they went out first."""
+    fact_of = {row: fact for fact in facts for row in fact.settles}
+    found: dict[str, list[Event]] = {}
+    for event in events:
+        found.setdefault(fact_of[event.settles[0]].run_id, []).append(event)
+    return [event for fact in facts for event in _parts(fact, found.get(fact.run_id, ()))]
+
+
+def _parts(fact: Remembered, events: Sequence[Event]) -> Iterator[Event]:
+    for part, event in enumerate(events, 1):
+        name = fact.run_id if part == 1 else f"{fact.run_id}.{part}"
+        if part >= fact.part:
+            yield event._replace(event_id=name, settles=fact.settles, part=part, parts=len(events))
+
+
+def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:
+    """The rows as entries; a wrong one is refused by itself, and none of those that share a record_id
+    can be believed."""
+    good = []
+    for row in cells:
+        reading.rows += 1
+        try:
+            good.append(_plain_entry(row) or read_entry(row))
+        except EventlogError as fault:
+            reading.refused.append((int(str(row[0])), str(fault)))
+    good.sort(key=itemgetter(0))
+    for entry in once(good):
+        if isinstance(entry, Entry):
+            yield entry
+        else:
+            number = entry[0].record_id
+            reading.refused.append((number, f"record_id {number} stands {len(entry)} times"))
+
+
+def _plain_entry(row: Cells) -> Entry | None:
+    """The entry of a row as triggers write it: the log's own column types have checked most of it."""
+    record_id, status, event_type, event_time, perpetrator, table, key, column, old, new = row
+    if not (
+        type(record_id) is int
+        and record_id > 0
+        and type(event_type) is int
+        and (event_type in _ROW_TYPES or (event_type in _FIELD_TYPES and column is not None))
+        and table is not None
+        and key is not None
+        and type(event_time) is str
+        and _PLAIN_TIME(event_time)
+    ):
+        return None
+    time_text = f"{event_time[:10]}T{event_time[11:19]}{event_time[19:].rstrip('0').rstrip('.')}"
+    return Entry(record_id, status, event_type, time_text, perpetrator, table, key, column, old, new)  # type: ignore[arg-type]
+
+
+def _account(planned: Plan, reading: Reading) -> None:
+    """What becomes of the rows that no event speaks of."""
+    reading.outcomes = planned.outcomes
+    settled = {row for sending in reading.sendings for row in sending.settles}
+    for row, outcome in planned.outcomes.items():
+        if outcome.fate is Fate.SENT or outcome.event_id is not None:
+            continue
+        if outcome.fate is Fate.REFUSED:
+            reading.refused.append((row, outcome.reason))
+        elif outcome.fate in _WITHOUT_EVENT and row not in settled:
+            reading.silent.append(row)

@@ -1,0 +1,36 @@
+"""How records of the program's own log look: a sentence for people, or the same with its facts as JSON."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+
+_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+
+
+class Records(logging.Formatter):
+    """A line a record: time, level, sentence."""
+
+    def __init__(self) -> None:
+        super().__init__("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
+        self.converter = time.gmtime
+
+    def format(self, record: logging.LogRecord) -> str:
+        """On one line, whatever stands in the message."""
+        return super().format(record).replace("\r", "\\r").replace("\n", "\\n")
+
+
+class RecordsAsJson(logging.Formatter):
+    """A JSON object a record, with the facts of `extra`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        facts = {name: value for name, value in vars(record).items() if name not in _OWN}
+        told = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+            + f".{record.msecs:03.0f}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        return json.dumps(told | facts, default=str, ensure_ascii=False)

@@ -1,0 +1,33 @@
+"""Where documents go. A new sink is one file and one line here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from eventlog.errors import Misuse
+from eventlog.settings import build
+from eventlog.sinks.sink import Sink, SinkKind
+
+SINKS = {
+    "stdout": "eventlog.sinks.stdout",
+    "files": "eventlog.sinks.files",
+    "http": "eventlog.sinks.http",
+    "command": "eventlog.sinks.command",
+    "kafka": "eventlog.sinks.kafka",
+}
+
+
+def sink_kind(name: str) -> SinkKind:
+    """The sink of that name; its module is imported when it is asked for."""
+    if name not in SINKS:
+        raise Misuse(f"unknown sink {name!r}; known are {', '.join(SINKS)}")
+    kind: SinkKind = import_module(SINKS[name]).KIND
+    return kind
+
+
+def open_sink(name: str, given: Mapping[str, Any]) -> Sink:
+    """The sink of that name with its settings."""
+    kind = sink_kind(name)
+    return kind.open(build(kind.settings, given))

@@ -1,0 +1,120 @@
+"""Documents on the standard input of a program that stays, one a line; its answers on standard output.
+
+An answer is an nds document and ends with a line that ends with </nds>.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import subprocess
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from eventlog.errors import EventlogError, Misuse
+from eventlog.settings import setting
+from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
+
+LONGEST_ANSWER = 16 << 20  # bytes
+_END = b"</nds>"
+_PATIENCE = 5.0  # seconds that the program gets to end
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSettings:
+    command: str | None = setting(None, "the program and its arguments; no shell reads it", metavar="COMMAND")
+    command_timeout: float = setting(
+        30.0, "seconds until a document counts as not answered", metavar="S", within=(0.01, 86_400)
+    )
+
+
+class NoAnswer(EventlogError):
+    """the program {0}"""
+
+
+class CommandSink:
+    """One running program; one that fails is started anew for the next document."""
+
+    def __init__(self, settings: CommandSettings) -> None:
+        self._words = shlex.split(settings.command or "")
+        if not self._words:
+            raise Misuse("the command sink needs command")
+        self._timeout = settings.command_timeout
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+        for document in documents:
+            reply = self._exchange(document.text.encode() + b"\n")
+            yield reply
+            if not reply.arrived:
+                return
+
+    def knows(self, name: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        """End the program: it is told by the end of its input, then less gently."""
+        if self._process is None:
+            return
+        for stream in (self._process.stdin, self._process.stdout):
+            assert stream is not None
+            stream.close()
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def _exchange(self, line: bytes) -> Reply:
+        try:
+            process = self._started()
+        except OSError as fault:
+            return unreachable(f"{self._words[0]}: {fault.strerror}")
+        try:
+            return answered(self._talk(process, line))
+        except (OSError, NoAnswer) as fault:
+            self._abandon()
+            return unanswered(f"{self._words[0]}: {fault}")
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            self.close()
+            self._process = subprocess.Popen(
+                self._words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
+            )
+            assert self._process.stdin is not None
+            os.set_blocking(self._process.stdin.fileno(), False)
+        return self._process
+
+    def _abandon(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self.close()
+
+    def _talk(self, process: subprocess.Popen[bytes], line: bytes) -> bytes:
+        """Write the document and read the answer, whichever the program is ready for, in time."""
+        assert process.stdin is not None
+        assert process.stdout is not None
+        until = time.monotonic() + self._timeout
+        rest, answer = memoryview(line), bytearray()
+        while not answer.rstrip().endswith(_END) or not answer.endswith(b"\n"):
+            writing = [process.stdin] if rest else []
+            ready = select.select([process.stdout], writing, [], max(0.0, until - time.monotonic()))
+            if not any(ready):
+                raise NoAnswer(f"gave no complete answer within {self._timeout:g} seconds")
+            if ready[1]:
+                rest = rest[os.write(process.stdin.fileno(), rest) :]
+            if ready[0]:
+                piece = os.read(process.stdout.fileno(), 1 << 16)
+                if not piece:
+                    raise NoAnswer("ended before it had answered")
+                answer += piece
+                if len(answer) > LONGEST_ANSWER:
+                    raise NoAnswer("answers without end")
+        return bytes(answer)
+
+
+KIND = SinkKind(CommandSettings, CommandSink)

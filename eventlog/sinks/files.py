@@ -1,0 +1,162 @@
+"""One file per document, each exactly once: also through kill -9, and where readers take files away.
+
+A document is written beside the folder's files under `.eventlog`, its name is put on record there, and
+only then does it get its place. What is on record is out, or is put in its place at the next start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from eventlog.errors import EventlogError
+from eventlog.settings import setting
+from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, unreachable
+
+SUFFIX = ".xml"
+RECORD = "record"
+_OUT = " out"  # ends a line of the record; a line that a crash cut has no such end
+_LONGEST_RECORD = 1 << 20  # bytes; then it starts anew with what may still be asked for
+
+
+class FolderFailed(EventlogError):
+    """the folder {0} cannot be written: {1}"""
+
+
+class NameTaken(EventlogError):
+    """{0} exists and is not on record as ours: move it away"""
+
+
+@dataclass(frozen=True, slots=True)
+class FilesSettings:
+    files_folder: str = setting("documents", "where the files sink puts documents", metavar="FOLDER")
+
+
+class FilesSink:
+    """A folder of documents."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._aside = folder / ".eventlog"
+        try:
+            self._aside.mkdir(parents=True, exist_ok=True)
+            self._record = os.open(self._aside / RECORD, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            self._lock()
+            self._known = set(self._read_record())
+            self._put_in_place()
+        except OSError as fault:
+            raise FolderFailed(folder, fault.strerror) from fault
+        self._size = os.fstat(self._record).st_size
+
+    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+        """Write all aside, put all on record, give each its place: three flushes for the lot."""
+        written: list[str] = []
+        try:
+            for document in documents:
+                self._write_aside(document)
+                written.append(document.name)
+        except (OSError, NameTaken) as fault:
+            failed: Reply | None = self._refused(fault)
+        else:
+            failed = None
+        try:
+            self._put_on_record(written)
+            for name in written:
+                self._place(name)
+            _flush_folder(self._folder)
+        except OSError as fault:
+            failed, written = self._refused(fault), []
+        yield from (ACCEPTED for _ in written)
+        if failed is not None:
+            yield failed
+
+    def knows(self, name: str) -> bool:
+        """Whether the document is out; one that is on record gets its place now if it has none."""
+        if name not in self._known:
+            return False
+        try:
+            if (self._aside / name).exists():
+                self._place(name)
+                _flush_folder(self._folder)
+        except OSError as fault:
+            raise FolderFailed(self._folder, fault.strerror) from fault
+        return True
+
+    def close(self) -> None:
+        os.close(self._record)
+
+    def _refused(self, fault: Exception) -> Reply:
+        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+        return unreachable(f"folder {self._folder}: {reason}")
+
+    def _lock(self) -> None:
+        """One writer a folder, also where a former leader was only asleep."""
+        try:
+            fcntl.flock(self._record, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as fault:
+            os.close(self._record)
+            raise FolderFailed(self._folder, "another process writes there") from fault
+
+    def _read_record(self) -> list[str]:
+        lines = (self._aside / RECORD).read_text().splitlines()
+        return [line.removesuffix(_OUT) for line in lines if line.endswith(_OUT)]
+
+    def _put_in_place(self) -> None:
+        """Finish what a crash interrupted: on record, it gets its place; not on record, it never was."""
+        for path in self._aside.iterdir():
+            if path.name in self._known:
+                self._place(path.name)
+            elif path.name != RECORD:
+                path.unlink()
+        _flush_folder(self._folder)
+
+    def _write_aside(self, document: Document) -> None:
+        if (self._folder / (document.name + SUFFIX)).exists():
+            raise NameTaken(document.name + SUFFIX)
+        unfinished = self._aside / "unfinished"
+        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        try:
+            _write_all(file, document.text.encode() + b"\n")
+            os.fsync(file)
+        finally:
+            os.close(file)
+        unfinished.rename(self._aside / document.name)
+
+    def _put_on_record(self, names: Sequence[str]) -> None:
+        _flush_folder(self._aside)
+        if self._size > _LONGEST_RECORD:
+            self._begin_record()
+        lines = "".join(f"\n{name}{_OUT}\n" for name in names).encode()
+        _write_all(self._record, lines)
+        os.fsync(self._record)
+        self._size += len(lines)
+        self._known.update(names)
+
+    def _begin_record(self) -> None:
+        """A new record: what was on the old one is settled by now, for another delivery has begun."""
+        os.ftruncate(self._record, 0)
+        self._known.clear()
+        self._size = 0
+
+    def _place(self, name: str) -> None:
+        (self._aside / name).rename(self._folder / (name + SUFFIX))
+
+
+def _write_all(file: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _flush_folder(folder: Path) -> None:
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+KIND = SinkKind(FilesSettings, lambda settings: FilesSink(Path(settings.files_folder)))

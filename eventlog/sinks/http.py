@@ -1,0 +1,192 @@
+"""Documents by POST; the response's body is the answer."""
+
+from __future__ import annotations
+
+import base64
+import email.utils
+import http.client
+import select
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from eventlog import __version__
+from eventlog.errors import EventlogError, InvalidValue, Misuse
+from eventlog.settings import setting
+from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
+
+LONGEST_ANSWER = 16 << 20  # bytes
+LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
+_WAITING = (429, 503)  # RFC 6585, 4 and RFC 9110, 15.6.4: come back later
+_HUNG_UP = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
+_PLAIN = "http"
+_SCHEMES = (_PLAIN, "https")
+
+
+def read_address(text: str) -> SplitResult:
+    """The address of a setting; what is secret has settings of its own."""
+    address = urlsplit(text)
+    if address.scheme not in _SCHEMES or not address.hostname:
+        raise InvalidValue(text.rpartition("@")[2], "an address such as https://host/path")
+    if address.username is not None or address.password is not None:
+        raise Misuse("no user or password may stand in it: use http-user, http-password or http-token")
+    return address
+
+
+@dataclass(frozen=True, slots=True)
+class HttpSettings:
+    http_url: str | None = setting(None, "where documents are posted", metavar="URL", check=read_address)
+    http_user: str | None = setting(None, "the user of basic authentication", metavar="USER")
+    http_password: str | None = setting(None, "its password; better in the environment", metavar="WORD")
+    http_token: str | None = setting(
+        None, "the token of bearer authentication; better in the environment", metavar="TOKEN"
+    )
+    http_timeout: float = setting(
+        30.0, "seconds until a document counts as not answered", metavar="S", within=(0.01, 86_400)
+    )
+    http_ca: str | None = setting(
+        None, "certificates that are trusted instead of the system's", metavar="FILE"
+    )
+    http_cert: str | None = setting(None, "our own certificate and key, for servers that ask", metavar="FILE")
+
+
+class TooLate(EventlogError):
+    """no complete answer within {0:g} seconds"""
+
+
+class HttpSink:
+    """One receiver, on a connection that is kept as long as it lasts."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        if settings.http_url is None:
+            raise Misuse("the http sink needs http-url")
+        self._address = read_address(settings.http_url)
+        self._timeout = settings.http_timeout
+        self._headers = _headers(settings)
+        self._context = None if self._address.scheme == _PLAIN else _context(settings)
+        self._connection: http.client.HTTPConnection | None = None
+
+    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+        for document in documents:
+            reply = self._post(document)
+            yield reply
+            if not reply.arrived:
+                return
+
+    def knows(self, name: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _post(self, document: Document) -> Reply:
+        """The answer; a kept connection that the receiver closed meanwhile is tried anew, once."""
+        kept = self._connection
+        reply, hung_up = self._exchange(document)
+        if hung_up and kept is not None:
+            reply, _ = self._exchange(document)
+        return reply
+
+    def _exchange(self, document: Document) -> tuple[Reply, bool]:
+        """The reply, and whether the receiver hung up without a word."""
+        until = time.monotonic() + self._timeout
+        try:
+            connection = self._connected()
+        except OSError as fault:
+            self.close()
+            return unreachable(f"{self._address.hostname}: {fault}"), False
+        try:
+            connection.request("POST", self._path, document.text.encode(), self._headers)
+            response = connection.getresponse()
+            body = self._read(response, until)
+        except (OSError, http.client.HTTPException, TooLate) as fault:
+            self.close()
+            reason = f"{self._address.hostname}: {str(fault) or type(fault).__name__}"
+            return unanswered(reason), isinstance(fault, _HUNG_UP)
+        return self._judge(response, body), False
+
+    def _judge(self, response: http.client.HTTPResponse, body: bytes) -> Reply:
+        if 200 <= response.status < 300:
+            return answered(body)
+        wait = _retry_after(response.getheader("Retry-After", "")) if response.status in _WAITING else None
+        return unanswered(f"{self._address.hostname} answered {response.status} {response.reason}", wait)
+
+    def _connected(self) -> http.client.HTTPConnection:
+        """The connection; a new one where the receiver has closed the old one."""
+        if self._connection is not None and _is_closed(self._connection):
+            self.close()
+        if self._connection is None:
+            host, port = str(self._address.hostname), self._address.port
+            self._connection = (
+                http.client.HTTPConnection(host, port, timeout=self._timeout)
+                if self._context is None
+                else http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._context)
+            )
+            self._connection.connect()
+        return self._connection
+
+    def _read(self, response: http.client.HTTPResponse, until: float) -> bytes:
+        """The whole body, within the time limit and up to a byte more than an answer may have."""
+        body = bytearray()
+        while len(body) <= LONGEST_ANSWER:
+            piece = response.read1(1 << 16)
+            if not piece:
+                break
+            body += piece
+            if time.monotonic() > until:
+                raise TooLate(self._timeout)
+        if response.length:
+            raise http.client.IncompleteRead(bytes(body[:100]), response.length)
+        response.close()  # so that the connection can carry the next request
+        if response.will_close or len(body) > LONGEST_ANSWER:
+            self.close()
+        return bytes(body)
+
+    @property
+    def _path(self) -> str:
+        return (self._address.path or "/") + (f"?{self._address.query}" if self._address.query else "")
+
+
+def _is_closed(connection: http.client.HTTPConnection) -> bool:
+    """Whether the other side hung up: between two requests it has nothing to say but that."""
+    return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
+
+
+def _headers(settings: HttpSettings) -> dict[str, str]:
+    headers = {"Content-Type": "application/xml; charset=utf-8", "User-Agent": f"eventlog/{__version__}"}
+    if settings.http_token is not None:
+        return headers | {"Authorization": f"Bearer {settings.http_token}"}
+    if settings.http_user is not None:
+        words = f"{settings.http_user}:{settings.http_password or ''}"
+        return headers | {"Authorization": f"Basic {base64.b64encode(words.encode()).decode()}"}
+    return headers
+
+
+def _context(settings: HttpSettings) -> ssl.SSLContext:
+    for name in filter(None, (settings.http_ca, settings.http_cert)):
+        if not Path(name).is_file():
+            raise Misuse(f"there is no file {name}")
+    context = ssl.create_default_context(cafile=settings.http_ca)
+    if settings.http_cert is not None:
+        context.load_cert_chain(settings.http_cert)
+    return context
+
+
+def _retry_after(text: str) -> float | None:
+    """RFC 9110, 10.2.3: seconds, or a date."""
+    text = text.strip()
+    if text.isdecimal():
+        return min(float(text), LONGEST_WAIT)
+    try:
+        wait = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
+    except ValueError:
+        return None
+    return min(max(wait, 0.0), LONGEST_WAIT)
+
+
+KIND = SinkKind(HttpSettings, HttpSink)

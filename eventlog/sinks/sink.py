@@ -1,0 +1,100 @@
+"""What a sink is: documents in, a reply for each in the same order.
+
+The publisher hands over documents of which no two speak of the same object, so a sink may send them
+together. A sink never raises for what its receiver does: the reply says it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+from xml.sax.saxutils import unescape
+
+from eventlog.errors import InvalidDocument
+from eventlog.xds import answers
+from eventlog.xds.documents import document
+
+_BEFORE, _AFTER = "<association>", "</association>"  # as EventWriter writes them
+_REFERENCES = {"&#13;": "\r", "&#10;": "\n", "&#9;": "\t", "&quot;": '"'}
+
+
+class Item(NamedTuple):
+    """One event of a document."""
+
+    event_id: str
+    text: str
+    object: str | None = None  # its association, where somebody has read it already
+
+    @property
+    def association(self) -> str:
+        """The event's object, as the receiver knows it."""
+        if self.object is not None:
+            return self.object
+        start = self.text.find(_BEFORE)
+        if start < 0:
+            return ""
+        start += len(_BEFORE)
+        return unescape(self.text[start : self.text.index(_AFTER, start)], _REFERENCES).strip()
+
+
+class Document:
+    """What goes out in one piece."""
+
+    def __init__(self, name: str, items: Sequence[Item], text: str | None = None) -> None:
+        self.name = name
+        self.items = items
+        self._text = text
+
+    @cached_property
+    def text(self) -> str:
+        return document(item.text for item in self.items) if self._text is None else self._text
+
+
+class Reply(NamedTuple):
+    """What came back for one document; without a fault and without statuses it is a plain yes."""
+
+    statuses: Sequence[answers.Status] = ()
+    fault: str | None = None  # why there is no answer
+    arrived: bool = True  # False: the document surely did not reach the receiver
+    wait: float | None = None  # seconds that the receiver asks for before anything else is sent
+
+
+ACCEPTED = Reply()
+
+
+def unanswered(fault: str, wait: float | None = None) -> Reply:
+    """Nobody knows whether the document arrived."""
+    return Reply(fault=fault, wait=wait)
+
+
+def unreachable(fault: str, wait: float | None = None) -> Reply:
+    """The document did not arrive."""
+    return Reply(fault=fault, arrived=False, wait=wait)
+
+
+def answered(reply: bytes) -> Reply:
+    """What a receiver's own words say; what is no answer document is no answer."""
+    try:
+        return Reply(tuple(answers.read(reply)))
+    except InvalidDocument as fault:
+        return unanswered(str(fault))
+
+
+class Sink(Protocol):
+    """Where documents go."""
+
+    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+        """Send the documents; a reply for each, in their order. The first that did not arrive is the last."""
+
+    def knows(self, name: str) -> bool:
+        """Whether the document of that name is out, as far as the sink keeps a record of it."""
+
+    def close(self) -> None: ...
+
+
+class SinkKind(NamedTuple):
+    """A sink as the registry knows it."""
+
+    settings: type
+    open: Callable[[Any], Sink]

@@ -1,0 +1,41 @@
+"""Documents on standard output, one a line: for people, pipes and the demo."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, unreachable
+
+
+@dataclass(frozen=True, slots=True)
+class StdoutSettings:
+    """Standard output has no settings."""
+
+
+class StdoutSink:
+    """Writes each document on a line of its own; a line that was flushed is out."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+        for document in documents:
+            try:
+                self._out.write(document.text.encode() + b"\n")
+                self._out.flush()
+            except OSError as fault:
+                yield unreachable(f"standard output: {fault.strerror}")
+                return
+            yield ACCEPTED
+
+    def knows(self, name: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Standard output is not ours to close."""
+
+
+KIND = SinkKind(StdoutSettings, lambda settings: StdoutSink(sys.stdout.buffer))

@@ -1,0 +1,2 @@
+select left(user(), char_length(user()) - locate('@', reverse(user())))
+/

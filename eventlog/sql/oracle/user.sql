@@ -1,0 +1,2 @@
+select sys_context('USERENV', 'SESSION_USER') from dual
+/

@@ -1,0 +1,2 @@
+select pg_advisory_lock({wake_class}, {wake_key})
+/

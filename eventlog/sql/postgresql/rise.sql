@@ -1,0 +1,2 @@
+select pg_advisory_unlock({wake_class}, {wake_key})
+/

@@ -1,0 +1,2 @@
+select session_user
+/

@@ -1,0 +1,113 @@
+"""What people do about a log beside publishing it: try failed rows again, let them go, clear what is done."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from eventlog.entry import Status
+from eventlog.errors import InvalidValue, Misuse
+from eventlog.sql.store import Store
+from eventlog.sql.upkeep import Failed, Which
+
+PAGE = 1000  # rows of one transaction
+HANDLED = (Status.SUCCESS, Status.WARNING)
+_AGE = re.compile(r"(\d+)\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class Redriven(NamedTuple):
+    """What a redrive came to."""
+
+    rows: int
+    refused: tuple[int, ...]  # per-field rows whose column was published from a later row
+
+
+def failures(store: Store, which: Which) -> Iterator[Failed]:
+    """The rows with E or F, oldest first."""
+    after = 0
+    while True:
+        with store.upkeep() as upkeep:
+            page = upkeep.failures(which, PAGE, after)
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1].record_id
+
+
+def redrive(store: Store, which: Which, *, as_query_back: bool = False) -> Redriven:
+    """Make failed rows new again. What a later event has overtaken would set an old value: it is
+    refused, unless the row is sent as it is now."""
+    rows, refused = 0, []
+    for page in _pages(store, which):
+        with store.upkeep() as upkeep:
+            overtaken = set() if as_query_back else upkeep.overtaken(page)
+            refused += sorted(overtaken)
+            good = [row for row in page if row not in overtaken]
+            rows += upkeep.redrive(good, as_query_back=as_query_back)
+    return Redriven(rows, tuple(refused))
+
+
+def _pages(store: Store, which: Which) -> Iterator[list[int]]:
+    ids = [failed.record_id for failed in failures(store, which)]
+    for start in range(0, len(ids), PAGE):
+        yield ids[start : start + PAGE]
+
+
+def skip(store: Store, ids: Sequence[int], reason: str) -> int:
+    """Give rows up, and keep why; how many."""
+    with store.upkeep() as upkeep:
+        return upkeep.skip(ids, reason)
+
+
+@dataclass(frozen=True)
+class Purge:
+    """What is to be deleted."""
+
+    before: datetime  # in UTC
+    letters: Sequence[Status] = HANDLED
+    chunk: int = PAGE
+    rest: float = 0.0  # seconds between two chunks
+
+
+def purge(store: Store, wanted: Purge) -> int:
+    """Delete handled rows from before a time, in chunks; how many."""
+    deleted, after = 0, 0
+    while True:
+        with store.upkeep() as upkeep:
+            rows, behind = upkeep.purge(wanted.before, wanted.letters, after, wanted.chunk)
+        deleted += rows
+        if behind is None:
+            break
+        after = behind
+        time.sleep(wanted.rest)
+    with store.upkeep() as upkeep:
+        upkeep.note("purge", f"{deleted} rows of {', '.join(wanted.letters)} from before {wanted.before}")
+    return deleted
+
+
+def read_letters(text: str) -> tuple[Status, ...]:
+    """The letters of a list such as S,W,E."""
+    try:
+        return tuple(Status(part.strip()) for part in text.split(","))
+    except ValueError:
+        raise Misuse(f"{text!r} names a letter that is none of N, S, W, E, F") from None
+
+
+def read_age(text: str, now: datetime) -> datetime:
+    """The time that was so long ago (30d, 12h) or that is named (2025-03-23 10:00:00), in UTC."""
+    match = _AGE.fullmatch(text.strip())
+    if match is not None:
+        given: dict[str, Any] = {_UNITS[match[2]]: int(match[1])}
+        try:
+            return now - timedelta(**given)
+        except OverflowError:
+            raise InvalidValue(text, "an age such as 30d") from None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        raise InvalidValue(text, "an age such as 30d, or a time such as 2025-03-23 10:00:00") from None

@@ -1,0 +1,123 @@
+"""Headless Chromium over its driver's HTTP protocol (W3C WebDriver), where both are on the machine."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ELEMENT = "element-6066-11e4-a52e-4f735466cecf"  # WebDriver, section 12.2: the web element identifier
+PATIENCE = 20.0
+
+
+class Browser:
+    """One window."""
+
+    def __init__(self, driver: str, profile: Path) -> None:
+        arguments = ["--headless=new", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}"]
+        wanted = {"browserName": "chrome", "goog:chromeOptions": {"args": arguments}}
+        wanted["goog:loggingPrefs"] = {"browser": "ALL"}
+        session = _call(f"{driver}/session", {"capabilities": {"alwaysMatch": wanted}})
+        self._session = f"{driver}/session/{session['sessionId']}"
+
+    def open(self, url: str) -> None:
+        self._post("url", url=url)
+
+    def run(self, script: str) -> Any:
+        """The value of a script's return."""
+        return self._post("execute/sync", script=script, args=[])
+
+    def text(self) -> str:
+        return str(self.run("return document.body.innerText"))
+
+    def click(self, selector: str) -> None:
+        self._post(f"element/{self._find(selector)}/click")
+
+    def type(self, keys: str) -> None:
+        """Press these keys where the focus is."""
+        steps = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
+        self._post("actions", actions=[{"type": "key", "id": "keyboard", "actions": steps}])
+
+    def wait_for(self, script: str) -> None:
+        """Until the script returns something true."""
+        deadline = time.monotonic() + PATIENCE
+        while not self.run(script):
+            assert time.monotonic() < deadline, f"never true: {script}\n{self.text()}"
+            time.sleep(0.05)
+
+    def complaints(self) -> list[str]:
+        """What the browser had to say: errors of scripts, of the policy, of missing files."""
+        return [str(entry["message"]) for entry in self._post("se/log", type="browser")]
+
+    @contextmanager
+    def looking(self, width: int, scheme: str) -> Iterator[None]:
+        """As a window of this width sees it, in light or in dark."""
+        size = {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 600}
+        self._devtools("Emulation.setDeviceMetricsOverride", **size)
+        colours = [{"name": "prefers-color-scheme", "value": scheme}]
+        self._devtools("Emulation.setEmulatedMedia", features=colours)
+        try:
+            yield
+        finally:
+            self._devtools("Emulation.clearDeviceMetricsOverride")
+            self._devtools("Emulation.setEmulatedMedia", features=[])
+
+    def picture(self) -> bytes:
+        """What is seen, as PNG."""
+        found = _call(f"{self._session}/screenshot", None, "GET")
+        return base64.b64decode(found)
+
+    def close(self) -> None:
+        _call(self._session, None, "DELETE")
+
+    def _find(self, selector: str) -> str:
+        found: dict[str, str] = self._post("element", using="css selector", value=selector)
+        return found[ELEMENT]
+
+    def _devtools(self, command: str, **values: Any) -> None:
+        self._post("goog/cdp/execute", cmd=command, params=values)
+
+    def _post(self, command: str, **values: Any) -> Any:
+        return _call(f"{self._session}/{command}", values)
+
+
+@contextmanager
+def chromium(folder: Path) -> Iterator[Browser]:
+    """A browser; the test is skipped where none is on the machine."""
+    for program in ("chromium", "chromedriver"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not on this machine")
+    driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
+    assert driver.stdout is not None
+    try:
+        started = next(line for line in driver.stdout if "on port" in line and "successfully" in line)
+        browser = Browser(f"http://127.0.0.1:{started.rstrip().rstrip('.').split()[-1]}", folder / "profile")
+        try:
+            yield browser
+        finally:
+            browser.close()
+    finally:
+        driver.terminate()
+        driver.wait()
+        driver.stdout.close()
+
+
+def _call(url: str, values: dict[str, Any] | None, method: str = "POST") -> Any:
+    body = None if values is None else json.dumps(values).encode()
+    request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method=method)
+    try:
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            return json.load(answer)["value"]
+    except urllib.error.HTTPError as fault:
+        with fault:
+            raise AssertionError(fault.read().decode()) from None

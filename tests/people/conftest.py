@@ -1,0 +1,102 @@
+"""A log whose publisher is looked at: rows that failed, rows that wait, the pages that tell of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pytest
+from sqlalchemy.engine import Engine
+
+from eventlog.config import Config
+from eventlog.monitor.board import Board
+from eventlog.monitor.desk import answer
+from eventlog.opening import open_store
+from eventlog.publisher import Publisher, PublisherSettings
+from eventlog.session import make_reader
+from eventlog.sinks.sink import Document, Reply
+from eventlog.sql import migrate, track
+from eventlog.sql.choice import Choice
+from eventlog.sql.connect import execute_plain
+from eventlog.sql.dialects import dialect_of
+from eventlog.sql.log import log_named
+from eventlog.sql.store import Store
+from eventlog.xds.answers import Level, Status
+from tests.databases import Database
+from tests.receiver.conftest import HOSTILE, Client, served
+
+TOKEN = "let me"
+USR = "create table usr (idu integer primary key, fname varchar(64))"
+
+
+class Picky:
+    """A sink that refuses what it is told to refuse."""
+
+    def __init__(self) -> None:
+        self.refuses = False
+
+    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+        for document in documents:
+            level = Level.ERROR if self.refuses else Level.SUCCESS
+            yield Reply([Status(level, item.event_id, HOSTILE) for item in document.items])
+
+    def knows(self, name: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
+class Process:
+    """What the board is told by a process."""
+
+    store: Store | None
+    events: int = 0
+
+
+@dataclass
+class Watched:
+    """A publisher, its board, and its pages."""
+
+    engine: Engine
+    store: Store
+    publisher: Publisher
+    sink: Picky
+    board: Board
+    process: Process
+    client: Client
+
+    def run(self, *statements: str) -> None:
+        with self.engine.begin() as connection:
+            for statement in statements:
+                execute_plain(connection, statement)
+
+    def letters(self) -> str:
+        with self.engine.connect() as connection:
+            sql = "select string_agg(status, '' order by record_id) from eventlog"
+            return str(connection.exec_driver_sql(sql).scalar())
+
+
+@pytest.fixture
+def watched(postgres: Database) -> Iterator[Watched]:
+    engine = postgres.engine()
+    log = log_named(dialect_of(engine), "eventlog")
+    migrate.install(engine, log)
+    with engine.begin() as connection:
+        execute_plain(connection, USR)
+    track.track(engine, log, "usr", Choice(insert=1, update=2))
+    url = postgres.url.render_as_string(hide_password=False)
+    config = Config({"url": url, "allow_loopback": True, "http_password": "hush", "monitor_token": TOKEN})
+    store = open_store(config)
+    leader = store.lead("test")
+    assert leader is not None
+    sink, process = Picky(), Process(store)
+    board = Board(process, config)
+    reader = lambda: make_reader(config, store)  # noqa: E731
+    publisher = Publisher(store, reader, sink, leader.epoch, 1, PublisherSettings())
+    with served(lambda request: answer(board, request)) as client:
+        yield Watched(engine, store, publisher, sink, board, process, client)
+    leader.close()
+    store.engine.dispose()
+    engine.dispose()

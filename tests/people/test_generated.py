@@ -1,0 +1,113 @@
+"""What follows from the program stands here as it would be made now; examples name what there is."""
+
+from __future__ import annotations
+
+import configparser
+import json
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from eventlog.cli import COMMANDS, cli
+from eventlog.cli.live import ALL
+from eventlog.config import read_config
+from eventlog.monitor.metrics import METRICS
+from eventlog.original import export, translate
+from eventlog.original.parameters import PARAMETERS
+from eventlog.receiver import rules
+from eventlog.settings import declared
+from tests.people.generated import GENERATED, ROOT
+
+EXAMPLES = ROOT / "examples"
+NOT_IN_A_FILE = {"status", "http_password"}  # of files of rows; a secret
+PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name != "commands.md")
+
+
+@pytest.mark.parametrize("path", GENERATED, ids=lambda path: path.name)
+def test_what_is_made_from_the_program_is_up_to_date(path: Path) -> None:
+    assert path.read_text("utf-8") == GENERATED[path](), "run: python -m tests.people.generated"
+
+
+def uncommented() -> str:
+    """The example settings with all of them in force, up to the tables."""
+    text = (EXAMPLES / "eventlog.toml").read_text("utf-8").partition("# --- an existing log")[0]
+    return re.sub(r"^# (?=[a-z-]+ = )", "", text, flags=re.MULTILINE)
+
+
+def test_the_example_settings_name_every_setting_and_can_be_used(tmp_path: Path) -> None:
+    (tmp_path / "eventlog.toml").write_text(uncommented())
+    config = read_config((settings for _, settings in ALL), {}, {}, tmp_path / "eventlog.toml")
+    names = {field.name for _, settings in ALL for field in declared(settings)}
+    assert names - config.given.keys() == NOT_IN_A_FILE
+
+
+def test_every_parameter_of_the_original_is_a_setting() -> None:
+    names = {field.name.replace("_", "-") for _, settings in ALL for field in declared(settings)}
+    assert {parameter.tag for parameter in PARAMETERS} <= names
+
+
+def test_dashboard_and_alerts_name_metrics_that_are_told() -> None:
+    known = {f"{name}{part}" for name in METRICS for part in ("", "_bucket", "_sum", "_count")}
+    dashboard = json.loads((EXAMPLES / "monitoring" / "dashboard.json").read_text())
+    alerts = yaml.safe_load((EXAMPLES / "monitoring" / "alerts.yaml").read_text())
+    told = [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
+    told += [rule["expr"] for group in alerts["groups"] for rule in group["rules"]]
+    named = {name for expression in told for name in re.findall(r"eventlog_\w+", expression)}
+    assert named <= known
+    assert known & named >= {"eventlog_pending_rows", "eventlog_oldest_pending_seconds"}
+
+
+@pytest.mark.parametrize("unit", sorted((EXAMPLES / "systemd").glob("*.service")), ids=lambda path: path.name)
+def test_units_start_commands_with_options_that_exist(unit: Path) -> None:
+    read = configparser.ConfigParser(strict=False, interpolation=None)
+    read.optionxform = str  # type: ignore[assignment,method-assign]
+    read.read(unit)
+    program, name, *words = shlex.split(read["Service"]["ExecStart"])
+    assert program.endswith("/eventlog")
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    command.make_parser(click.Context(command)).parse_args(words)
+
+
+def commands_of(page: Path) -> list[str]:
+    """The command lines of eventlog that a page prints, in its sentences and in its blocks."""
+    text = page.read_text("utf-8").replace("\\\n", " ")
+    inline = re.findall(r"`(?:eventlog) ([a-z][^`\n]*)`", text)
+    blocks = re.findall(r"^ *(?:\$ )?eventlog ([a-z].*?)(?: +#.*)?$", text, re.MULTILINE)
+    return [line for line in (*inline, *blocks) if line.split()[0] in COMMANDS]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_on_pages_have_only_options_that_exist(page: Path) -> None:
+    for line in commands_of(page):
+        name, *words = shlex.split(re.split(r"[\\|;]", line)[0].replace("…", "..."))
+        if words == ["COMMAND", "--help"] or "--help" in words:
+            continue
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        parser = command.make_parser(click.Context(command, ignore_unknown_options=False))
+        parser.parse_args(words)
+
+
+def test_every_command_can_be_loaded() -> None:
+    for name in COMMANDS:
+        assert cli.get_command(click.Context(cli), name) is not None
+
+
+def test_rules_that_are_shown_can_be_read() -> None:
+    page = (ROOT / "docs" / "receiver.md").read_text("utf-8")
+    shown = re.findall(r"^```toml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    for text in (*shown, (EXAMPLES / "answers.toml").read_text("utf-8")):
+        assert len(rules.read(text)) >= 2
+
+
+def test_imported_settings_can_be_used(tmp_path: Path) -> None:
+    data = (EXAMPLES / "driver.xml").read_bytes()
+    found = translate.translate(export.read("driver.xml", data))
+    (tmp_path / "eventlog.toml").write_text(translate.write("driver.xml", found))
+    config = read_config((settings for _, settings in ALL), {}, {}, tmp_path / "eventlog.toml")
+    assert config.given["polling_interval"] == 30

@@ -1,0 +1,147 @@
+"""The publisher's status page: what stands on it, and the one thing that it may change."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from urllib.parse import urlencode
+
+import pytest
+
+from eventlog.config import Config
+from eventlog.monitor.board import Board, Sample
+from tests.people.browser import chromium
+from tests.people.conftest import TOKEN, Process, Watched
+from tests.receiver.conftest import HOSTILE
+
+ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#x27;&amp;⟨U+202E⟩"
+
+
+def fail_one(watched: Watched) -> None:
+    watched.sink.refuses = True
+    watched.run("insert into usr values (1, '<b>Jack</b>')")
+    watched.publisher.cycle()
+    watched.sink.refuses = False
+
+
+def redrive(watched: Watched, token: str) -> tuple[int, str]:
+    body = urlencode({"token": token}).encode()
+    status, page, _ = watched.client.ask("POST", "/errors/1", body)
+    return status, page
+
+
+def test_it_says_how_the_log_stands(watched: Watched) -> None:
+    watched.run("insert into usr values (1, 'Jack')")
+    watched.publisher.cycle()
+    watched.run("insert into usr values (2, 'Jane'), (3, 'Ann')")
+    watched.board.sample(0.0)
+    page = watched.client.get()
+    assert "<dt>Pending</dt><dd>2</dd>" in page
+    assert "<dt>Leader</dt><dd>test</dd>" in page
+    assert "Pending rows: now 2, at most 2" in page
+    new = '<span class="level new">new</span></td><td data-label="Table">usr</td><td data-label="Rows">2</td>'
+    assert f'<td data-label="Status">N {new}' in page
+
+
+def test_rates_are_told_from_sample_to_sample(watched: Watched) -> None:
+    watched.board.samples.extend([Sample(0, 0, 0, 0), Sample(2, 0, 0, 100), Sample(4, 0, 0, 0)])
+    assert watched.board.rates() == [50, 0]
+
+
+def test_what_failed_is_shown_with_reason_and_document(watched: Watched) -> None:
+    fail_one(watched)
+    for path in ("/errors", "/errors/1"):
+        page = watched.client.get(path)
+        assert ESCAPED in page
+        assert "<script>alert" not in page
+    assert "&lt;b&gt;Jack" not in page
+    assert "&amp;lt;b&amp;gt;Jack&amp;lt;/b&amp;gt;" in page
+
+
+def test_a_failed_row_is_redriven_by_who_knows_the_token(watched: Watched) -> None:
+    fail_one(watched)
+    assert redrive(watched, "guess")[0] == 403
+    assert watched.letters() == "E"
+    status, page = redrive(watched, TOKEN)
+    assert (status, "It is new again" in page) == (200, True)
+    watched.publisher.cycle()
+    assert watched.letters() == "S"
+
+
+def test_without_a_token_nothing_can_be_changed(watched: Watched) -> None:
+    fail_one(watched)
+    watched.board.config = Config({**watched.board.config.given, "monitor_token": None})
+    assert "<form" not in watched.client.get("/errors/1")
+    assert redrive(watched, "")[0] == 403
+    assert watched.letters() == "E"
+
+
+def test_another_sites_page_may_not_redrive(watched: Watched) -> None:
+    fail_one(watched)
+    body = urlencode({"token": TOKEN}).encode()
+    assert watched.client.ask("POST", "/errors/1", body, {"Sec-Fetch-Site": "cross-site"})[0] == 403
+    assert watched.letters() == "E"
+
+
+def test_settings_are_shown_without_secrets(watched: Watched) -> None:
+    page = watched.client.get("/settings")
+    secrets = (TOKEN, "hush", watched.engine.url.password or "no password")
+    assert [secret for secret in secrets if secret in page] == []
+    assert "set, not shown" in page
+    assert "allow-loopback" in page
+
+
+def test_pending_rows_and_objects_are_explained(watched: Watched) -> None:
+    watched.run("insert into usr values (1, 'Jack')", "update usr set fname = 'John'")
+    assert watched.client.get("/next").count("sent") == 2
+    page = watched.client.get("/object?table=usr&key=idu%3D1")
+    assert page.count("<tr>") == 3
+    watched.publisher.cycle()
+    assert "its status is S" in watched.client.get("/object?table=usr&key=idu%3D1")
+
+
+@pytest.mark.parametrize("path", ["/errors/1", "/errors/x", "/nothing", "/errors/99999999999999999999"])
+def test_what_is_not_there_is_said_so(watched: Watched, path: str) -> None:
+    assert watched.client.ask("GET", path)[0] == 404
+
+
+def test_without_a_database_it_says_so(watched: Watched) -> None:
+    away = Board(Process(None))
+    away.sample(0.0)
+    assert list(away.samples) == []
+    watched.process.store = None
+    status, page, _ = watched.client.ask("GET", "/")
+    assert (status, "the database is away" in page) == (503, True)
+
+
+def test_ten_thousand_failures_do_not_slow_it(watched: Watched) -> None:
+    watched.run(
+        "insert into eventlog (status, event_type, table_name, table_key)"
+        " select 'E', 6, 'usr', 'idu=' || n from generate_series(1, 10000) n",
+        "insert into eventlog_failed (record_id, event_id, reason, tries, failed_at)"
+        " select record_id, 'x', 'because', 1, now() from eventlog",
+    )
+    for path in ("/", "/errors", "/errors?after=9000"):
+        began = time.perf_counter()
+        watched.client.get(path)
+        assert time.perf_counter() - began < 1, path
+
+
+def test_a_person_redrives_a_row_in_chromium(watched: Watched, tmp_path: Path) -> None:
+    fail_one(watched)
+    with chromium(tmp_path) as browser:
+        browser.open(f"http://127.0.0.1:{watched.client.port}/")
+        browser.click("nav a[href='/errors']")
+        browser.wait_for("return location.pathname === '/errors'")
+        assert HOSTILE.removesuffix("\u202e") in browser.text()
+        browser.click("tbody a")
+        browser.wait_for("return location.pathname === '/errors/1'")
+        browser.run("document.querySelector('[name=token]').focus()")
+        browser.type(f"{TOKEN}\ue007")
+        browser.wait_for("return document.body.innerText.includes('It is new again')")
+        assert watched.letters() == "N"
+        with browser.looking(width=360, scheme="dark"):
+            for path in ("", "errors", "next", "settings"):
+                browser.open(f"http://127.0.0.1:{watched.client.port}/{path}")
+                assert browser.run("return document.documentElement.scrollWidth") <= 360, path
+        assert browser.complaints() == []

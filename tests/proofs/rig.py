@@ -1,0 +1,240 @@
+"""Writers, a receiver and publishers as processes of their own, for proofs that nothing is lost.
+
+A writer's update logs the old and the new value of a counter, so the events of one object must form an
+unbroken chain: one that is missing, or out of order, breaks it.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.errors import EventlogError
+from eventlog.sql import migrate
+from eventlog.sql.choice import Choice
+from eventlog.sql.connect import connect
+from eventlog.sql.log import Log
+from eventlog.sql.track import track
+from tests.databases import Database
+
+ROOT = Path(__file__).parents[2]
+SEED = int(os.environ.get("EVENTLOG_PROOF_SEED", "4"))
+SECONDS = float(os.environ.get("EVENTLOG_PROOF_SECONDS", "6"))
+KILLS = int(os.environ.get("EVENTLOG_PROOF_KILLS", "6"))
+OBJECTS = 5
+WRITERS = 8
+PATIENCE = 60.0
+
+
+class Chain:
+    """What has arrived: each object's counter values, in order of arrival, each event once."""
+
+    def __init__(self) -> None:
+        self.repeats = 0
+        self._seen: dict[str, str] = {}
+        self._at: dict[str, int] = dict.fromkeys(map(str, range(OBJECTS)), 0)
+
+    def take(self, document: str) -> None:
+        """The events of a document; AssertionError where an object's chain breaks."""
+        for event in events_of(document):
+            self.take_event(event)
+
+    def take_event(self, event: Any) -> None:
+        """One event; one that came before under the same event-id must be the same."""
+        event_id = str(event.get("event-id"))
+        body = etree.tostring(event, encoding="unicode")
+        if event_id in self._seen:
+            assert body == self._seen[event_id], f"{event_id} came again with another content"
+            self.repeats += 1
+            return
+        self._seen[event_id] = body
+        self._follow(event, event_id)
+
+    def _follow(self, event: Any, event_id: str) -> None:
+        key = event.findtext("association").partition(",")[0].partition("=")[2]
+        for change in event.iterfind("modify-attr[@attr-name='n']"):
+            before, after = (
+                int(change.findtext("remove-value/value")),
+                int(change.findtext("add-value/value")),
+            )
+            assert before == self._at[key], f"object {key} was at {self._at[key]}, {event_id} says {before}"
+            self._at[key] = after
+
+    def ends(self) -> dict[str, int]:
+        """Where each object's counter stands by what arrived."""
+        return self._at
+
+
+def events_of(document: str) -> list[Any]:
+    """The events of a document."""
+    return list(etree.fromstring(document.encode()).iterfind("input/*"))
+
+
+def first_row(event: Any) -> int:
+    """The first record_id of an event."""
+    return int(event.get("event-id").split(":")[1].partition("-")[0])
+
+
+class Rig:
+    """A database whose table is tracked, and what runs against it."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self.url = database.url.render_as_string(hide_password=False)
+        self.engine: Engine = connect(database.url, keep_open=WRITERS + 2)
+        self.log = Log(database.dialect)
+        self.folder = folder
+        self.random = random.Random(SEED)
+        self.processes: list[subprocess.Popen[bytes]] = []
+        migrate.install(self.engine, self.log)
+        with self.engine.begin() as connection:
+            connection.execute(text("create table usr (idu integer primary key, n integer not null)"))
+            rows = [{"i": number} for number in range(OBJECTS)]
+            connection.execute(text("insert into usr values (:i, 0)"), rows)
+        track(self.engine, self.log, "usr", Choice(insert=5, update=2))
+
+    def start(self, *words: str) -> subprocess.Popen[bytes]:
+        """A publisher."""
+        command = [
+            sys.executable,
+            "-m",
+            "eventlog",
+            "run",
+            "--allow-loopback",
+            "--polling-interval",
+            "1",
+            *words,
+        ]
+        environment = os.environ | {"EVENTLOG_URL": self.url, "PYTHONPATH": str(ROOT)}
+        with (self.folder / "publisher.log").open("ab") as log:
+            process = subprocess.Popen(command, env=environment, cwd=self.folder, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
+
+    def kill_one(self) -> None:
+        """kill -9, whether it leads or stands by."""
+        victim = self.random.choice(self.processes)
+        victim.send_signal(signal.SIGKILL)
+        victim.wait()
+        self.processes.remove(victim)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """Writers work while the block runs."""
+        stop = threading.Event()
+        seeds = [self.random.random() for _ in range(WRITERS)]
+        threads = [threading.Thread(target=self._write, args=(seed, stop)) for seed in seeds]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+
+    def _write(self, seed: float, stop: threading.Event) -> None:
+        dice = random.Random(seed)
+        while not stop.is_set():
+            try:
+                with self.engine.connect() as connection:
+                    self._transaction(connection, dice)
+            except EventlogError:
+                time.sleep(0.05)  # a deadlock, or the server is down: the transaction is gone
+
+    def _transaction(self, connection: Any, dice: random.Random) -> None:
+        for _ in range(dice.randint(1, 3)):
+            self._update(connection, dice)
+            if dice.random() < 0.2:
+                undone = connection.begin_nested()
+                self._update(connection, dice)
+                undone.rollback()
+            time.sleep(dice.random() * 0.01)
+        connection.rollback() if dice.random() < 0.15 else connection.commit()
+
+    def _update(self, connection: Any, dice: random.Random) -> None:
+        statement = text("update usr set n = n + 1 where idu = :i")
+        connection.execute(statement, {"i": int(dice.random() ** 2 * OBJECTS)})
+
+    def drain(self) -> None:
+        """Wait until nothing is pending."""
+        names = self.log.names()
+        pending = text(f"select count(*) from {names['log']} where {names['status']} <> 'S'")
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            with self.engine.connect() as connection:
+                left = connection.execute(pending).scalar()
+            if not left:
+                return
+            time.sleep(0.1)
+        raise AssertionError(f"{left} rows are left; {(self.folder / 'publisher.log').read_text()[-2000:]}")
+
+    def truth(self) -> dict[str, int]:
+        """Where each object's counter stands."""
+        with self.engine.connect() as connection:
+            return {str(idu): n for idu, n in connection.execute(text("select idu, n from usr"))}
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
+        self.engine.dispose()
+
+
+class Arrivals:
+    """An HTTP receiver that keeps documents in the order in which they arrive."""
+
+    def __init__(self) -> None:
+        self.documents: list[str] = []
+        self.behave: Callable[[Any], None] = lambda handler: handler.accept()
+        arrivals = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                self.document = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                arrivals.behave(self)
+
+            def accept(self) -> None:
+                arrivals.documents.append(self.document)
+                self.reply(b"<nds><output/></nds>")
+
+            def reply(self, body: bytes, length: int | None = None, status: int = 200) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", str(len(body) if length is None else length))
+                self.end_headers()
+                self.wfile.write(body)
+                self.close_connection = length is not None
+
+            def log_message(self, format: str, *args: Any) -> None:
+                """Silence."""
+
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+
+            def handle_error(self, request: Any, client_address: Any) -> None:
+                """Publishers are killed while they talk."""
+
+        self._server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_address[1]}/"
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()

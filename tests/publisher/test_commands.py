@@ -1,0 +1,194 @@
+"""The commands that look after a live log, each through its door."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from eventlog.cli import COMMANDS, cli
+from eventlog.errors import EventlogError
+from eventlog.sinks.sink import Document, Reply
+from eventlog.upkeep import read_age
+from eventlog.xds.answers import Level, Status
+from tests.publisher.world import Receiver, World, key
+
+
+def call(world: World, *words: str, **environment: str) -> Result:
+    """A command on the world's log."""
+    url = world.engine.url.render_as_string(hide_password=False)
+    environment = {"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": "usr"} | environment
+    return CliRunner().invoke(cli, words, env=environment)
+
+
+def fail(document: Document) -> Reply:
+    return Reply([Status(Level.ERROR, item.event_id, f"no {item.event_id}") for item in document.items])
+
+
+def failed(world: World, **row: Any) -> None:
+    """Rows 1 and 2 with E."""
+    world.user(1)
+    world.user(2)
+    world.write(key(1, **row), key(2, **row))
+    world.cycle(Receiver(fail))
+
+
+def test_errors_names_each_row_with_its_reason(world: World) -> None:
+    failed(world)
+    lines = call(world, "errors").output.splitlines()
+    assert [(line.split()[0], line.rpartition("  ")[2]) for line in lines] == [
+        ("1", "no eventlog:1"),
+        ("2", "no eventlog:2"),
+    ]
+    one = json.loads(call(world, "errors", "--json", "2").output)
+    assert (one["record_id"], one["event_id"], one["table_key"]) == (2, "eventlog:2", "idu=2")
+    assert one["document"].startswith("<nds")
+    assert call(world, "errors", "--reason", "eventlog:2").output.startswith("       2")
+    assert call(world, "errors", "--table", "elsewhere").output == ""
+    assert "<nds" in call(world, "errors", "--document").output
+
+
+@pytest.mark.parametrize(
+    ("words", "letters"),
+    [
+        (["1"], "NE"),
+        (["--all"], "NN"),
+        (["--table", "usr"], "NN"),
+        (["--table", "other"], "EE"),
+        (["--reason", "eventlog:2"], "EN"),
+    ],
+)
+def test_redrive_makes_failed_rows_new(world: World, words: list[str], letters: str) -> None:
+    failed(world)
+    assert call(world, "redrive", *words).exit_code == 0
+    assert "".join(world.letters().values()) == letters
+
+
+def test_redrive_wants_to_know_which(world: World) -> None:
+    assert "which rows" in str(call(world, "redrive").exception)
+
+
+def test_redrive_does_not_bring_back_an_old_value(world: World) -> None:
+    failed(world, event_type=2, column_name="fname", old_value="a", new_value="b")
+    world.write(key(1, event_type=2, column_name="fname", old_value="b", new_value="c"))
+    world.cycle(Receiver())
+    result = call(world, "redrive", "--all")
+    assert result.exit_code == 1
+    assert "(1)" in result.output
+    assert world.letters() == {1: "E", 2: "N", 3: "S"}
+    assert call(world, "redrive", "1", "--as-query-back").exit_code == 0
+    receiver = Receiver()
+    world.cycle(receiver)
+    assert [event.findtext(".//add-value/value") for event in receiver.events] == ["Jack", "b"]
+
+
+def test_skip_gives_rows_up_and_keeps_why(world: World) -> None:
+    failed(world)
+    world.write(key(1))
+    assert call(world, "skip", "1", "3", "--reason", "test data").exit_code == 0
+    assert world.letters() == {1: "W", 2: "E", 3: "W"}
+    assert [failed.record_id for failed in world.failures()] == [2]
+    with world.store.upkeep() as upkeep:
+        assert upkeep.notices()[0].words == "rows 1, 3: test data"
+    assert call(world, "skip", "99", "--reason", "x").exit_code == 1
+    assert call(world, "skip", "2").exit_code == 2
+
+
+def test_pause_and_resume(world: World) -> None:
+    call(world, "pause", "--reason", "upgrade")
+    assert "upgrade" in call(world, "status").output
+    call(world, "resume")
+    assert "upgrade" not in call(world, "status").output
+
+
+def test_purge_deletes_only_what_is_handled_unless_told_by_name(world: World) -> None:
+    failed(world)
+    world.write(*(key(2, event_type=4) for _ in range(3)))
+    world.cycle(Receiver())
+    world.write(key(1))
+    assert world.counts() == {"E": 2, "S": 3, "N": 1}
+    assert call(world, "purge", "--older-than", "1d").exit_code == 0
+    assert world.counts() == {"E": 2, "S": 3, "N": 1}
+    call(world, "purge", "--older-than", "0s", "--chunk", "2")
+    assert world.counts() == {"E": 2, "N": 1}
+    call(world, "purge", "--older-than", "0s", "--letters", "E")
+    assert world.counts() == {"N": 1}
+    assert world.failures() == []
+
+
+def test_an_age_is_a_span_or_a_time() -> None:
+    now = datetime(2025, 3, 23, 10)
+    assert read_age("30d", now) == datetime(2025, 2, 21, 10)
+    assert read_age("2 h", now) == datetime(2025, 3, 23, 8)
+    assert read_age("2025-01-01 00:00:00", now) == datetime(2025, 1, 1)
+    for wrong in ("30", "d", "99999999999d"):
+        with pytest.raises(EventlogError):
+            read_age(wrong, now)
+
+
+def test_status_tells_how_the_log_stands(world: World) -> None:
+    failed(world)
+    world.write(key(1))
+    facts = json.loads(call(world, "status", "--json").output)
+    assert (facts["pending"], facts["counts"]) == (1, {"E": {"usr": 2}, "N": {"usr": 1}})
+    assert 0 <= facts["oldest_age"] < 60
+    assert facts["leader"] == "test"
+    assert "pending" in call(world, "status").output
+
+
+def test_preview_prints_what_the_next_cycle_would_send_and_changes_nothing(world: World) -> None:
+    world.user(1)
+    world.write(key(1), key(1, event_type=9))
+    result = call(world, "preview")
+    assert result.exit_code == 1
+    assert result.stdout.count("<nds") == 1
+    assert 'event-id="eventlog:1"' in result.stdout
+    assert "row 2 would get E" in result.stderr
+    assert world.letters() == {1: "N", 2: "N"}
+    assert "\n  <input>" in call(world, "preview", "--pretty").stdout
+
+
+def test_explain_tells_what_becomes_of_each_row(world: World) -> None:
+    world.user(1)
+    world.write(key(1), key(1), key(2), {"table_key": "idu=3", "table_name": "secrets"})
+    lines = call(world, "explain").output.splitlines()
+    for words, line in zip(["sent", "superseded", "without effect", "refused"], lines, strict=True):
+        assert words in line
+    world.cycle(Receiver())
+    (line, _) = call(world, "explain", "--table", "usr", "--key", "idu=1").output.splitlines()
+    assert "its status is S" in line
+
+
+def test_every_fault_of_the_settings_is_named_at_once(world: World, tmp_path: Path) -> None:
+    file = tmp_path / "eventlog.toml"
+    file.write_text('polling-interval = 0\nno-such = 1\n[tables.usr]\nhide = ["x"]\n')
+    result = call(
+        world,
+        "run",
+        "--once",
+        "--config",
+        str(file),
+        "--batch-size",
+        "100001",
+        EVENTLOG_TIME_OF_DAY="25:00:00",
+    )
+    told = str(result.exception)
+    for words in ("polling-interval", "no-such", "[tables.usr] hide", "--batch-size", "EVENTLOG_TIME_OF_DAY"):
+        assert words in told
+
+
+def test_no_secret_is_told(world: World) -> None:
+    world.user(1)
+    password = str(world.engine.url.password)
+    for words in (["status"], ["status", "--json"], ["run", "--once", "-v"], ["errors"]):
+        result = call(world, *words, "--log-table", "nowhere")
+        assert password not in result.output + str(result.exception)
+
+
+def test_every_command_is_there() -> None:
+    for name in COMMANDS:
+        assert cli.get_command(None, name) is not None  # type: ignore[arg-type]

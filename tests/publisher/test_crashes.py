@@ -1,0 +1,123 @@
+"""The files sink and a publisher that dies at each point of a cut event's way: every part once, no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from eventlog.sinks.files import FilesSink
+from eventlog.sinks.sink import Document, Reply
+from eventlog.sql.work import LeadershipLost
+from eventlog.xds.answers import Level, Status
+from tests.publisher.world import Receiver, World, events_of, key
+
+
+class Crash(BaseException):
+    """kill -9, as far as one process can play it."""
+
+
+class DyingSink(FilesSink):
+    """Dies at the n-th call, before or after the documents of that call are out."""
+
+    def __init__(self, folder: Path, call: int, after: bool) -> None:
+        super().__init__(folder)
+        self._left = call
+        self._after = after
+
+    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+        self._left -= 1
+        if self._left == 0 and not self._after:
+            raise Crash
+        replies = list(super().deliver(documents))
+        if self._left == 0:
+            raise Crash
+        yield from replies
+
+
+def files(folder: Path) -> dict[str, list[str]]:
+    """The event-ids of each file."""
+    return {
+        path.stem: [str(event.get("event-id")) for event in events_of(path.read_text())]
+        for path in folder.glob("*.xml")
+    }
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("call", [1, 2, 3])
+def test_the_parts_of_a_cut_event_are_out_once(world: World, tmp_path: Path, call: int, after: bool) -> None:
+    world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(5)))
+    world.write(key(2, event_type=4))
+    given = {"batch_size": 10, "max_changes": 2}
+    sink = DyingSink(tmp_path, call, after)
+    with pytest.raises(Crash):
+        world.cycle(sink, **given)
+    sink.close()
+    whole = FilesSink(tmp_path)
+    world.cycle(whole, **given)
+    whole.close()
+    found = [event_id for event_ids in files(tmp_path).values() for event_id in event_ids]
+    assert sorted(event_id.partition(".")[2] for event_id in found) == ["", "", "2", "3"]
+    assert len(set(found)) == 4
+    assert set(world.letters().values()) == {"S"}
+    assert world.remembered() == 0
+
+
+def test_an_object_that_is_gone_after_the_crash_settles_its_rows(world: World) -> None:
+    world.user(1)
+    world.write(key(1))
+
+    def crash(document: Document) -> Reply:
+        raise Crash
+
+    with pytest.raises(Crash):
+        world.cycle(Receiver(crash))
+    world.change("delete from usr")
+    receiver = Receiver()
+    world.cycle(receiver)
+    assert receiver.documents == []
+    assert world.letters() == {1: "S"}
+
+
+def test_rows_that_were_finished_by_somebody_else_are_not_sent_again(world: World) -> None:
+    world.write(key(1, event_type=4), key(2, event_type=4))
+
+    def crash(document: Document) -> Reply:
+        raise Crash
+
+    with pytest.raises(Crash):
+        world.cycle(Receiver(crash))
+    with world.store.upkeep() as upkeep:
+        upkeep.skip([1], "by hand")
+    receiver = Receiver()
+    world.cycle(receiver)
+    assert receiver.event_ids == ["eventlog:2"]
+    assert world.letters() == {1: "W", 2: "S"}
+
+
+def test_after_a_crash_a_warning_of_an_earlier_part_is_not_forgotten(world: World) -> None:
+    world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(4)))
+
+    def answer(document: Document) -> Reply:
+        if document.items[0].event_id.endswith(".2"):
+            raise Crash
+        return Reply((Status(Level.WARNING),))
+
+    with pytest.raises(Crash):
+        world.cycle(Receiver(answer), max_changes=2)
+    receiver = Receiver()
+    world.cycle(receiver, max_changes=2)
+    assert [event_id.partition(".")[2] for event_id in receiver.event_ids] == ["2"]
+    assert set(world.letters().values()) == {"W"}
+
+
+def test_a_leader_that_slept_changes_nothing(world: World) -> None:
+    world.write(key(1, event_type=4))
+    with world.publisher(Receiver()) as publisher:
+        with world.engine.begin() as connection:
+            connection.execute(text(f"update {world.log.names()['state']} set epoch = epoch + 1"))
+        with pytest.raises(LeadershipLost):
+            publisher.cycle()
+    assert world.letters() == {1: "N"}

@@ -1,0 +1,328 @@
+"""One cycle against real databases: what goes out, and what becomes of every row."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from eventlog.publisher import ReceiverFatal
+from eventlog.sinks.files import FilesSink
+from eventlog.sinks.sink import Document, Reply, answered, unanswered, unreachable
+from eventlog.xds.answers import Level, Status
+from tests.publisher.world import Answering, Receiver, World, key
+
+
+def answer(level: Level, *event_ids: str) -> Answering:
+    """This level for these events, success for the others."""
+    return lambda document: Reply([Status(level, event_id, "so it is") for event_id in event_ids])
+
+
+def test_a_row_is_read_back_sent_and_finished(world: World) -> None:
+    world.user(1)
+    world.write(key(1))
+    receiver = Receiver()
+    cycle = world.cycle(receiver)
+    (event,) = receiver.events
+    assert (event.tag, event.get("class-name"), event.get("event-id")) == ("modify", "usr", "eventlog:1")
+    assert event.xpath("modify-attr/@attr-name") == ["fname", "lname"]
+    assert world.letters() == {1: "S"}
+    assert (cycle.rows, cycle.documents, cycle.events, cycle.full) == (1, 1, 1, False)
+    assert world.remembered() == 0
+
+
+def test_a_second_cycle_has_nothing_to_do(world: World) -> None:
+    world.user(1)
+    world.write(key(1))
+    receiver = Receiver()
+    with world.publisher(receiver) as publisher:
+        publisher.cycle()
+        assert publisher.cycle().rows == 0
+    assert len(receiver.documents) == 1
+
+
+@pytest.mark.parametrize(
+    ("level", "letter"),
+    [(Level.SUCCESS, "S"), (Level.WARNING, "W"), (Level.ERROR, "E"), (Level.RETRY, "N")],
+)
+def test_the_letter_is_the_level_that_was_answered(world: World, level: Level, letter: str) -> None:
+    world.user(1)
+    world.user(2)
+    world.write(key(1), key(2))
+    world.cycle(Receiver(answer(level, "eventlog:1")))
+    assert world.letters() == {1: letter, 2: "S"}
+
+
+def test_an_error_keeps_its_reason_and_its_document(world: World) -> None:
+    world.user(1)
+    world.write(key(1))
+    world.cycle(Receiver(answer(Level.ERROR, "eventlog:1")))
+    (failed,) = world.failures()
+    assert (failed.record_id, failed.event_id, failed.reason) == (1, "eventlog:1", "so it is")
+    assert failed.document is not None
+    assert failed.document.startswith("<nds")
+    assert "Jack" in failed.document
+
+
+def test_fatal_stops_after_what_was_answered_is_finished(world: World) -> None:
+    for number in (1, 2, 3):
+        world.user(number)
+    world.write(key(1), key(2), key(3))
+    with pytest.raises(ReceiverFatal, match="so it is"):
+        world.cycle(Receiver(answer(Level.FATAL, "eventlog:2")))
+    assert world.letters() == {1: "S", 2: "F", 3: "N"}
+    world.cycle(Receiver())
+    assert world.letters() == {1: "S", 2: "F", 3: "S"}
+
+
+def test_a_status_without_event_id_holds_for_the_rest_of_its_document(world: World) -> None:
+    for number in (1, 2):
+        world.user(number)
+    world.write(key(1), key(2))
+    statuses = [Status(Level.WARNING), Status(Level.ERROR, "eventlog:2"), Status(Level.SUCCESS, "eventlog:2")]
+    world.cycle(Receiver(lambda document: Reply(statuses)), batch_size=10)
+    assert world.letters() == {1: "W", 2: "E"}
+
+
+def test_rows_of_one_event_share_its_letter(world: World) -> None:
+    world.user(1)
+    old = {"event_type": 2, "column_name": "fname", "old_value": "a", "new_value": "b"}
+    world.write(key(1), key(1, **old), key(1))
+    receiver = Receiver(lambda document: Reply([Status(Level.WARNING)]))
+    world.cycle(receiver)
+    assert world.letters() == {1: "W", 2: "W", 3: "W"}
+    assert receiver.event_ids[0].startswith("eventlog:1-3:")
+
+
+def test_rows_that_say_nothing_or_have_no_effect_are_finished_in_silence(world: World) -> None:
+    null = {"event_type": 2, "column_name": "fname", "old_value": "a", "new_value": "a"}
+    world.write(key(1), key(2, **null))
+    receiver = Receiver()
+    world.cycle(receiver)
+    assert receiver.documents == []
+    assert world.letters() == {1: "S", 2: "S"}
+
+
+def test_a_wrong_row_costs_itself_and_keeps_its_reason(world: World) -> None:
+    world.user(1)
+    world.write(
+        {"table_name": "secrets", "table_key": "idu=1"},
+        key(1, event_type=9),
+        {"table_key": "idu"},
+        {"table_key": "fname=x"},
+        key(1, event_type=1),
+        {"table_key": "idu=99999999999999999999"},
+        key(1),
+    )
+    world.cycle(Receiver())
+    assert "".join(world.letters().values()) == "EEEEEES"
+    reasons = [str(failed.reason) for failed in world.failures()]
+    for words, reason in zip(
+        ["unknown table", "1 to 8", "malformed", "key", "column_name", ""], reasons, strict=True
+    ):
+        assert words in reason
+
+
+def test_documents_hold_up_to_batch_size_events_and_one_of_an_object_at_most(world: World) -> None:
+    for number in (1, 2, 3):
+        world.user(number)
+    world.write(key(1), key(2), key(1, event_type=4), key(3))
+    receiver = Receiver()
+    world.cycle(receiver, batch_size=10)
+    # the life that the delete of 1 ended has no effect any more
+    assert receiver.objects == ["idu=2", "idu=1", "idu=3"]
+    world.write(key(1, event_type=1, column_name="fname", new_value="x"), key(1, event_type=4), key(2))
+    receiver = Receiver()
+    world.cycle(receiver, batch_size=10)
+    assert [len(document.items) for document in receiver.documents] == [1, 2]
+
+
+def test_a_cycle_that_fills_its_limit_says_so(world: World) -> None:
+    for number in range(5):
+        world.user(number)
+    world.write(*(key(number) for number in range(5)))
+    receiver = Receiver()
+    with world.publisher(receiver, query_limit=3) as publisher:
+        assert publisher.cycle().full
+        assert not publisher.cycle().full
+    assert world.counts() == {"S": 5}
+
+
+def test_handled_rows_are_deleted_on_wish(world: World) -> None:
+    world.user(1)
+    world.write(key(1), key(2, event_type=0))
+    world.cycle(Receiver(), delete_from_log=True)
+    assert world.letters() == {2: "E"}
+
+
+def test_an_event_to_be_retried_holds_only_its_own_object(world: World) -> None:
+    for number in (1, 2):
+        world.user(number)
+    world.write(key(1), key(2))
+    receiver = Receiver(answer(Level.RETRY, "eventlog:1"))
+    with world.publisher(receiver, retry_wait=0.0) as publisher:
+        publisher.cycle()
+        world.write(key(1, event_type=4), key(2, event_type=4))
+        assert world.letters() == {1: "N", 2: "S", 3: "N", 4: "N"}
+        publisher.cycle()
+        assert world.letters() == {1: "N", 2: "S", 3: "N", 4: "S"}
+        receiver.answering = lambda document: Reply()
+        publisher.cycle()
+    assert receiver.event_ids == [
+        "eventlog:1", "eventlog:2", "eventlog:1", "eventlog:4", "eventlog:1", "eventlog:3",
+    ]  # fmt: skip
+    assert world.counts() == {"S": 4}
+
+
+def test_later_events_of_the_same_cycle_wait_behind_a_retry(world: World) -> None:
+    world.user(2)
+    world.write(key(1, event_type=1, column_name="fname", new_value="x"), key(1, event_type=4), key(2))
+    receiver = Receiver(answer(Level.RETRY, "eventlog:1"))
+    world.cycle(receiver, batch_size=2)
+    assert receiver.event_ids == ["eventlog:1", "eventlog:3"]
+    assert world.letters() == {1: "N", 2: "N", 3: "S"}
+
+
+def test_a_document_without_an_answer_is_held_and_the_others_flow(world: World) -> None:
+    for number in (1, 2, 3):
+        world.user(number)
+    world.write(key(1), key(2), key(3))
+
+    def hang(document: Document) -> Reply:
+        return unanswered("time-out") if "eventlog:2" in document.text else answered(b"<nds><output/></nds>")
+
+    cycle = world.cycle(Receiver(hang))
+    assert cycle.down is None
+    assert world.letters() == {1: "S", 2: "N", 3: "S"}
+
+
+def test_a_receiver_that_answers_nothing_is_down_after_two_documents(world: World) -> None:
+    for number in range(5):
+        world.user(number)
+    world.write(*(key(number) for number in range(5)))
+    receiver = Receiver(lambda document: answered(b"garbage"))
+    with world.publisher(receiver, retry_wait=0.0) as publisher:
+        cycle = publisher.cycle()
+        assert cycle.down is not None
+        assert "no XML" in cycle.down
+        assert len(receiver.documents) == 2
+        receiver.answering = lambda document: Reply()
+        publisher.cycle()
+    assert world.counts() == {"S": 5}
+    assert sorted(set(receiver.event_ids)) == [f"eventlog:{n}" for n in range(1, 6)]
+
+
+def test_what_did_not_arrive_goes_first_when_the_receiver_is_back(world: World) -> None:
+    for number in (1, 2):
+        world.user(number)
+    world.write(key(1), key(2))
+    receiver = Receiver(lambda document: unreachable("connection refused"))
+    with world.publisher(receiver) as publisher:
+        assert publisher.cycle().down == "connection refused"
+        assert world.remembered() == 1
+        world.write(key(1))
+        receiver.answering = lambda document: Reply()
+        publisher.cycle()
+    assert receiver.event_ids == ["eventlog:1", "eventlog:2", "eventlog:3"]
+    assert world.counts() == {"S": 3}
+    assert world.remembered() == 0
+
+
+class Crash(BaseException):
+    """kill -9, as far as one process can play it."""
+
+
+def test_after_a_crash_the_same_rows_go_first_under_the_same_event_ids(world: World) -> None:
+    world.user(1)
+    world.write(key(1), key(1))
+
+    def crash(document: Document) -> Reply:
+        raise Crash
+
+    receiver = Receiver(crash)
+    with pytest.raises(Crash):
+        world.cycle(receiver)
+    world.write(key(1), key(2, event_type=4))
+    world.change("update usr set fname = 'John'")
+    after = Receiver()
+    world.cycle(after)
+    assert [event_id.partition(":")[2][:3] for event_id in after.event_ids] == ["1-2", "3", "4"]
+    assert "John" in after.documents[0].text
+    assert world.counts() == {"S": 4}
+
+
+def test_the_parts_of_a_cut_event_are_documents_and_its_rows_get_the_worst(world: World) -> None:
+    values = [
+        key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(5)
+    ]  # fmt: skip
+    world.write(*values, key(2, event_type=4))
+    receiver = Receiver(lambda d: Reply([Status(Level.WARNING)] if ".2" in d.items[0].event_id else []))
+    world.cycle(receiver, batch_size=10, max_changes=2)
+    assert [[item.event_id.partition(".")[2] for item in d.items] for d in receiver.documents] == [
+        [""],
+        ["2"],
+        ["3", ""],
+    ]
+    assert world.letters() == dict.fromkeys(range(1, 6), "W") | {6: "S"}
+
+
+def test_files_hold_what_was_sent_under_first_and_last_record_id(world: World, tmp_path: Path) -> None:
+    for number in (1, 2, 3):
+        world.user(number)
+    world.write(key(1), key(2), key(3))
+    sink = FilesSink(tmp_path)
+    world.cycle(sink, batch_size=2)
+    sink.close()
+    assert sorted(path.name for path in tmp_path.glob("*.xml")) == ["1-2.xml", "3-3.xml"]
+    assert world.counts() == {"S": 3}
+
+
+def test_loopback_rows_are_finished_or_left_and_do_not_interrupt(world: World) -> None:
+    world.user(1)
+    world.write(key(1), key(1, event_type=4, perpetrator="idm"), key(1))
+    receiver = Receiver()
+    world.cycle(receiver, driver_user="idm", loopback_rows="leave")
+    assert receiver.event_ids[0].startswith("eventlog:1-3:")
+    assert world.letters() == {1: "S", 2: "N", 3: "S"}
+    world.cycle(receiver, driver_user="idm")
+    assert world.letters() == {1: "S", 2: "S", 3: "S"}
+    assert len(receiver.event_ids) == 1
+
+
+def test_loopback_rows_are_published_on_wish(world: World) -> None:
+    world.write(key(1, event_type=4, perpetrator="idm"))
+    receiver = Receiver()
+    world.cycle(receiver, driver_user="idm", allow_loopback=True)
+    assert receiver.event_ids == ["eventlog:1"]
+
+
+def test_future_rows_wait_and_the_others_leave_by_their_time(world: World) -> None:
+    world.write(
+        key(1, event_type=4, event_time="2100-01-01 00:00:00"),
+        key(2, event_type=4, event_time="2020-01-02 00:00:00"),
+        key(3, event_type=4, event_time="2020-01-01 00:00:00"),
+    )
+    receiver = Receiver()
+    world.cycle(receiver, handle_future_events=True)
+    assert receiver.event_ids == ["eventlog:3", "eventlog:2"]
+    assert world.letters() == {1: "N", 2: "S", 3: "S"}
+    world.cycle(receiver)
+    assert receiver.event_ids[2:] == ["eventlog:1"]
+
+
+def test_many_loopback_rows_are_finished_at_once(world: World) -> None:
+    world.write(*(key(number, event_type=4, perpetrator="idm") for number in range(5)))
+    with world.publisher(Receiver(), driver_user="idm", query_limit=2) as publisher:
+        assert [publisher.cycle().full for _ in range(3)] == [True, True, False]
+    assert world.counts() == {"S": 5}
+
+
+def test_while_the_receiver_is_down_one_event_a_cycle_finds_out(world: World) -> None:
+    world.write(*(key(number, event_type=4) for number in range(40)))
+    receiver = Receiver(lambda document: unanswered("500"))
+    with world.publisher(receiver, retry_wait=60.0, batch_size=10, query_limit=10) as publisher:
+        assert [publisher.cycle().down for _ in range(4)] == [None, "500", "500", "500"]
+        assert [len(document.items) for document in receiver.documents] == [10, 10, 1, 1]
+        receiver.answering = lambda document: Reply()
+        assert [publisher.cycle().down for _ in range(2)] == [None, None]
+    assert world.counts() == {"S": 18, "N": 22}

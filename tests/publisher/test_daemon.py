@@ -1,0 +1,430 @@
+"""The loop as a whole, in a thread or a process of its own, against real databases and an HTTP receiver."""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+from sqlalchemy import text
+
+from eventlog import daemon as loop
+from eventlog.config import Config
+from eventlog.daemon import AnotherLeads, Daemon, SinkDown
+from eventlog.embedded import FAST, embedded_postgres
+from eventlog.errors import EventlogError, Misuse
+from eventlog.monitor import MonitorSettings
+from eventlog.monitor.monitor import Monitor
+from eventlog.monitor.server import serving
+from eventlog.postpoll import UnsafeStatement, check_safe
+from eventlog.publisher import ReceiverFatal
+from eventlog.schedule import read_times, seconds_until
+from eventlog.sql.choice import Choice
+from eventlog.sql.connect import connect
+from eventlog.sql.dialects import POSTGRESQL
+from eventlog.sql.track import track, untrack
+from eventlog.wake import Signals
+from tests.proofs.rig import Arrivals
+from tests.publisher.world import World, key
+
+FATAL = b'<nds><output><status level="fatal" event-id="eventlog:1">enough</status></output></nds>'
+
+
+@pytest.fixture
+def arrivals() -> Iterator[Arrivals]:
+    made = Arrivals()
+    yield made
+    made.close()
+
+
+def until(condition: Callable[[], object], patience: float = 20.0) -> None:
+    """Wait for what must come to pass."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come to pass"
+        time.sleep(0.01)
+
+
+class Run:
+    """A daemon in a thread."""
+
+    def __init__(self, config: Config, reload: Callable[[], Config]) -> None:
+        self.signals = Signals()
+        self.monitor = Monitor()
+        self.fault: BaseException | None = None
+        self.daemon = Daemon(config, reload, self.signals, monitor=self.monitor)
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.daemon.run()
+        except BaseException as fault:
+            self.fault = fault
+
+    def stop(self) -> float:
+        """Stop it; how long that took."""
+        begun = time.monotonic()
+        self.signals.request_stop()
+        self.thread.join(30)
+        assert not self.thread.is_alive()
+        return time.monotonic() - begun
+
+
+def configured(world: World, arrivals: Arrivals, **given: Any) -> Config:
+    url = world.engine.url.render_as_string(hide_password=False)
+    told = {
+        "url": url,
+        "sink": "http",
+        "http_url": arrivals.url,
+        "allow_loopback": True,
+        "sync_tables": "usr",
+    }
+    return Config(told | {"polling_interval": 1, "reconnect": 1, "retry_wait": 0.1} | given)
+
+
+@contextmanager
+def running(world: World, arrivals: Arrivals, **given: Any) -> Iterator[Run]:
+    config = configured(world, arrivals, **given)
+    run = Run(config, lambda: config)
+    try:
+        yield run
+    finally:
+        run.stop()
+
+
+def test_it_publishes_what_comes_and_stops_when_told(world: World, arrivals: Arrivals) -> None:
+    world.write(key(1, event_type=4))
+    with running(world, arrivals) as run:
+        until(lambda: len(arrivals.documents) == 1)
+        world.write(key(2, event_type=4))
+        until(lambda: len(arrivals.documents) == 2)
+        assert run.stop() < 2
+    assert world.counts() == {"S": 2}
+
+
+def test_a_writer_wakes_it(world: World, arrivals: Arrivals) -> None:
+    if not world.log.dialect.wakes:
+        pytest.skip(f"{world.log.dialect.title} cannot wake a session")
+    track(world.engine, world.log, "usr", Choice())
+    try:
+        with running(world, arrivals, polling_interval=3600) as run:
+            until(lambda: run.monitor.ready)
+            time.sleep(0.5)  # so that its naps are long
+            begun = time.monotonic()
+            world.user(1)
+            until(lambda: arrivals.documents)
+            assert time.monotonic() - begun < 2
+    finally:
+        untrack(world.engine, world.log, "usr")
+
+
+def test_a_table_that_is_tracked_later_is_published(world: World, arrivals: Arrivals) -> None:
+    world.change("create table late (id integer primary key, a varchar(9))")
+    try:
+        with running(world, arrivals, sync_tables=None):
+            time.sleep(1.2)
+            track(world.engine, world.log, "late", Choice())
+            world.change("insert into late values (1, 'x')")
+            until(lambda: arrivals.documents)
+            assert 'class-name="late"' in arrivals.documents[0]
+    finally:
+        untrack(world.engine, world.log, "late")
+        world.change("drop table late")
+
+
+def test_a_second_one_stands_by_and_takes_over(world: World, arrivals: Arrivals) -> None:
+    with running(world, arrivals) as first:
+        until(lambda: "eventlog_leader 1" in first.monitor.text())
+        with running(world, arrivals) as second:
+            time.sleep(0.3)
+            assert "eventlog_leader 0" in second.monitor.text()
+            first.stop()
+            world.write(key(1, event_type=4))
+            until(lambda: arrivals.documents)
+            assert "eventlog_leader 1" in second.monitor.text()
+
+
+def test_it_rests_while_it_is_paused(world: World, arrivals: Arrivals) -> None:
+    with world.store.upkeep() as upkeep:
+        upkeep.pause("me", "upgrade")
+    with running(world, arrivals) as run:
+        world.write(key(1, event_type=4))
+        until(lambda: "eventlog_paused 1" in run.monitor.text())
+        assert not arrivals.documents
+        with world.store.upkeep() as upkeep:
+            upkeep.resume()
+        until(lambda: arrivals.documents)
+
+
+def test_it_stops_between_two_documents(world: World, arrivals: Arrivals) -> None:
+    world.write(*(key(number, event_type=4) for number in range(100)))
+
+    def slowly(handler: Any) -> None:
+        time.sleep(0.1)
+        handler.accept()
+
+    arrivals.behave = slowly
+    with running(world, arrivals) as run:
+        until(lambda: len(arrivals.documents) > 2)
+        assert run.stop() < 2
+    sent = len(arrivals.documents)
+    assert sent < 60
+    assert world.counts() == {"S": sent, "N": 100 - sent}
+    arrivals.behave = lambda handler: handler.accept()
+    with running(world, arrivals):
+        until(lambda: world.counts() == {"S": 100})
+    assert len(arrivals.documents) == 100
+
+
+def test_a_heartbeat_comes_after_silence(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "MINUTE", 0.2)
+    with running(world, arrivals, pub_heartbeat_interval=1):
+        until(lambda: any('type="heartbeat"' in document for document in arrivals.documents))
+    with world.store.upkeep() as upkeep:
+        assert upkeep.state().heartbeat_at is not None
+
+
+def test_settings_are_read_again_and_wrong_ones_leave_the_old(world: World, arrivals: Arrivals) -> None:
+    configs: list[Config | Misuse] = [Misuse("no"), configured(world, arrivals, batch_size=10)]
+
+    def reload() -> Config:
+        found = configs.pop(0)
+        if isinstance(found, Misuse):
+            raise found
+        return found
+
+    run = Run(configured(world, arrivals), reload)
+    try:
+        until(lambda: run.monitor.ready)
+        for left in (1, 0):
+            run.signals.reload = True
+            until(lambda left=left: len(configs) == left)  # type: ignore[misc]
+        until(lambda: not run.signals.reload)
+        time.sleep(0.3)
+        world.write(*(key(number, event_type=4) for number in range(5)))
+        until(lambda: world.counts() == {"S": 5})
+    finally:
+        run.stop()
+    assert len(arrivals.documents) < 5
+
+
+def test_fatal_ends_it(world: World, arrivals: Arrivals) -> None:
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    arrivals.behave = lambda handler: handler.reply(FATAL)
+    with running(world, arrivals) as run:
+        run.thread.join(20)
+        assert isinstance(run.fault, ReceiverFatal)
+    assert world.letters() == {1: "F", 2: "N"}
+
+
+@pytest.mark.parametrize("level", ["read committed", "repeatable read", "serializable"])
+def test_statements_run_after_a_cycle_that_published(world: World, arrivals: Arrivals, level: str) -> None:
+    world.change("create table marks (n integer)")
+    try:
+        with running(
+            world,
+            arrivals,
+            post_poll_stmt="insert into marks values (1); insert into marks values (2)",
+            transaction_isolation_level=level,
+        ):
+            world.write(key(1, event_type=4))
+            until(lambda: _count(world, "marks") == 2)
+            time.sleep(1.2)
+        assert _count(world, "marks") == 2
+    finally:
+        world.change("drop table marks")
+
+
+def test_statements_run_after_each_connect(world: World, arrivals: Arrivals) -> None:
+    world.change("create table marks (n integer)")
+    try:
+        with running(world, arrivals, connection_init="insert into marks values (1)") as run:
+            until(lambda: run.monitor.ready)
+        assert _count(world, "marks") > 0
+    finally:
+        world.change("drop table marks")
+
+
+def _count(world: World, table: str) -> Any:
+    with world.engine.connect() as connection:
+        return connection.execute(text(f"select count(*) from {table}")).scalar()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "delete from eventlog",
+        "delete from eventlog where status <> 'N'",
+        'DELETE FROM "eventlog" WHERE record_id < 5',
+        "update eventlog set status = 'S'",
+        "truncate table eventlog",
+        "delete /* where record_id = 1 */ from eventlog",
+        "delete from eventlog where record_id in (select record_id from eventlog)",
+        "delete from eventlog where record_id = 1 or 1 = 1",
+    ],
+)
+def test_statements_that_would_lose_rows_are_refused(statement: str) -> None:
+    with pytest.raises(UnsafeStatement):
+        check_safe([statement], "eventlog", "record_id")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["delete from eventlog where record_id = 5", "delete from other", "select count(*) from eventlog"],
+)
+def test_statements_that_name_ids_or_leave_the_log_alone_pass(statement: str) -> None:
+    check_safe([statement], "eventlog", "record_id")
+
+
+def test_times_of_day() -> None:
+    times = read_times("17:00:00, 8:30:00")
+    assert seconds_until(times, dt.datetime(2025, 1, 1, 8, 0)) == 1800
+    assert seconds_until(times, dt.datetime(2025, 1, 1, 8, 30)) == 8.5 * 3600
+    assert seconds_until(times, dt.datetime(2025, 1, 1, 18, 0)) == 14.5 * 3600
+    for wrong in ("24:00:00", "8:30", "", "8:30:00;9:00:00"):
+        with pytest.raises(Exception, match="hh:mm:ss"):
+            read_times(wrong)
+
+
+def test_a_time_of_day_replaces_the_interval(world: World, arrivals: Arrivals) -> None:
+    soon = (dt.datetime.now() + dt.timedelta(seconds=3)).strftime("%H:%M:%S")
+    with running(world, arrivals, time_of_day=soon) as run:
+        until(lambda: "eventlog_cycles_total 1" in run.monitor.text())
+        world.write(key(1, event_type=4))
+        time.sleep(1.0)
+        assert not arrivals.documents
+        until(lambda: arrivals.documents)
+
+
+def test_the_port_tells_metrics_and_health(world: World, arrivals: Arrivals, free_port: int) -> None:
+    world.write(key(1, event_type=4), key(2, event_type=9))
+    with running(world, arrivals) as run, serving(MonitorSettings(free_port), run.monitor) as port:
+        until(lambda: arrivals.documents)
+        until(lambda: "eventlog_cycles_total" in _get(port, "/metrics"))
+        told = _get(port, "/metrics")
+        for line in (
+            "eventlog_pending_rows 0",
+            "eventlog_database_up 1",
+            "eventlog_leader 1",
+            "eventlog_rows_refused_total 1",
+            'eventlog_events_total{operation="delete",status="success"} 1',
+            "eventlog_errors_kept 1",
+            "# TYPE eventlog_cycle_seconds histogram",
+        ):
+            assert line in told
+        assert _get(port, "/healthz") == "alive\n"
+        assert _get(port, "/readyz") == "ready\n"
+        run.stop()
+        with pytest.raises(HTTPError, match="503"):
+            _get(port, "/readyz")
+
+
+@pytest.fixture
+def free_port() -> int:
+    import socket
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def _get(port: int | None, path: str) -> str:
+    with urlopen(f"http://127.0.0.1:{port}{path}") as response:
+        return str(response.read(), "utf-8")
+
+
+def test_it_goes_on_when_the_database_is_killed_and_comes_back(arrivals: Arrivals) -> None:
+    with embedded_postgres(settings=FAST | {"fsync": "on", "synchronous_commit": "on"}) as server:
+        engine = connect(server.url)
+        world = World(engine, POSTGRESQL)
+        world.make()
+        with running(world, arrivals) as run:
+            world.write(key(1, event_type=4))
+            until(lambda: arrivals.documents)
+            server.kill()
+            until(lambda: "eventlog_faults_total" in run.monitor.text())
+            server.start()
+            world.write(key(2, event_type=4))
+            until(lambda: world.counts() == {"S": 2})
+        assert {document.partition("idu=")[2][:1] for document in arrivals.documents} == {"1", "2"}
+
+
+def test_a_process_stops_with_0_when_told_and_with_1_on_fatal(postgres: Any, arrivals: Arrivals) -> None:
+    world = World(postgres.engine(), postgres.dialect)
+    world.make()
+    environment = os.environ | {
+        "EVENTLOG_URL": postgres.url.render_as_string(hide_password=False),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "EVENTLOG_HTTP_PASSWORD": "geheim",
+    }
+    command = [sys.executable, "-m", "eventlog", "run", "--sink", "http", "--http-url", arrivals.url]
+    command += ["--allow-loopback", "--sync-tables", "usr", "--http-user", "jo", "-v", "--log-format", "json"]
+    for behave, told, code in (
+        (arrivals.behave, signal.SIGTERM, 0),
+        (arrivals.behave, signal.SIGINT, 0),
+        (lambda handler: handler.reply(FATAL.replace(b":1", b":3")), None, 1),
+    ):
+        arrivals.behave = behave
+        (record_id, *_) = world.write(key(1, event_type=4))
+        process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE)
+        if told is not None:
+            until(lambda: world.letters()[record_id] == "S")  # noqa: B023
+            process.send_signal(told)
+        _, words = process.communicate(timeout=20)
+        assert process.returncode == code, words
+        assert b"geheim" not in words
+
+
+def test_once_is_one_cycle_and_tells_what_went_wrong(world: World, arrivals: Arrivals) -> None:
+    def once(**given: Any) -> None:
+        config = configured(world, arrivals, **given)
+        Daemon(config, lambda: config, Signals(), once=True).run()
+
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    once(query_limit=1)
+    assert world.counts() == {"S": 1, "N": 1}
+    until(lambda: _fails(once, SinkDown, http_url="http://127.0.0.1:1/"))  # as soon as the lock is free
+    assert world.counts() == {"S": 1, "N": 1}
+    with running(world, arrivals) as run:
+        until(lambda: "eventlog_leader 1" in run.monitor.text())
+        with pytest.raises(AnotherLeads):
+            once()
+    with pytest.raises(EventlogError, match="no connection"):
+        once(url="postgresql://127.0.0.1:1/nowhere")
+
+
+def _fails(run: Callable[..., None], fault: type[EventlogError], **given: Any) -> bool:
+    try:
+        run(**given)
+    except EventlogError as found:
+        return isinstance(found, fault)
+    return False
+
+
+def test_the_wait_before_connecting_again_grows_to_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
+    signals = Signals()
+    waits: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        waits.append(seconds)
+        if len(waits) == 6:
+            signals.request_stop()
+
+    monkeypatch.setattr(signals, "sleep", sleep)
+    config = Config({"url": "postgresql://127.0.0.1:1/nowhere", "reconnect": 3})
+    Daemon(config, lambda: config, signals).run()
+    assert waits == [0.5, 1.0, 2.0, 3.0, 3.0, 3.0]

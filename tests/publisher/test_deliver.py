@@ -1,0 +1,85 @@
+"""Documents of a file, delivered as the publisher delivers them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from eventlog.cli import cli
+from eventlog.deliver import Delivery, Memory
+from eventlog.sinks.sink import Reply, unanswered, unreachable
+from eventlog.tally import Waits
+from eventlog.xds.answers import Level, Status
+from eventlog.xds.documents import document
+from tests.publisher.world import Answering, Receiver
+
+
+def event(number: int, idu: int) -> str:
+    return f'<delete event-id="e{number}"><association>idu={idu},table=usr</association></delete>'
+
+
+FILE = "\n".join(
+    [document([event(1, 1), event(2, 2)]), document([event(3, 1)]), "rubbish", document([event(4, 3)])]
+)
+
+
+def deliver(
+    folder: Path, answering: Answering, waits: list[float] | None = None
+) -> tuple[Receiver, Delivery]:
+    receiver = Receiver(answering)
+    memory = Memory(folder / "memory")
+    slept = [] if waits is None else waits
+    delivery = Delivery(receiver, memory, Waits(1, 4), lambda words: None, slept.append)
+    delivery.run(lambda: [FILE.encode()])
+    memory.close()
+    return receiver, delivery
+
+
+def test_every_document_is_sent_and_a_broken_one_is_told(tmp_path: Path) -> None:
+    receiver, delivery = deliver(tmp_path, lambda document: Reply())
+    assert receiver.event_ids == ["e1", "e2", "e3", "e4"]
+    assert delivery.levels == {"success": 4, "refused": 1}
+    receiver, delivery = deliver(tmp_path, lambda document: Reply())
+    assert receiver.event_ids == []
+
+
+def test_what_waits_holds_back_only_its_own_object(tmp_path: Path) -> None:
+    tries = iter([True, True, False])
+    waits: list[float] = []
+
+    def answering(document: object) -> Reply:
+        retry = "e1" in [item.event_id for item in document.items] and next(tries)  # type: ignore[attr-defined]
+        return Reply([Status(Level.RETRY, "e1")] if retry else [])
+
+    receiver, _ = deliver(tmp_path, answering, waits)
+    assert receiver.event_ids == ["e1", "e2", "e4", "e1", "e1", "e3"]
+    assert waits == [1, 2]
+
+
+@pytest.mark.parametrize("failing", [unanswered("time-out"), unreachable("nobody"), unanswered("busy", 7.0)])
+def test_no_answer_is_a_retry(tmp_path: Path, failing: Reply) -> None:
+    replies = iter([failing])
+    waits: list[float] = []
+    receiver, _ = deliver(tmp_path, lambda document: next(replies, Reply()), waits)
+    assert sorted(set(receiver.event_ids)) == ["e1", "e2", "e3", "e4"]
+    assert waits[0] == (failing.wait if failing.wait else 0.0 if not failing.arrived else 1.0)
+
+
+def test_fatal_ends_it_and_a_second_run_goes_on(tmp_path: Path) -> None:
+    receiver, delivery = deliver(tmp_path, lambda document: Reply([Status(Level.FATAL, "e3", "no")]))
+    assert delivery.fatal
+    assert receiver.event_ids == ["e1", "e2", "e3"]
+    receiver, _ = deliver(tmp_path, lambda document: Reply())
+    assert receiver.event_ids == ["e4"]
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "in.xml").write_text(FILE.replace("rubbish", ""))
+    words = ["deliver", str(tmp_path / "in.xml"), "--sink", "files", "--files-folder", str(tmp_path / "out")]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0
+    assert "4 success" in result.output
+    assert len(list((tmp_path / "out").glob("*.xml"))) == 3
+    assert "nothing was left" in CliRunner().invoke(cli, words).output

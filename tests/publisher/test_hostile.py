@@ -1,0 +1,159 @@
+"""Rows from anybody who can write to the log: each costs itself, and no statement but ours is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from lxml import etree
+from sqlalchemy import event
+
+from eventlog.sinks.sink import Document, Reply, unanswered
+from eventlog.xds.answers import Level, Status
+from tests.publisher.world import Receiver, World, key
+
+TABLES = [
+    "usr; drop table usr",
+    'usr" where 1=1 --',
+    "usr'--",
+    "pg_catalog.pg_authid",
+    "pg_shadow",
+    "information_schema.tables",
+    "mysql.user",
+    "eventlog",
+    "other.usr",
+    "../usr",
+    "",
+    " usr",
+    "<usr/>",
+    "usr\u0001",
+]
+KEYS = [
+    "idu=1 or 1=1",
+    "idu=1; drop table usr",
+    "idu=1'",
+    'idu="1\\" or 1=1 --"',
+    'idu="1',
+    "idu=",
+    "idu==1",
+    "idu=1+idu=1",
+    "idu=1+fname=x",
+    "IDU)=1",
+    "idu=0x1",
+    "idu=1e0",
+    "idu=\ud7ff",
+    "idu=:keys",
+    "idu=%s",
+    "x" * 1_000_000,
+    "idu=" + "9" * 1_000_000,
+    "",
+]
+
+
+@contextmanager
+def statements(world: World) -> Iterator[set[str]]:
+    """The texts of all statements that reach the server."""
+    found: set[str] = set()
+
+    def hear(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+        found.add(statement)
+
+    event.listen(world.engine, "before_cursor_execute", hear)
+    yield found
+    event.remove(world.engine, "before_cursor_execute", hear)
+
+
+def test_hostile_names_are_refused_and_run_nothing(world: World) -> None:
+    world.user(1)
+    world.write(key(1), {"table_name": "unknown", "table_key": "idu=1"})
+    with world.publisher(Receiver(), query_limit=1000) as publisher:
+        with statements(world) as ordinary:
+            publisher.cycle()
+        world.write(
+            *({"table_name": name, "table_key": "idu=1"} for name in TABLES),
+            *({"table_key": text} for text in KEYS),
+            key(1),
+        )
+        with statements(world) as hostile:
+            publisher.cycle()
+    assert hostile <= ordinary
+    letters = "".join(world.letters().values())
+    assert letters == "SE" + "E" * (len(TABLES) + len(KEYS)) + "S"
+    assert all(failed.reason for failed in world.failures())
+
+
+def test_hostile_values_come_out_escaped(world: World) -> None:
+    bad = "]]></value><add-value>&\"'\r\n\t<!--"
+    world.user(1, fname=bad, lname="</nds>")
+    world.write(
+        key(1),
+        key(2, event_type=1, column_name="fname", new_value=bad),
+        key(3, event_type=1, column_name="<x/>", new_value="y"),
+        {"table_key": 'idu="<&>"', "event_type": 4},
+    )
+    receiver = Receiver()
+    world.cycle(receiver)
+    assert [event.xpath("string(.//value)") for event in receiver.events] == [bad, bad, "y", ""]
+    assert receiver.events[2].xpath("add-attr/@attr-name") == ["<x/>"]
+    assert str(receiver.events[3].findtext("association")).startswith('idu="<&>",table=usr')
+    for document in receiver.documents:
+        etree.fromstring(document.text.encode())
+
+
+def test_a_value_that_xml_cannot_carry_costs_the_rows_that_ask_for_it(world: World) -> None:
+    world.user(1, fname="a\x01b")
+    world.user(2)
+    world.write(key(1), key(1), key(2))
+    world.cycle(Receiver())
+    assert world.letters() == {1: "E", 2: "E", 3: "S"}
+
+
+@pytest.mark.parametrize("level", [Level.ERROR, Level.RETRY, None])
+def test_a_poisoned_object_delays_nobody(world: World, level: Level | None) -> None:
+    world.write(*(key(number, event_type=4) for number in (1, 1, 2, 3)))
+
+    def poison(document: Document) -> Reply:
+        if not any(item.association.startswith("idu=1,") for item in document.items):
+            return Reply()
+        return unanswered("time-out") if level is None else Reply([Status(level)])
+
+    receiver = Receiver(poison)
+    with world.publisher(receiver, retry_wait=0.0) as publisher:
+        publisher.cycle()
+        for number in range(4, 10):
+            world.write(key(1, event_type=4), key(number, event_type=4))
+            publisher.cycle()
+            assert world.letters()[max(world.letters())] == "S"
+
+
+def test_a_poisoned_event_in_a_large_document_ends_up_alone(world: World) -> None:
+    world.write(*(key(number, event_type=4) for number in range(40)))
+
+    def poison(document: Document) -> Reply:
+        return unanswered("it died") if "idu=7," in document.text else Reply()
+
+    with world.publisher(Receiver(poison), retry_wait=0.0, batch_size=40) as publisher:
+        for _ in range(8):
+            publisher.cycle()
+    assert world.counts() == {"S": 39, "N": 1}
+
+
+def test_a_column_that_is_dropped_meanwhile_costs_no_row(world: World) -> None:
+    world.change("create table short (id integer primary key, a varchar(9), b varchar(9))")
+    try:
+        for number in (1, 2):
+            world.change("insert into short values (:n, 'x', 'y')", n=number)
+        row = {"table_name": "short"}
+        receiver = Receiver()
+        with world.publisher(receiver, tables=("usr", "short")) as publisher:
+            world.write(row | {"table_key": "id=1"})
+            publisher.cycle()
+            world.change("alter table short drop column b")
+            world.write(row | {"table_key": "id=1"}, row | {"table_key": "id=2"})
+            publisher.cycle()
+        assert world.counts() == {"S": 3}
+        assert [len(event.findall("modify-attr")) for event in receiver.events] == [2, 1, 1]
+    finally:
+        world.change("drop table short")

@@ -1,0 +1,213 @@
+"""From settings to an open log: where it is, how its columns are bound, what may be read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.config import Config, InvalidSettings, names, read_config, statements
+from eventlog.daemon import DaemonSettings
+from eventlog.errors import EventlogError, Misuse
+from eventlog.fold import Rules
+from eventlog.opening import DatabaseSettings, TableSettings, driver_user, open_store, read_tables
+from eventlog.publisher import Publisher, PublisherSettings
+from eventlog.session import make_reader
+from eventlog.sql import migrate
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.log import Log, log_named
+from eventlog.sql.store import Store
+from eventlog.xds.settings import XdsSettings
+from tests.publisher.world import Receiver, World, key
+
+DECLARED = (DatabaseSettings, TableSettings, Rules, XdsSettings, PublisherSettings, DaemonSettings)
+
+
+def config(world: World, *, columns: Any = None, tables: Any = None, **given: Any) -> Config:
+    url = world.engine.url.render_as_string(hide_password=False)
+    return Config({"url": url, "sync_tables": "usr"} | given, columns or {}, tables or {})
+
+
+@pytest.fixture
+def family(world: World) -> Iterator[World]:
+    """A table that refers to usr, a view, and one that nobody names."""
+    world.change("create table dept (id integer primary key, boss integer references usr (idu), born date)")
+    world.change("create view people as select idu as pk_idu, fname as sv_fname, lname as mv_lname from usr")
+    yield world
+    world.change("drop view people")
+    world.change("drop table dept")
+
+
+def publish(world: World, store: Store, configured: Config) -> Receiver:
+    receiver = Receiver()
+    leader = world.elect()
+    with leader:
+        settings = configured.build(PublisherSettings)
+        Publisher(store, lambda: make_reader(configured, store), receiver, leader.epoch, 1, settings).cycle()
+    store.engine.dispose()
+    return receiver
+
+
+def test_flag_then_environment_then_file_then_default(tmp_path: Path) -> None:
+    file = tmp_path / "eventlog.toml"
+    file.write_text("batch-size = 2\nquery_limit = 3\ndelete-from-log = 'yes'\nallow-loopback = 0\n")
+    environment = {"EVENTLOG_BATCH_SIZE": "4", "EVENTLOG_TIME_SYNTAX": "3", "OTHER": "x"}
+    found = read_config(DECLARED, {"time_syntax": "2", "url": None}, environment, file)
+    assert found.given == {
+        "batch_size": 4,
+        "query_limit": 3,
+        "delete_from_log": True,
+        "allow_loopback": False,
+        "time_syntax": 2,
+    }
+    assert found.build(XdsSettings).batch_size == 4
+    assert found.build(DaemonSettings).polling_interval == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong"),
+    [
+        ("delete_from_log", "maybe"),
+        ("polling_interval", "0"),
+        ("polling_interval", "604801"),
+        ("time_of_day", "noon"),
+        ("batch_size", "0"),
+        ("batch_size", "100001"),
+        ("query_limit", "2147483648"),
+        ("pub_heartbeat_interval", "-1"),
+        ("enable_refs", "2"),
+        ("time_syntax", "4"),
+        ("column_position_comparator", "name"),
+        ("reconnect", "soon"),
+        ("log_time", "cet"),
+        ("layout", "new"),
+    ],
+)
+def test_a_value_that_is_not_legal_is_named(name: str, wrong: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidSettings) as caught:
+        read_config(DECLARED, {name: wrong}, {}, None)
+    assert "--" + name.replace("_", "-") in str(caught.value)
+    assert wrong in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["x = [", "log = 1", "[tables.usr]\npublish = 1", "[tables.usr]\nno = []"])
+def test_a_file_that_cannot_be_used_is_told(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "eventlog.toml"
+    file.write_text(text)
+    with pytest.raises(Misuse):
+        read_config(DECLARED, {}, {}, file)
+
+
+def test_lists_in_settings() -> None:
+    assert statements(" a ;; b; ") == ("a", "b")
+    assert names("a, b,,") == ("a", "b")
+
+
+def test_without_a_database_there_is_nothing_to_open() -> None:
+    with pytest.raises(Misuse, match="EVENTLOG_URL"):
+        open_store(Config({}))
+
+
+def test_the_log_is_found_under_its_own_names(world: World) -> None:
+    renamed = Log(world.log.dialect, "changes", columns={"table_key": "the_key", "new_value": "value"})
+    migrate.install(world.engine, renamed)
+    try:
+        configured = config(world, log_table="changes", columns=dict(renamed.columns))
+        store = open_store(configured)
+        names_of = renamed.names()
+        insert = f"insert into {names_of['log']} (event_type, table_name, the_key) values (4, 'usr', 'idu=1')"
+        world.change(insert)
+        leader = store.lead("test")
+        assert leader is not None
+        receiver = Receiver()
+        with leader:
+            settings = PublisherSettings()
+            given = Config({**configured.given, "allow_loopback": True})
+            reader = make_reader(given, store)
+            Publisher(store, lambda: reader, receiver, leader.epoch, 1, settings).cycle()
+        assert receiver.event_ids == ["changes:1"]
+        store.engine.dispose()
+        with pytest.raises(EventlogError, match="nothing_like_it"):
+            open_store(config(world, log_table="nothing_like_it"))
+        with pytest.raises(EventlogError, match="no_such"):
+            open_store(config(world, columns={"old_value": "no_such"}))
+    finally:
+        migrate.uninstall(world.engine, renamed, discard=True)
+
+
+def test_a_log_with_its_schema(world: World) -> None:
+    assert log_named(world.log.dialect, "app.log").schema == "app"
+
+
+def test_our_own_user_is_loopback_unless_another_is_named(world: World) -> None:
+    user = driver_user(world.engine, world.log)
+    world.user(1)
+    world.write(key(1, perpetrator=user), key(1, event_type=4, perpetrator="somebody"))
+    assert publish(world, world.store, config(world)).event_ids == ["eventlog:2"]
+    world.write(key(1, event_type=4, perpetrator=user))
+    assert publish(world, world.store, config(world, driver_user="idm")).event_ids == ["eventlog:3"]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"sync_tables": "usr, dept"}, {"usr", "dept"}),
+        ({"sync_tables": "people"}, {"people"}),
+        ({"sync_tables": None}, set()),
+    ],
+)
+def test_only_the_tables_that_are_named_may_be_read_back(
+    family: World, given: dict[str, Any], found: set[str]
+) -> None:
+    tables = read_tables(family.engine, family.log, config(family, **given))
+    assert {table.name for table in tables} == found
+
+
+def test_a_schema_is_all_of_its_tables_but_ours(family: World) -> None:
+    with family.engine.connect() as connection:
+        home = Catalogue(connection).home()
+    tables = read_tables(family.engine, family.log, config(family, sync_tables=None, sync_schema=home))
+    assert {"usr", "dept", "people"} <= {table.name for table in tables}
+    assert not any(table.name.startswith("eventlog") for table in tables)
+
+
+def test_references_only_to_published_tables_and_only_if_wanted(family: World) -> None:
+    def reference(**given: Any) -> str | None:
+        tables = read_tables(family.engine, family.log, config(family, **given))
+        return tables.get("dept").columns["boss"].reference
+
+    assert reference(sync_tables="usr, dept") == "usr"
+    assert reference(sync_tables="dept") is None
+    assert reference(sync_tables="usr, dept", enable_refs=False) is None
+
+
+def test_prefixes_of_a_view_have_meaning_if_wanted(family: World) -> None:
+    def columns(wanted: bool) -> list[tuple[str, bool]]:
+        configured = config(family, sync_tables="people", enable_meta_identifiers=wanted)
+        table = read_tables(family.engine, family.log, configured).get("people")
+        return [(column.published, column.multivalued) for column in table.columns.values()]
+
+    assert columns(True) == [("pk_idu", False), ("fname", False), ("lname", True)]
+    assert columns(False) == [("pk_idu", False), ("sv_fname", False), ("mv_lname", False)]
+
+
+def test_what_is_withheld_does_not_leave(world: World) -> None:
+    world.user(1)
+    world.write(key(1))
+    told = config(world, tables={"usr": {"withhold": ["lname"]}})
+    (event,) = publish(world, world.store, told).events
+    assert event.xpath("modify-attr/@attr-name") == ["fname"]
+    with pytest.raises(Misuse, match="phone"):
+        read_tables(world.engine, world.log, config(world, tables={"usr": {"publish": ["phone"]}}))
+
+
+@pytest.mark.parametrize(("syntax", "text"), [(1, "1000000000"), (2, "20010909"), (3, "2001-09-09")])
+def test_times_are_written_in_the_syntax_that_is_wanted(family: World, syntax: int, text: str) -> None:
+    family.change("insert into dept values (1, null, '2001-09-09')")
+    family.write({"table_name": "dept", "table_key": "id=1"})
+    receiver = publish(family, family.store, config(family, sync_tables="dept", time_syntax=syntax))
+    (event,) = receiver.events
+    found = event.xpath("string(modify-attr[@attr-name='born']/add-value/value)")
+    assert found == (text if syntax > 1 else "999993600")

@@ -1,0 +1,170 @@
+"""A log with a user table beside it, and a publisher of it: what the tests of the publisher start from."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+from lxml import etree
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.fold import Rules
+from eventlog.opening import read_readable
+from eventlog.publisher import Cycle, Publisher, PublisherSettings
+from eventlog.reading import Reader
+from eventlog.settings import build
+from eventlog.sinks.sink import ACCEPTED, Document, Reply, Sink
+from eventlog.sql import migrate
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.dialects import Dialect
+from eventlog.sql.leader import Leader
+from eventlog.sql.log import Log
+from eventlog.sql.store import Store
+from eventlog.sql.upkeep import Failed, Which
+from eventlog.tables import Tables
+from eventlog.xds.settings import XdsSettings
+
+Answering = Callable[[Document], Reply]
+
+
+class Receiver:
+    """A sink that keeps what it was sent and answers as it is told to."""
+
+    def __init__(self, answering: Answering = lambda document: ACCEPTED) -> None:
+        self.answering = answering
+        self.documents: list[Document] = []
+
+    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+        for document in documents:
+            reply = self.answering(document)
+            if reply.arrived:
+                self.documents.append(document)
+            yield reply
+            if not reply.arrived:
+                return
+
+    def knows(self, name: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    @property
+    def events(self) -> list[etree._Element]:
+        return [event for document in self.documents for event in events_of(document.text)]
+
+    @property
+    def event_ids(self) -> list[str]:
+        return [item.event_id for document in self.documents for item in document.items]
+
+    @property
+    def objects(self) -> list[str]:
+        return [str(event.findtext("association")).partition(",")[0] for event in self.events]
+
+
+def events_of(document: str) -> list[etree._Element]:
+    """The events of a document."""
+    found = etree.fromstring(document.encode()).find("input")
+    assert found is not None
+    return list(found)
+
+
+_EMPTY = {True: "truncate {0} restart identity", False: "truncate {0}"}
+
+
+class World:
+    """An installed log, the table usr, and how to write rows as triggers would."""
+
+    def __init__(self, engine: Engine, dialect: Dialect) -> None:
+        self.engine = engine
+        self.log = Log(dialect)
+        self.store = Store(engine, self.log)
+
+    def make(self) -> None:
+        """Install the log, with a second index, and make the table."""
+        migrate.install(self.engine, self.log, future_events=True)
+        self.change("create table usr (idu integer primary key, fname varchar(64), lname varchar(64))")
+
+    def clear(self) -> None:
+        """Empty the tables; record ids begin anew."""
+        names = self.log.names()
+        for table in ("batch", "waiting", "failed", "notice", "log"):
+            self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
+        self.change(f"update {names['state']} set paused_at = null, cycle_facts = null, heartbeat_at = null")
+        self.change("delete from usr")
+
+    def change(self, statement: str, **values: Any) -> None:
+        """Run a statement of somebody else."""
+        with self.engine.begin() as connection:
+            connection.execute(text(statement), values)
+
+    def user(self, idu: int, fname: str | None = "Jack", lname: str | None = "Frost") -> None:
+        """A row of usr."""
+        self.change("insert into usr values (:i, :f, :l)", i=idu, f=fname, l=lname)
+
+    def write(self, *rows: dict[str, Any]) -> list[int]:
+        """Log rows, type 6 of usr where nothing else is said; the ids of all that are pending."""
+        names = self.log.names()
+        with self.engine.begin() as connection:
+            for row in rows:
+                filled = {"event_type": 6, "table_name": "usr", "perpetrator": None} | row
+                columns = ", ".join(names[column] for column in filled)
+                marks = ", ".join(f":{column}" for column in filled)
+                connection.execute(text(f"insert into {names['log']} ({columns}) values ({marks})"), filled)
+        return sorted(number for number, letter in self.letters().items() if letter == "N")
+
+    def letters(self) -> dict[int, str]:
+        """The status of every row."""
+        names = self.log.names()
+        statement = f"select {names['record_id']}, {names['status']} from {names['log']} order by 1"
+        with self.engine.connect() as connection:
+            return {row[0]: row[1] for row in connection.execute(text(statement))}
+
+    def counts(self) -> Counter[str]:
+        return Counter(self.letters().values())
+
+    def failures(self) -> list[Failed]:
+        with self.store.upkeep() as upkeep:
+            return upkeep.failures(Which())
+
+    def remembered(self) -> int:
+        return len(self.store.remembered())
+
+    def reader(self, names: Sequence[str], rules: Rules, xds: XdsSettings) -> Reader:
+        """What reads rows, with the tables as they are now."""
+        with self.engine.connect() as connection:
+            tables = Tables([Catalogue(connection).find(name).table for name in names])
+        return Reader(tables, read_readable(self.engine, self.log, tables), rules, xds)
+
+    def elect(self, patience: float = 10.0) -> Leader:
+        """The leader, as soon as the server has noticed that the former one is gone."""
+        deadline = time.monotonic() + patience
+        while (leader := self.store.lead("test")) is None:
+            assert time.monotonic() < deadline, "somebody else leads"
+            time.sleep(0.01)
+        return leader
+
+    @contextmanager
+    def publisher(self, sink: Sink, tables: Sequence[str] = ("usr",), **given: Any) -> Iterator[Publisher]:
+        """The leader's publisher."""
+        leader = self.elect()
+        rules, xds = build(Rules, given), build(XdsSettings, given)
+        settings = build(PublisherSettings, given)
+        with leader:
+            make = partial(self.reader, tables, rules, xds)
+            yield Publisher(self.store, make, sink, leader.epoch, xds.batch_size, settings)
+
+    def cycle(self, sink: Sink, **given: Any) -> Cycle:
+        """One cycle of a new leader."""
+        with self.publisher(sink, **given) as publisher:
+            return publisher.cycle()
+
+
+def key(number: int, **more: Any) -> dict[str, Any]:
+    """A row that speaks of one user."""
+    return {"table_key": f"idu={number}"} | more

@@ -1,0 +1,79 @@
+"""eventlog receive as a process: it says where it is, keeps what came, and ends when told."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from eventlog.xds import answers
+from eventlog.xds.answers import Level
+from tests.receiver.conftest import ADD, Client
+
+ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def started(folder: Path, *options: str) -> Iterator[tuple[Client, subprocess.Popen[str]]]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "eventlog", "receive", "--port", "0", *options],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        told = re.search(r"http://127\.0\.0\.1:(\d+)/", process.stderr.readline())
+        assert told is not None
+        yield Client(int(told[1])), process
+    finally:
+        process.kill()
+        process.wait()
+        process.stderr.close()
+
+
+def test_it_answers_by_its_rules_and_ends_when_told(tmp_path: Path) -> None:
+    (tmp_path / "rules.toml").write_text('[[rule]]\nclass = "usr"\nanswer = "warning"\n')
+    with started(tmp_path, "--answers", "rules.toml") as (client, process):
+        (status,) = answers.read(client.post(ADD).encode())
+        assert (status.level, status.event_id) == (Level.WARNING, "log:1")
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0
+    assert (tmp_path / "received.sqlite").exists()
+
+
+def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [sys.executable, "-m", "eventlog", "receive", "--port", port],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+    assert done.returncode == 1
+    assert f"nothing can be received at 127.0.0.1, port {port}" in done.stderr
+
+
+def test_a_file_that_is_no_archive_is_said_so(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("my notes, which nobody may overwrite\n" * 100)
+    done = subprocess.run(
+        [sys.executable, "-m", "eventlog", "receive", "--port", "0", "--file", "notes.txt"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "notes.txt cannot keep documents" in done.stderr
+    assert (tmp_path / "notes.txt").read_text().startswith("my notes")

@@ -1,0 +1,263 @@
+"""The receiver through its public door: documents in, answers and pages out."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import time
+from pathlib import Path
+
+import pytest
+
+from eventlog.page.server import Reply, Request
+from eventlog.receiver.archive import PAGE, Archive
+from eventlog.receiver.incoming import Event, Incoming
+from eventlog.receiver.rules import OTHERWISE, Verdict
+from eventlog.xds import answers
+from eventlog.xds.answers import Level, Status
+from eventlog.xds.documents import HEARTBEAT
+from tests.receiver.conftest import ADD, DELETE, HOSTILE, MODIFY, Client, receiving, served
+
+MANY = 10_000
+
+
+def levels(reply: str) -> dict[str | None, str]:
+    return {status.event_id: status.level.name.lower() for status in answers.read(reply.encode())}
+
+
+def test_a_document_is_answered_for_each_event_and_shown(client: Client) -> None:
+    assert levels(client.post(ADD, DELETE)) == {"log:1": "success", "log:3": "success"}
+    page = client.get("/document/1")
+    assert '<td data-label="Value">Jack</td>' in page
+    assert "/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect" in page
+    assert "1 documents are kept" in client.get()
+
+
+def test_a_heartbeat_is_a_success_and_is_listed(client: Client) -> None:
+    status, reply, _ = client.ask("POST", "/", HEARTBEAT.encode())
+    assert (status, levels(reply)) == (200, {None: "success"})
+    assert client.get("/?operation=heartbeat").count("<tr>") == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "the body is empty"),
+        (b"nonsense", "no nds document begins here"),
+        (b'<!DOCTYPE nds [<!ENTITY a "b">]><nds/>', "document type declaration is not accepted"),
+        (b'<nds dtdversion="4.0"><input><add class-name="usr"/></input></nds>', "association"),
+        (b'<nds dtdversion="4.0"><input></input></nds><nds/>', "Extra content"),
+        (b'<nds dtdversion="4.0"><input><add>', "Premature end of data"),
+    ],
+)
+def test_what_is_not_valid_is_an_error_with_its_reason_and_is_kept(
+    client: Client, body: bytes, reason: str
+) -> None:
+    status, reply, _ = client.ask("POST", "/", body)
+    (answer,) = answers.read(reply.encode())
+    assert (status, answer.level, answer.type) == (200, Level.ERROR, "invalid-document")
+    assert reason in answer.text
+    assert "Not valid" in client.get("/document/1")
+
+
+def test_rules_answer_by_class_key_attribute_and_number_of_tries(tmp_path: Path) -> None:
+    told = """
+        rule = [
+          { class = "grp", answer = "fatal", text = "no groups" },
+          { operation = "modify", attribute = "fname", value = "Jo*", times = 2, answer = "retry" },
+          { key = "idu=1", operation = "modify", answer = "warning" },
+        ]"""
+    with receiving(tmp_path, told) as client:
+        assert levels(client.post(ADD, DELETE)) == {"log:1": "success", "log:3": "fatal"}
+        tried = [levels(client.post(MODIFY))["log:2"] for _ in range(3)]
+        assert tried == ["retry", "retry", "warning"]
+        assert "no groups" in client.get("/?status=fatal")
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "begins"),
+    [("garbage", 200, "\x00"), ("cut", 200, "<nds"), ("empty", 200, ""), ("503", 503, "a rule says so")],
+)
+def test_rules_spoil_the_answer(tmp_path: Path, answer: str, status: int, begins: str) -> None:
+    with receiving(tmp_path, f'rule = [{{ answer = "{answer}" }}]') as client:
+        given, text, _ = client.ask(
+            "POST", "/", b'<nds dtdversion="4.0"><input>' + ADD.encode() + b"</input></nds>"
+        )
+        assert given == status
+        assert text.startswith(begins)
+        with pytest.raises(Exception, match="answer"):
+            answers.read(text.encode())
+        assert answer in client.get()
+
+
+def test_a_rule_hangs_up(tmp_path: Path) -> None:
+    with receiving(tmp_path, 'rule = [{ answer = "hang-up" }]') as client:
+        with pytest.raises(http.client.RemoteDisconnected):
+            client.post(ADD)
+        assert "hang-up" in client.get()
+
+
+@pytest.mark.parametrize(
+    ("told", "wrong"),
+    [
+        ("rule = [{}]", "'answer' is missing"),
+        ('rule = [{ answer = "perhaps" }]', "answer is 'perhaps', not one of success, warning"),
+        ('rule = [{ answer = "retry", times = 0 }]', "times is 0"),
+        ('rule = [{ answer = "retry", dealy = 1 }]', "unknown entry 'dealy'"),
+        ("rules = 1", "rules"),
+        ("[[", "answers file"),
+    ],
+)
+def test_a_wrong_rule_is_named(tmp_path: Path, told: str, wrong: str) -> None:
+    with pytest.raises(Exception, match=wrong.replace("[", r"\[")), receiving(tmp_path, told):
+        pass
+
+
+def test_hostile_values_are_text_everywhere(client: Client) -> None:
+    escaped = HOSTILE.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    client.post(
+        f'<add class-name="{escaped}" event-id="{escaped}"><association>{escaped}</association>'
+        f'<add-attr attr-name="{escaped}"><value type="string">{escaped}</value></add-attr></add>'
+    )
+    client.ask("POST", "/", HOSTILE.encode())
+    association = "%3Cscript%3Ealert(1)%3C%2Fscript%3E%22%27%26%E2%80%AE"
+    paths = ("/", "/document/1", "/document/2", f"/object?association={association}", f"/?key={association}")
+    for path in paths:
+        page = client.get(path)
+        assert "<script>alert" not in page
+        assert "\u202e" not in page
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#x27;&amp;⟨U+202E⟩" in page
+
+
+def test_pages_may_load_nothing_from_elsewhere(client: Client) -> None:
+    _, page, headers = client.ask("GET", "/")
+    assert headers["Content-Security-Policy"].startswith("default-src 'none'; style-src 'self'")
+    assert "http" not in page.replace("http-equiv", "")
+    for path in ("/page.css", "/page.js"):
+        assert client.ask("GET", path)[2]["X-Content-Type-Options"] == "nosniff"
+
+
+def test_a_document_as_it_came_is_never_shown_by_the_browser(client: Client) -> None:
+    client.post(ADD)
+    _, text, headers = client.ask("GET", "/document/1.xml")
+    assert text.startswith("<nds")
+    assert headers["Content-Disposition"].startswith("attachment")
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "evil.example"}, 421),
+        ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Host": "localhost:1"}, 200),
+    ],
+)
+def test_pages_of_other_sites_are_kept_out(client: Client, headers: dict[str, str], status: int) -> None:
+    assert client.ask("POST", "/", b"x", headers)[0] == status
+
+
+def test_filters_and_pages(client: Client) -> None:
+    for number in range(PAGE + 5):
+        client.post(ADD.replace("idu=1", f"idu={number}").replace("log:1", f"log:{number}"))
+    client.post(DELETE)
+    assert client.get("/?class=grp").count("<tr>") == 2
+    assert client.get("/?operation=add&key=idu%3D7").count("<tr>") == 2
+    first = client.get("/?operation=add")
+    assert first.count("<tr>") == PAGE + 1
+    assert "operation=add&amp;before=6.1" in first
+    second = client.get("/?operation=add&before=6.1")
+    assert second.count("<tr>") == 6
+    assert "after=5.1" in second
+    assert client.get("/?operation=add&after=5.1").count("<tr>") == PAGE + 1
+
+
+def test_the_history_of_an_object_ends_in_what_is_left(client: Client) -> None:
+    client.post(ADD)
+    client.post(MODIFY)
+    page = client.get("/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect")
+    assert page.index("fname + Jack") < page.index("fname − Jack") < page.index("fname + John")
+    assert '<td data-label="Values"><div>John</div></td>' in page
+
+
+def test_what_was_not_taken_leaves_nothing(tmp_path: Path) -> None:
+    with receiving(tmp_path, 'rule = [{ operation = "modify", answer = "error" }]') as client:
+        client.post(ADD)
+        client.post(MODIFY)
+        page = client.get("/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect")
+        assert '<td data-label="Values"><div>Jack</div></td>' in page
+        client.post(DELETE)
+        assert "It is deleted." in client.get("/object?association=idg%3D7%2Ctable%3Dgrp")
+
+
+def test_the_oldest_make_room(tmp_path: Path) -> None:
+    with receiving(tmp_path, keep=2) as client:
+        for _ in range(3):
+            client.post(ADD)
+        assert client.ask("GET", "/document/1")[0] == 404
+        assert "2 documents are kept" in client.get()
+
+
+def test_what_is_kept_is_there_after_a_restart(tmp_path: Path) -> None:
+    with receiving(tmp_path) as client:
+        client.post(ADD)
+    with receiving(tmp_path) as client:
+        assert "log:1" in client.get()
+
+
+@pytest.mark.parametrize(
+    "path", ["/document/", "/document/x", "/document/99", "/etc/passwd", "/document/1/../2"]
+)
+def test_what_is_not_there_is_said_so(client: Client, path: str) -> None:
+    assert client.ask("GET", path)[0] == 404
+
+
+def test_ten_thousand_documents_do_not_slow_a_page(tmp_path: Path) -> None:
+    archive = Archive(tmp_path / "received.sqlite")
+    with archive.writing() as writer:
+        for number in range(MANY):
+            event = Event("add", "usr", f"idu={number},table=usr", f"log:{number}")
+            status = Status(
+                OTHERWISE.answer if isinstance(OTHERWISE.answer, Level) else Level.ERROR, event.event_id
+            )
+            writer.keep("2025-03-23 10:57:19.000", b"<nds/>", Incoming((event,)), Verdict((status,)))
+    archive.close()
+    with receiving(tmp_path, keep=2 * MANY) as client:
+        for path in ("/", "/?class=usr&status=success&key=idu%3D99", "/?before=5000.1", "/?status=error"):
+            began = time.perf_counter()
+            client.get(path)
+            assert time.perf_counter() - began < 0.5, path
+
+
+def test_a_document_that_breaks_off_is_not_kept(client: Client) -> None:
+    with socket.create_connection(("127.0.0.1", client.port)) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n<nds>")
+        connection.shutdown(socket.SHUT_WR)
+        assert connection.recv(100) == b""
+    assert "0 documents are kept" in client.get()
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"Content-Length: 99999999999", b"413"),
+        (b"Content-Length: -1", b"411"),
+        (b"Transfer-Encoding: chunked", b"411"),
+    ],
+)
+def test_a_body_without_bounds_is_refused(client: Client, head: bytes, status: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", client.port)) as connection:
+        connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n\r\n")
+        assert connection.recv(100).split()[1] == status
+
+
+def test_what_fails_is_a_status_and_a_record(caplog: pytest.LogCaptureFixture) -> None:
+    def fail(request: Request) -> Reply:
+        raise OSError("the disk is full")
+
+    with served(fail) as client:
+        assert client.ask("POST", "/", b"x")[0] == 500
+    assert "the disk is full" in caplog.text
+
+
+def test_a_query_without_bounds_is_refused(client: Client) -> None:
+    assert client.ask("GET", "/?" + "a=1&" * 100)[0] == 400

@@ -8,6 +8,7 @@ this process's children, Python workers and JVM each, as the kernel tells it.
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import sys
@@ -18,7 +19,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from eventlog_spark.job import Backlog, run_job
@@ -134,17 +134,27 @@ class Peak:
         self.python = self.java = 0
 
     def look(self) -> None:
-        python = java = 0
-        for child in psutil.Process().children(recursive=True):
+        """Linux tells of each process its parent, its name and its memory."""
+        told = {}
+        for path in Path("/proc").glob("[0-9]*/status"):
             try:
-                held = child.memory_info().rss
-                if "java" in child.name():
-                    java += held
-                else:
-                    python = max(python, held)
-            except psutil.Error:
+                lines = dict(line.split(":", 1) for line in path.read_text().splitlines() if ":" in line)
+            except OSError:
                 continue
-        self.python, self.java = max(self.python, python), max(self.java, java)
+            told[int(lines["Pid"])] = lines
+        held = [lines for pid, lines in told.items() if _descends(pid, told)]
+        sizes = [(lines["Name"].strip(), int(lines.get("VmRSS", "0").split()[0]) << 10) for lines in held]
+        self.java = max([self.java, *(size for name, size in sizes if name == "java")])
+        self.python = max([self.python, *(size for name, size in sizes if name != "java")])
+
+
+def _descends(pid: int, told: dict[int, dict[str, str]]) -> bool:
+    """Whether a process is a child of this one, however far."""
+    while pid in told:
+        pid = int(told[pid]["PPid"])
+        if pid == os.getpid():
+            return True
+    return False
 
 
 def measure(name: str, events: int, rounds: int, work: Callable[[Path], None], folder: Path) -> float:

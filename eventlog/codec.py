@@ -82,11 +82,19 @@ class SheetColumn(NamedTuple):
     type: str  # int, float, bool, text, bytes, timestamp; for containers that want to know
 
 
+class Description(NamedTuple):
+    """The file beside a written one: its suffix, and its text for a name, a container and its rows."""
+
+    suffix: str
+    write: Callable[[str, str, int], str]
+
+
 class Sheet(NamedTuple):
     """A table of written rows; a writer may fill several, and each becomes a file of its own."""
 
     name: str
     columns: tuple[SheetColumn, ...]
+    description: Description | None = None
 
 
 class SheetRow(NamedTuple):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self, cast
@@ -52,6 +53,7 @@ class Output:
         self._sheets: dict[str, tuple[Sheet, Writer]] = {}
         self._writer: Writer | None = None
         self._files: list[_Complete] = []
+        self._rows: Counter[str] = Counter()
         self._growing: list[IO[bytes]] = []
 
     def __enter__(self) -> Self:
@@ -65,6 +67,7 @@ class Output:
         """One record of the format."""
         if isinstance(record, SheetRow):
             self.sheet(record.sheet).write(record.cells)
+            self._rows[record.sheet.name] += 1
         else:
             assert self._writer is not None
             self._writer.write(record)
@@ -76,8 +79,7 @@ class Output:
             if self._sheets and not self._folder:
                 names = ", ".join((*self._sheets, sheet.name))
                 raise Misuse(f"the rows are of several tables ({names}): name a folder, -o DIR/")
-            name = str(Path(self._name) / f"{sheet.name}.{self._container}") if self._folder else self._name
-            known = sheet, ROW_WRITERS[self._container](self._open(name), sheet.columns)
+            known = sheet, ROW_WRITERS[self._container](self._open(self._file_of(sheet)), sheet.columns)
             self._sheets[sheet.name] = known
         if known[0].columns != sheet.columns:
             raise Misuse(f"the columns of {sheet.name} change on the way: write it in parts")
@@ -98,7 +100,7 @@ class Output:
                 for writer in (self._writer, *(writer for _, writer in self._sheets.values())):
                     if writer is not None:
                         writer.close()
-                for file in self._files:
+                for file in (*self._files, *self._describe()):
                     file.complete()
                 sys.stdout.flush()
         finally:
@@ -106,6 +108,19 @@ class Output:
                 file.discard()
             for stream in self._growing:
                 stream.close()
+
+    def _describe(self) -> Iterator[_Complete]:
+        """The files beside those of the sheets that have a description."""
+        for sheet, _ in self._sheets.values() if self._name != "-" else ():
+            if sheet.description is not None:
+                file = Path(self._file_of(sheet))
+                text = sheet.description.write(file.stem, self._container, self._rows[sheet.name])
+                beside = _Complete(file.with_suffix(sheet.description.suffix))
+                beside.stream.write(text.encode())
+                yield beside
+
+    def _file_of(self, sheet: Sheet) -> str:
+        return str(Path(self._name) / f"{sheet.name}.{self._container}") if self._folder else self._name
 
     def _open(self, name: str) -> IO[bytes]:
         if name == "-":

@@ -6,10 +6,11 @@ import datetime as dt
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 
 from eventlog.change import Change
-from eventlog.codec import Beside, Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
+from eventlog.codec import Beside, Description, Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
 from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.qlik import dfm, headers, partitions, plans, sequence
 from eventlog.qlik.headers import read_heading
@@ -41,6 +42,7 @@ class TableSettings:
     until: str = setting("", "read to this change_seq, and no further", metavar="SEQ")
     before_images: bool = setting(True, "write B rows before U rows")
     partition_length: int = setting(0, "minutes of a change data partition; 0: no partitions", metavar="N")
+    dfm: bool = setting(False, "write .dfm metadata beside each file of a change table")
     server: str = setting("", "the name of the server in the partition table")
     task: str = setting("", "the name of the task in the partition table")
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
@@ -246,7 +248,21 @@ def change_table(
     writer = RowWriter(
         structure, plans.dumping_cells(structure.columns), names, order, settings.before_images
     )
-    return ChangeTable(structure, Sheet(sheet_name(structure, tables), columns), writer)
+    description = Description(".dfm", partial(_describe, structure, tuple(names), settings))
+    sheet = Sheet(sheet_name(structure, tables), columns, description if settings.dfm else None)
+    return ChangeTable(structure, sheet, writer)
+
+
+def _describe(
+    structure: Structure,
+    names: tuple[str, ...],
+    settings: TableSettings,
+    name: str,
+    extension: str,
+    rows: int,
+) -> str:
+    lineage = dfm.Lineage(name, extension, settings.server, settings.task, records=rows)
+    return dfm.write(structure, names, settings.header_prefix, lineage)
 
 
 _SHEET_TYPES = {

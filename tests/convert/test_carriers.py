@@ -111,15 +111,10 @@ def test_metadata_beside_a_file_of_a_change_table_types_its_columns(tmp_path: Pa
     (tmp_path / "in.jsonl").write_text(LINES)
     folder = tmp_path / "tables"
     folder.mkdir()
-    assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), folder) == []
-    sizes = {"length": 0, "precision": 0, "scale": 0}
-    columns = [
-        {"ordinal": 8, "name": "idu", "type": "INT4", "primaryKeyPos": 1} | sizes,
-        {"ordinal": 9, "name": "fname", "type": "STRING", "primaryKeyPos": 0} | sizes,
-    ]
-    source = {"sourceSchema": "indirect", "sourceTable": "usr", "targetSchema": "", "targetTable": "usr__ct"}
-    info: dict[str, Any] = source | {"tableVersion": 1, "columns": columns}
-    (folder / "usr__ct.dfm").write_text(json.dumps({"dataInfo": info}))
+    assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), folder, given={"dfm": True}) == []
+    info = json.loads((folder / "usr__ct.dfm").read_text())
+    assert info["fileInfo"]["recordCount"] == 2
+    assert [c["name"] for c in info["dataInfo"]["columns"] if c["primaryKeyPos"]] == ["idu"]
     job = Job("qlik-table", "changes", (str(folder / "usr__ct.csv"),), str(tmp_path / "out.jsonl"))
     convert(job, Report(lambda bad: None), CLOCK)
     assert facts(tmp_path / "out.jsonl") == EXPECTED

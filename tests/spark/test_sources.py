@@ -1,0 +1,78 @@
+"""Every other source through `backlog`: the same documents as `convert` makes, file by file."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog import tablesfile
+from eventlog.convert import Job, Report, convert
+from eventlog.errors import Refused
+from tests.spark.helpers import CLOCK, backlogged, converted, job
+
+TABLES = tablesfile.read(
+    """
+[tables.usr]
+schema = "own"
+key = ["idu"]
+number = 7
+columns = { idu = "integer", fname = "varchar(10)" }
+
+[tables.usr.linter]
+columns = { idu = "integer", fname = "char(8)" }
+"""
+)
+FILES = {
+    "qlik-table": "usr__ct.csv",
+    "qlik-message": "m.jsonl",
+    "gbase": "c.bin",
+    "linter": "q.csv",
+    "xds": "d.xml",
+}
+
+
+def lines(first: int) -> str:
+    """Inserts, an update and a delete."""
+    told = []
+    for at in range(first, first + 4):
+        row = [{"column": "idu", "after": at}, {"column": "fname", "after": f"Jack{at}"}]
+        told.append({"op": "insert", "key": {"idu": at}, "fields": row})
+    changed = [
+        {"column": "idu", "before": at, "after": at},
+        {"column": "fname", "before": f"Jack{at}", "after": "Jo"},
+    ]
+    gone = [{"column": "idu", "before": first}, {"column": "fname", "before": f"Jack{first}"}]
+    told.append({"op": "update", "key": {"idu": at}, "fields": changed})
+    told.append({"op": "delete", "key": {"idu": first}, "fields": gone})
+    common = {"schema": "own", "table": "usr", "time": "2024-03-23T10:57:19Z", "user": "3"}
+    return "".join(
+        json.dumps(line | common | {"position": str(first * 100 + at), "transaction": f"DEMO/{first}"}) + "\n"
+        for at, line in enumerate(told)
+    )
+
+
+def make(folder: Path, source: str, first: int) -> Path:
+    """A file of that format."""
+    folder.mkdir()
+    (folder / "changes.jsonl").write_text(lines(first))
+    refused: list[Refused] = []
+    inputs, output = (str(folder / "changes.jsonl"),), str(folder / FILES[source])
+    made = Job("changes", source, inputs, output, tables=TABLES)
+    convert(made, Report(refused.append), CLOCK)
+    assert refused == []
+    return folder / FILES[source]
+
+
+@pytest.mark.parametrize("source", FILES)
+def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, source: str) -> None:
+    inputs = [make(tmp_path / f"in{first}", source, first) for first in (10, 20)]
+    wanted = replace(job(inputs, tmp_path / "expected", source=source), tables=TABLES)
+    expected, left_out = converted(wanted)
+    found, refused = backlogged(spark, replace(wanted, output=str(tmp_path / "out")))
+    assert len(expected) == 12
+    assert found == expected
+    assert refused == left_out == set()

@@ -88,7 +88,7 @@ def backlog(
 ) -> None:
     """Read INPUTS and write them in another format, as `convert` would, on Spark.
 
-    INPUTS are files, folders or globs; without any, the log of --url is read. The folder that is
+    INPUTS are files, folders or globs; without any, the log of --url is read, or --kafka. The folder that is
     written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused records in `_refused`.
     The same inputs and settings again change nothing.
     """
@@ -110,7 +110,7 @@ def backlog(
         given,
     )
     live = None
-    if not inputs:
+    if not inputs and not given.get("kafka"):
         if source_format != "log":
             raise Misuse("name the files, folders or globs to read; only a log is read from a database")
         place = read_place(config, url, log_table, layout, log_time)

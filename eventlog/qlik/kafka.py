@@ -49,7 +49,7 @@ class Topics:
     def __init__(self, settings: KafkaSettings, encoding: str = "json") -> None:
         self._settings = settings
         self._encoding = encoding
-        self._done: dict[tuple[str, int], int] = {}
+        self.done: dict[tuple[str, int], int] = {}  # how far each partition was handed out
         self._consumer = Consumer(
             settings.client(
                 **{
@@ -81,7 +81,7 @@ class Topics:
         for item in reader.run(sources):
             if isinstance(item, Refused):
                 raise KafkaFault(f"metadata topic: {item.where}: {item.reason}")
-        self._done = {at: o for at, o in self._done.items() if at[0] != self._settings.kafka_metadata_topic}
+        self.done = {at: o for at, o in self.done.items() if at[0] != self._settings.kafka_metadata_topic}
         return tuple(reader.known.values())
 
     def sources(self) -> Iterator[Source[Object]]:
@@ -93,8 +93,8 @@ class Topics:
 
     def commit(self) -> None:
         """Keeps the offsets of everything handed out so far; call it when the output is out."""
-        if self._done:
-            offsets = [TopicPartition(t, p, o) for (t, p), o in self._done.items()]
+        if self.done:
+            offsets = [TopicPartition(t, p, o) for (t, p), o in self.done.items()]
             _ask(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class Topics:
             offset = message.offset()
             if offset is None or offset >= end:
                 return
-            self._done[topic, number] = offset + 1
+            self.done[topic, number] = offset + 1
             yield self._record(name, offset, message)
             if offset + 1 >= end:
                 return

@@ -11,6 +11,7 @@ from eventlog_spark.live import Live, run_live
 from eventlog_spark.progress import watched
 from eventlog_spark.report import write as write_report
 from eventlog_spark.session import session, translated
+from eventlog_spark.topics import run_topics
 
 Say = Callable[[str], None]
 
@@ -30,7 +31,12 @@ def run(
         say(f"{name} ({time.monotonic() - started:.0f} s)")
 
     with session(master, conf) as spark, translated(), watched(spark, say):
-        result = run_job(spark, backlog, stage) if live is None else run_live(spark, backlog, live, stage)
+        if live is not None:
+            result = run_live(spark, backlog, live, stage)
+        elif backlog.job.given.get("kafka"):
+            result = run_topics(spark, backlog, stage)
+        else:
+            result = run_job(spark, backlog, stage)
         if report is not None:
             stage("report")
             write_report(spark, report, backlog, result, Path(backlog.job.output))

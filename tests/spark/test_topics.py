@@ -1,0 +1,56 @@
+"""Topics of Kafka through `backlog`: every message once, also after a crash, and offsets kept at the end."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from eventlog_spark.job import Backlog
+from eventlog_spark.topics import run_topics
+
+from eventlog.convert import Job, Report, convert
+from tests.spark.helpers import CLOCK, converted, job
+from tests.spark.test_sources import TABLES, lines
+
+
+@pytest.fixture(scope="module")
+def brokers() -> Iterator[str]:
+    """librdkafka's own mock cluster."""
+    cluster = Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 1, "log_level": 0})
+    yield ",".join(f"{b.host}:{b.port}" for b in cluster.list_topics(timeout=10).brokers.values())
+    cluster.flush(10)
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+def test_messages_of_topics_become_documents_once(
+    spark: Any, tmp_path: Path, brokers: str, encoding: str
+) -> None:
+    (tmp_path / "changes.jsonl").write_text(lines(10))
+    kafka = {"kafka": f"usr.{encoding}", "kafka_brokers": brokers, "kafka_options": "log_level=0"}
+    kafka |= {"encoding": encoding, "kafka_key": "primary-key"}
+    made = Job("changes", "qlik-message", (str(tmp_path / "changes.jsonl"),), "-", tables=TABLES, given=kafka)
+    convert(made, Report(lambda bad: None), CLOCK)
+    wanted = replace(
+        job([tmp_path / "changes.jsonl"], tmp_path / "expected", source="changes"), tables=TABLES
+    )
+    expected, _ = converted(wanted)
+
+    read = replace(wanted, source_format="qlik-message", inputs=(), given=kafka)
+    found = []
+    for name in ("one", "one", "two"):  # the second run finds its output there, the third no message left
+        result = run_topics(
+            spark, Backlog(replace(read, output=str(tmp_path / name)), CLOCK), lambda stage: None
+        )
+        parts = [tmp_path / name / part["name"] for part in result.manifest["parts"]]
+        found.append(sorted(line for part in parts for line in part.read_text("utf-8").splitlines()))
+    assert [without_names(found[0]), found[1], found[2]] == [without_names(sorted(expected)), found[0], []]
+
+
+def without_names(documents: list[str]) -> list[str]:
+    """The documents without their event-ids, which tell the positions of their source."""
+    return sorted(re.sub(r' event-id="[^"]*"', "", line) for line in documents)

@@ -1,4 +1,4 @@
-"""Fixtures that all tests share: the databases at hand."""
+"""What all tests share: the databases at hand, and how examples are drawn."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.embedded import Server
 from tests.databases import AT_HAND, EMBEDDED, Database, embedded_server, fresh, server_url
+
+# Tests never judge time: a loaded machine is no fault.
+settings.register_profile("eventlog", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("eventlog")
 
 
 @pytest.fixture(scope="session")

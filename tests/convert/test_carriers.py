@@ -62,7 +62,8 @@ def test_a_topic_takes_messages_and_gives_each_once(tmp_path: Path, brokers: str
     assert run("changes", "qlik-message", (str(tmp_path / "in.jsonl"),), tmp_path / "none", given=given) == []
     for expected in (EXPECTED, []):  # the offsets of the first run were kept, for its output was out
         assert run("qlik-message", "changes", ("-",), tmp_path / "out.jsonl", given=given) == []
-        assert facts(tmp_path / "out.jsonl") == expected
+        found = facts(tmp_path / "out.jsonl")
+        assert sorted(found, key=repr) == expected  # without a key, messages may stand in any partition
 
 
 def test_change_tables_of_a_database_take_changes_and_give_them(tmp_path: Path, postgres: Database) -> None:

@@ -108,8 +108,6 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
 def make_task(backlog: Backlog, folder: Folder, current: Sequence[CurrentFile]) -> Task:
     """What the tasks of this job know."""
     target = format_named(backlog.job.target_format)
-    if target.write is None:
-        raise Misuse(f"{target.name} is read, not written")
     layout = _layout(backlog, target, str(folder.temporary))
     answerable = frozenset(piece.table for piece in current)
     return Task(

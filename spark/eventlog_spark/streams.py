@@ -49,7 +49,6 @@ class Streams:
 
     def _changes(self, piece: int, attempt: Attempt) -> Iterator[Change]:
         source = format_named(self.source)
-        assert source.read is not None
         files = self.inputs[piece]
         names, container = [file.name for file in files], files[0].container
         sources = _good(open_sources(names, source.shape, container), attempt)

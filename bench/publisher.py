@@ -101,7 +101,7 @@ class Bench:
         )
         rates: list[float] = []
         sent = 0
-        while (cycle := publisher.cycle()).events:
+        while (cycle := publisher.cycle(straight_on=True)).events:
             sent += cycle.events
             rates.append(cycle.events / cycle.seconds)
         sink.close()

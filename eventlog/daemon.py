@@ -115,7 +115,7 @@ class Daemon:
     def _cycles(self, session: Session) -> None:
         heard, nap = time.monotonic(), NAPS
         while not self._interrupted:
-            cycle = session.cycle()
+            cycle = session.cycle(straight_on=not self._once)
             self._monitor.cycle(cycle)
             self._alive()
             if self._once:

@@ -19,7 +19,8 @@ from eventlog.fold.runs import Fields, cut, run_fields, runs
 from eventlog.fold.understand import STEPS, Object, QueryKey, Reader, Step
 from eventlog.tables import Table, Tables
 
-_UPDATE = Op.UPDATE
+_INSERT, _UPDATE, _SENT = Op.INSERT, Op.UPDATE, Fate.SENT  # looking one up in its enum costs a call
+_new = tuple.__new__  # a third of the cost of a named tuple's constructor
 ObjectName = tuple[str, str]  # table_name and table_key, as the rows spell them
 Lookup = Callable[[Table, QueryKey], Answer]
 
@@ -160,7 +161,8 @@ class Plan:
         if life:
             first = life[0].op
             single = all([step.op is first for step in life])  # noqa: C419 - a generator costs more
-            self._lives.append(_Life(of, life if plain else remaining(life), False, plain, single))
+            left = life if plain else remaining(life)
+            self._lives.append(_new(_Life, (of, left, False, plain, single)))
 
     def _spoken(self, life: _Life, lookup: Lookup | None) -> Iterator[Step]:
         """The steps that have something to say; the others get their outcome here."""
@@ -196,7 +198,7 @@ class Plan:
         first = run[0]
         settles = _settled(run)
         name = event_id(self._rules.log_name, settles)
-        sent = Outcome(Fate.SENT, "", name)
+        sent = _new(Outcome, (_SENT, "", name, None))
         for step in run:
             if step.swallowed:
                 self._settle(step, sent)
@@ -206,7 +208,7 @@ class Plan:
         queried = [step.type > 4 for step in run]
         reads_back = all(queried)
         if reads_back and op is _UPDATE and all(step.type in (5, 7) for step in run):
-            op = Op.INSERT  # types 5 and 7 stay inserts, also where they are sent as a modify
+            op = _INSERT  # types 5 and 7 stay inserts, also where they are sent as a modify
         fields = run_fields(run)
         parts: Sequence[Fields] = (fields,)
         # without a query-back or repetition every field is of one row, and brings two values at most
@@ -215,7 +217,7 @@ class Plan:
         events = []
         for number, part in enumerate(parts, 1):
             part_id = name if number == 1 else f"{name}.{number}"
-            change = Change(
+            told = (
                 op if number == 1 or first.op is _UPDATE else _UPDATE,
                 of.reader.schema,
                 of.reader.name,
@@ -227,9 +229,11 @@ class Plan:
                 first.entry.perpetrator,
                 reads_back,
                 (("event_id", part_id), ("record_ids", settles), ("table_key", of.table_key)),
+                None,
             )
             place = (*first.place, number)
-            events.append(Event(change, part_id, place, of.name, settles, number, len(parts)))
+            event = (_new(Change, told), part_id, place, of.name, settles, number, len(parts))
+            events.append(_new(Event, event))
         return events
 
     def _settle(self, step: Step, outcome: Outcome) -> None:

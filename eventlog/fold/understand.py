@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from functools import partial
 from typing import NamedTuple
 
 from eventlog import tablekey, values
@@ -175,14 +174,18 @@ def _query_value(kind: Kind, text: str) -> Value:
     return value
 
 
-_INSERT, _UPDATE = Op.INSERT, Op.UPDATE  # looking one up in its enum costs as much as a call
-_new_step = partial(tuple.__new__, Step)  # a third of the cost of the constructor
+_INSERT, _UPDATE, _DELETE = (
+    Op.INSERT,
+    Op.UPDATE,
+    Op.DELETE,
+)  # looking one up costs a call
+_new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
 def _insert_field(of: Object, entry: Entry, place: Place) -> Step:
     name, load, silence, _ = of.reader.attributes[entry.column_name]
-    fields = (Field(name, ABSENT, load(entry.new_value)),)
-    return _new_step((place, entry, 1, _INSERT, name, fields, silence, ()))
+    fields = (_new(Field, (name, ABSENT, load(entry.new_value))),)
+    return _new(Step, (place, entry, 1, _INSERT, name, fields, silence, ()))
 
 
 def _update_field(of: Object, entry: Entry, place: Place) -> Step:
@@ -190,22 +193,24 @@ def _update_field(of: Object, entry: Entry, place: Place) -> Step:
     before, after = load(entry.old_value), load(entry.new_value)
     if before == after:
         silence = silence or "old and new value are equal, or both null"
-    return _new_step((place, entry, 2, _UPDATE, name, (Field(name, before, after),), silence, ()))
+    fields = (_new(Field, (name, before, after)),)
+    return _new(Step, (place, entry, 2, _UPDATE, name, fields, silence, ()))
 
 
 def _replace_field(of: Object, entry: Entry, place: Place) -> Step:
     name, load, silence, _ = of.reader.attributes[entry.column_name]
-    fields = (Field(name, ABSENT, load(entry.new_value)),)
-    return _new_step((place, entry, 3, _UPDATE, name, fields, silence, ()))
+    fields = (_new(Field, (name, ABSENT, load(entry.new_value))),)
+    return _new(Step, (place, entry, 3, _UPDATE, name, fields, silence, ()))
 
 
 def _delete_row(of: Object, entry: Entry, place: Place) -> Step:
-    return Step(place, entry, 4, Op.DELETE)
+    return _new(Step, (place, entry, 4, _DELETE, "", (), "", ()))
 
 
 def _query_row(of: Object, entry: Entry, place: Place) -> Step:
     of.query_key()
-    return Step(place, entry, entry.event_type, of.reader.query_ops[entry.event_type])
+    number = entry.event_type
+    return _new(Step, (place, entry, number, of.reader.query_ops[number], "", (), "", ()))
 
 
 def _query_field(of: Object, entry: Entry, place: Place) -> Step:

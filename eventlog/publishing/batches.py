@@ -87,11 +87,12 @@ def in_batches(drafts: Iterable[Draft], most: int) -> Iterator[list[Draft]]:
     batch: list[Draft] = []
     objects: set[ObjectName] = set()
     for draft in drafts:
-        if len(batch) >= most or any(s.object in objects for s in draft.sendings):
+        coming = {s.object for s in draft.sendings}
+        if len(batch) >= most or not objects.isdisjoint(coming):
             yield batch
             batch, objects = [], set()
         batch.append(draft)
-        objects.update(s.object for s in draft.sendings)
+        objects |= coming
     if batch:
         yield batch
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
@@ -30,7 +30,7 @@ _WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
 class Reading:
     """What rows came to."""
 
-    rows: int = 0
+    picked: list[int] = field(default_factory=list)  # the rows themselves, wrong ones too
     full: bool = False  # there may be more of them
     sendings: list[Sending] = field(default_factory=list)  # in the order of leaving
     silent: list[int] = field(default_factory=list)  # rows that are handled without an event
@@ -52,19 +52,20 @@ class Reader:
         self._rules = rules
         self._again = replace(rules, driver_user=None, handle_future_events=False)
         self._writer = EventWriter(tables, xds)
+        self.by_time = rules.handle_future_events
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
-    def pick_up(self, snapshot: Snapshot, limit: int) -> Reading:
-        """The pending rows that may go now."""
+    def pick_up(self, snapshot: Snapshot, limit: int, in_flight: Set[int] = frozenset()) -> Reading:
+        """The pending rows that may go now, but for those that are about to be finished."""
         rules = self._rules
         user = None if rules.allow_loopback else rules.driver_user
-        cells = snapshot.pick_up(Choice(limit, user, rules.handle_future_events))
+        cells = snapshot.pick_up(Choice(limit, user, rules.handle_future_events), in_flight)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = self._read(snapshot, cells, rules, now)
-        reading.full = reading.rows >= limit
+        reading.full = len(reading.picked) >= limit
         if user is not None and rules.loopback_rows == "finish":
             loopback = snapshot.loopback(user, limit)
-            reading.silent += loopback
+            reading.silent += [row for row in loopback if row not in in_flight]
             reading.full = reading.full or len(loopback) >= limit
         if rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
@@ -79,12 +80,12 @@ class Reader:
     def _read(
         self,
         snapshot: Snapshot,
-        cells: Iterable[Cells],
+        cells: Sequence[Cells],
         rules: Rules,
         now: str | None,
         rename: Callable[[list[Event]], list[Event]] = lambda events: events,
     ) -> Reading:
-        reading = Reading()
+        reading = Reading([int(str(row[0])) for row in cells])
         reading.entries = list(_entries(cells, reading))
         planned = plan(reading.entries, self._tables, rules, now=now, answerable=self._readable)
         current = CurrentRows(snapshot, self._readable, self.thorough)
@@ -112,7 +113,8 @@ class Reader:
         if not text and parts == 1:
             reading.silent += settles
             return
-        reading.sendings.append(Sending(event_id, run_id, name, settles, text, part, parts))
+        sending = (event_id, run_id, name, settles, text, part, parts, 0)
+        reading.sendings.append(tuple.__new__(Sending, sending))
 
 
 def _renamed(facts: Sequence[Remembered], events: Iterable[Event]) -> list[Event]:
@@ -136,7 +138,6 @@ def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:
     can be believed."""
     good = []
     for row in cells:
-        reading.rows += 1
         try:
             good.append(_plain_entry(row) or read_entry(row))
         except EventlogError as fault:
@@ -165,7 +166,8 @@ def _plain_entry(row: Cells) -> Entry | None:
     ):
         return None
     time_text = f"{event_time[:10]}T{event_time[11:19]}{event_time[19:].rstrip('0').rstrip('.')}"
-    return Entry(record_id, status, event_type, time_text, perpetrator, table, key, column, old, new)  # type: ignore[arg-type]
+    cells = (record_id, status, event_type, time_text, perpetrator, table, key, column, old, new)
+    return tuple.__new__(Entry, cells)
 
 
 def _account(planned: Plan, reading: Reading) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import TextClause
@@ -65,34 +66,45 @@ class Snapshot:
         """The database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
 
-    def pick_up(self, choice: Choice) -> list[Cells]:
+    def pick_up(self, choice: Choice, in_flight: Set[int] = frozenset()) -> Sequence[Cells]:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
-        as many again (specification 4.5). Waiting objects, loopback and future rows do not count."""
-        picked = list(self._pending("pick_up", choice))
+        as many again (specification 4.5). Waiting objects, loopback and future rows do not count, nor do
+        rows in flight, which may only be left out in the order of record_id."""
+        picked = self._beside(choice, in_flight) if in_flight else self._pending("pick_up", choice)
         if len(picked) == choice.limit:
-            picked += self._further(choice, picked)
+            return [*picked, *self._further(choice, picked, in_flight)]
         return picked
+
+    def _beside(self, choice: Choice, in_flight: Set[int]) -> Sequence[Any]:
+        """First what was committed late among the rows in flight, then what comes after them."""
+        last = max(in_flight)
+        among = replace(choice, limit=choice.limit + len(in_flight))
+        found = (cells[0] for cells in self._pending("numbers", among, until=last))
+        late = [number for number in found if number not in in_flight][: choice.limit]
+        left = choice.limit - len(late)
+        behind = self._pending("pick_up", replace(choice, limit=left), after=last) if left else ()
+        return [*self.rows(late), *behind]
 
     def every_pending(self, choice: Choice) -> Iterator[Cells]:
         """All pending rows that may go now, by record_id, `limit` of them with each statement."""
         last = 0
-        while chunk := list(self._pending("pick_up", choice, after=last)):
+        while chunk := self._pending("pick_up", choice, after=last):
             yield from chunk
             last = chunk[-1][0]
 
-    def _further(self, choice: Choice, picked: Sequence[Any]) -> Iterator[Any]:
+    def _further(self, choice: Choice, picked: Sequence[Any], in_flight: Set[int]) -> Iterator[Any]:
         objects = {_object(cells) for cells in picked}
+        among = replace(choice, limit=choice.limit + len(in_flight))
         # behind the last row in the one order; in the other there is no single place to go on from
         where = {"skip": choice.limit} if choice.future else {"after": picked[-1][0]}
-        ids = [
-            number for number, *named in self._pending("further", choice, **where) if tuple(named) in objects
-        ]
+        following = (cells for cells in self._pending("further", among, **where) if cells[0] not in in_flight)
+        ids = [number for number, *named in islice(following, choice.limit) if tuple(named) in objects]
         found = {cells[0]: cells for cells in self.rows(ids)}
         return (found[number] for number in ids)
 
-    def _pending(self, name: str, choice: Choice, after: int = 0, skip: int = 0) -> Iterable[Any]:
-        clause, values = pending_statement(self._queries, name, choice, after, skip)
-        return self._connection.execute(clause, values)
+    def _pending(self, name: str, choice: Choice, **where: int) -> Sequence[Any]:
+        clause, values = pending_statement(self._queries, name, choice, **where)
+        return self._connection.execute(clause, values).all()  # row by row takes twice the time
 
     def attempt(self) -> AbstractContextManager[object]:
         """A block whose failing statement costs only itself, not the snapshot."""
@@ -144,7 +156,7 @@ class Snapshot:
 
 
 def pending_statement(
-    queries: Queries, name: str, choice: Choice, after: int = 0, skip: int = 0
+    queries: Queries, name: str, choice: Choice, *, after: int = 0, until: int = 0, skip: int = 0
 ) -> tuple[TextClause, dict[str, Any]]:
     """A statement on pending rows that may go, and its values."""
     conditions = ["pending", "not_held"]
@@ -152,6 +164,9 @@ def pending_statement(
     if after:
         conditions.append("after_row")
         values["after"] = after
+    if until:
+        conditions.append("until_row")
+        values["until"] = until
     if choice.driver_user is not None:
         conditions.append("not_loopback")
         values["driver_user"] = choice.driver_user

@@ -27,7 +27,8 @@ Pairs = tuple[tuple[str, str], ...]
 def read(text: str) -> Pairs:
     """The columns and values of a table_key, in its order."""
     if plain := _ONE_PLAIN_PAIR.fullmatch(text):
-        return ((plain[1], plain[2]),)
+        column, value = plain.groups()
+        return ((column, value),)
     pairs, end = _read_pairs(text)
     if end < len(text):
         raise MalformedKey(end + 1, "'+' or the end of the key")

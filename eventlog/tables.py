@@ -121,7 +121,7 @@ class Table:
 
     def load_key(self, text: str) -> tuple[tuple[str, Value], ...]:
         """The key of a table_key: each value typed where that would write the same text again."""
-        return tuple(self._load_key_value(name, value) for name, value in tablekey.read(text))
+        return tuple([self._load_key_value(name, value) for name, value in tablekey.read(text)])
 
     def _load_key_value(self, name: str, text: str) -> tuple[str, Value]:
         column = self.column(name)

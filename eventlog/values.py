@@ -120,6 +120,8 @@ def _load_padded(text: str) -> str:
 
 
 def _load_int(text: str) -> int | str:
+    if text.isdecimal() and len(text) < 19 and str(number := int(text)) == text:
+        return number
     if not _INT.fullmatch(text):
         raise InvalidValue(_short(text), Kind.INT.value)
     number = int(text)

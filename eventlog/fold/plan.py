@@ -128,10 +128,10 @@ class Plan:
         events: list[Event] = []
         for life in self._lives:
             if life.plain and life.single:
-                events += self._events_of(life.object, life.steps)
+                self._tell(events, life.object, life.steps, True)
             else:
                 for run in runs(life.steps if life.plain else self._spoken(life, lookup)):
-                    events += self._events_of(life.object, run)
+                    self._tell(events, life.object, run, life.plain)
         events.sort(key=itemgetter(2))
         return events
 
@@ -193,8 +193,8 @@ class Plan:
             return Outcome(Fate.SAYS_NOTHING, f"{table} has no column beside the key that may leave")
         return step._replace(fields=fields)
 
-    def _events_of(self, of: Object, run: Sequence[Step]) -> list[Event]:
-        """The events of a run: one, or several where it is long."""
+    def _tell(self, events: list[Event], of: Object, run: Sequence[Step], plain: bool) -> None:
+        """Add the events of a run: one, or several where it is long."""
         first = run[0]
         settles = _settled(run)
         name = event_id(self._rules.log_name, settles)
@@ -205,8 +205,8 @@ class Plan:
             else:
                 self.outcomes[step.entry.record_id] = sent
         op = first.op
-        queried = [step.type > 4 for step in run]
-        reads_back = all(queried)
+        queried = () if plain else [step.type > 4 for step in run]
+        reads_back = bool(queried) and all(queried)
         if reads_back and op is _UPDATE and all(step.type in (5, 7) for step in run):
             op = _INSERT  # types 5 and 7 stay inserts, also where they are sent as a modify
         fields = run_fields(run)
@@ -214,7 +214,6 @@ class Plan:
         # without a query-back or repetition every field is of one row, and brings two values at most
         if any(queried) or len(fields) != len(run) or len(fields) * 2 > self._rules.max_changes:
             parts = cut(fields, first.op, self._rules.max_changes)
-        events = []
         for number, part in enumerate(parts, 1):
             part_id = name if number == 1 else f"{name}.{number}"
             told = (
@@ -234,7 +233,6 @@ class Plan:
             place = (*first.place, number)
             event = (_new(Change, told), part_id, place, of.name, settles, number, len(parts))
             events.append(_new(Event, event))
-        return events
 
     def _settle(self, step: Step, outcome: Outcome) -> None:
         """The outcome of a row, and of those that it speaks for."""
@@ -264,6 +262,8 @@ def _leaves(
 
 def _settled(run: Sequence[Step]) -> tuple[int, ...]:
     """The rows that a run's event decides, those that were superseded included."""
+    if len(run) == 1 and not run[0].swallowed:
+        return (run[0].entry.record_id,)
     rows = [step.entry.record_id for step in run]
     for step in run:
         rows += step.swallowed

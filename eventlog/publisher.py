@@ -340,4 +340,4 @@ def _facts(draft: Draft) -> dict[str, object]:
 
 
 def _document(draft: Draft) -> Document:
-    return Document(draft.name, [Item(s.event_id, s.text) for s in draft.sendings])
+    return Document(draft.name, [tuple.__new__(Item, (s.event_id, s.text, None)) for s in draft.sendings])

@@ -7,7 +7,7 @@ a sink may send it in one go; what is to be remembered of it is its rows and eve
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from typing import NamedTuple
 
 from eventlog.fold import ObjectName
@@ -47,10 +47,14 @@ class Draft(NamedTuple):
 
 def name_document(sendings: Sequence[Sending]) -> str:
     """First and last record_id, with the part where an event was cut: no two documents share a name."""
-    first = min(sendings, key=lambda s: s.settles[0])
-    last = max(s.settles[-1] for s in sendings)
+    first = min(sendings, key=_first_row)
+    last = max([s.settles[-1] for s in sendings])
     part = "" if first.part == 1 else f".{first.part}"
     return f"{first.settles[0]}{part}-{last}"
+
+
+def _first_row(sending: Sending) -> int:
+    return sending.settles[0]
 
 
 def pack(sendings: Iterable[Sending], batch_size: int) -> Iterator[Draft]:
@@ -67,8 +71,10 @@ def pack(sendings: Iterable[Sending], batch_size: int) -> Iterator[Draft]:
         yield Draft(name_document(batch), tuple(batch))
 
 
-def without(drafts: Iterable[Draft], blocked: Container[ObjectName]) -> list[Draft]:
+def without(drafts: Iterable[Draft], blocked: Set[ObjectName]) -> list[Draft]:
     """The documents without the events of some objects."""
+    if not blocked:
+        return list(drafts)
     kept = [(draft, tuple(s for s in draft.sendings if s.object not in blocked)) for draft in drafts]
     return [
         draft if len(left) == len(draft.sendings) else Draft(name_document(left), left)
@@ -111,10 +117,10 @@ def read_memory(content: str) -> list[tuple[str, list[Remembered]]]:
 
 
 def _fact(sending: Sending, worst: Status) -> list[object]:
-    fact: list[object] = [sending.run_id, sending.settles]
-    if sending.parts == 1 and not sending.tries:
-        return fact
-    fact += [sending.part, sending.part < sending.parts, sending.tries]
+    event_id, run_id, _, settles, _, part, parts, tries = sending
+    if parts == 1 and not tries:
+        return [event_id, settles]
+    fact = [run_id, settles, part, part < parts, tries]
     return fact if worst.level is Level.SUCCESS else [*fact, worst.level.name, worst.text]
 
 

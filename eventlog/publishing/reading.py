@@ -143,6 +143,9 @@ def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:
         except EventlogError as fault:
             reading.refused.append((int(str(row[0])), str(fault)))
     good.sort(key=itemgetter(0))
+    if len({entry[0] for entry in good}) == len(good):
+        yield from good
+        return
     for entry in once(good):
         if isinstance(entry, Entry):
             yield entry
@@ -173,10 +176,9 @@ def _plain_entry(row: Cells) -> Entry | None:
 def _account(planned: Plan, reading: Reading) -> None:
     """What becomes of the rows that no event speaks of."""
     reading.outcomes = planned.outcomes
-    settled = {row for sending in reading.sendings for row in sending.settles}
-    for row, outcome in planned.outcomes.items():
-        if outcome.fate is Fate.SENT or outcome.event_id is not None:
-            continue
+    unsaid = [(row, outcome) for row, outcome in planned.outcomes.items() if outcome.event_id is None]
+    settled = {row for sending in reading.sendings for row in sending.settles} if unsaid else set()
+    for row, outcome in unsaid:
         if outcome.fate is Fate.REFUSED:
             reading.refused.append((row, outcome.reason))
         elif outcome.fate in _WITHOUT_EVENT and row not in settled:

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from eventlog.change import ABSENT, Field, Side, one_or_many, scalars
 from eventlog.errors import EventlogError, WrongRow
-from eventlog.fold.understand import Object, Step
+from eventlog.fold.understand import Loader, Object, Step
 from eventlog.tables import Column
 
 CurrentRow = Sequence[str | None]  # texts in the order of table.data
 Answer = Sequence[CurrentRow] | EventlogError  # no rows: the object is gone; an error: it cannot be told
+_new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
 def current_fields(of: Object, step: Step, answer: Answer) -> tuple[Field, ...] | None:
@@ -19,21 +20,31 @@ def current_fields(of: Object, step: Step, answer: Answer) -> tuple[Field, ...] 
         raise answer
     if not answer:
         return None
-    columns = of.table.data
-    if step.type in (5, 6):
-        wanted = range(len(columns))
-    else:
-        at = next(i for i, column in enumerate(columns) if column.name == step.column)
-        wanted = range(at, at + 1)
-    if len(answer) > 1 and not any(column.multivalued for column in columns):
+    wanted = of.reader.data
+    if step.type not in (5, 6):
+        at = next(at for at, (column, _) in enumerate(wanted) if column.name == step.column)
+        answer, wanted = [row[at : at + 1] for row in answer], wanted[at : at + 1]
+    if len(answer) == 1:
+        return _fields(wanted, answer[0])
+    if not any(column.multivalued for column in of.table.data):
         raise WrongRow(f"{len(answer)} rows of {of.table} have this key, and no column is multi-valued")
-    return tuple(
-        Field(columns[at].name, ABSENT, _side(of, columns[at], [row[at] for row in answer])) for at in wanted
-    )
+    return tuple(Field(told[0].name, ABSENT, _side(told, texts)) for told, *texts in zip(wanted, *answer))  # noqa: B905
 
 
-def _side(of: Object, column: Column, texts: Sequence[str | None]) -> Side:
-    load = of.reader.loader(column.kind)
+def _fields(wanted: Sequence[tuple[Column, Loader]], texts: CurrentRow) -> tuple[Field, ...]:
+    """The fields of the one row that there is."""
+    fields = []
+    for (column, load), text in zip(wanted, texts, strict=True):
+        try:
+            fields.append(_new(Field, (column.name, ABSENT, load(text))))
+        except EventlogError as fault:
+            raise WrongRow(f"column {column.name}: {fault}") from fault
+    return tuple(fields)
+
+
+def _side(told: tuple[Column, Loader], texts: Sequence[str | None]) -> Side:
+    """The values of a column in all the rows, each once."""
+    column, load = told
     try:
         found = tuple(load(text) for text in dict.fromkeys(texts))
     except EventlogError as fault:

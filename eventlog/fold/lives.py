@@ -16,7 +16,7 @@ _FIELD_EVENTS = (7, 8)
 
 def remaining(life: Sequence[Step]) -> Sequence[Step]:
     """The steps of a life that nothing supersedes, in the order of their places."""
-    if all(step.type < 5 for step in life):
+    if len(life) == 1 or all(step.type < 5 for step in life):
         return life
     if any(step.type in _ROW_EVENTS for step in life):
         return (_spokesman(life, _ROW_EVENTS, life[0]),)

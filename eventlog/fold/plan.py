@@ -191,7 +191,7 @@ class Plan:
             return Outcome(Fate.NO_EFFECT, "its object is gone")
         if not fields and step.op is Op.UPDATE:
             return Outcome(Fate.SAYS_NOTHING, f"{table} has no column beside the key that may leave")
-        return step._replace(fields=fields)
+        return _new(Step, (*step[:5], fields, *step[6:]))
 
     def _tell(self, events: list[Event], of: Object, run: Sequence[Step], plain: bool) -> None:
         """Add the events of a run: one, or several where it is long."""

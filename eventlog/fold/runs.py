@@ -40,6 +40,8 @@ def cut(fields: Fields, op: Op, most: int) -> list[Fields]:
 
     What goes on after a cut only adds the values that are left: before is null in it.
     """
+    if 2 * len(fields) <= most and not any([tuple in (type(f.before), type(f.after)) for f in fields]):  # noqa: C419
+        return [fields]
     pieces = [piece for field in fields for piece in pieces_of(field, op)]
     if len(pieces) <= most:
         return [fields]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container
+from functools import cached_property
 from typing import NamedTuple
 
 from eventlog import tablekey, values
@@ -10,7 +11,7 @@ from eventlog.change import ABSENT, Field, Key, Op, Value
 from eventlog.entry import Entry
 from eventlog.errors import UnknownColumn, UnknownTable, ValueTooLarge, WrongRow
 from eventlog.fold.rules import Rules
-from eventlog.tables import Table, Tables
+from eventlog.tables import Column, Table, Tables
 from eventlog.values import Kind
 
 QueryKey = tuple[Value, ...]  # the values of a table's key, in the key's order
@@ -71,6 +72,9 @@ class Object:
             raise UnknownTable(self.name[0])
         if not self.reader.answerable:
             raise WrongRow(f"table {table} may not be queried back: no current rows are at hand for it")
+        names, found = zip(*self.key, strict=True)
+        if names == table.key and all([type(value) is int for value in found]):  # noqa: C419
+            return found
         return query_key(table, tablekey.read(self.table_key))
 
 
@@ -88,7 +92,13 @@ class TableReader:
         self.query_ops = {5: inserts, 6: Op.UPDATE, 7: inserts, 8: Op.UPDATE}
         self.attributes = _Attributes(self._attribute)
 
-    def loader(self, kind: Kind) -> Loader:
+    @cached_property
+    def data(self) -> tuple[tuple[Column, Loader], ...]:
+        """The columns that a query-back brings, each with what loads its texts."""
+        columns = self.table.data if self.table else ()
+        return tuple((column, self._loader(column.kind)) for column in columns)
+
+    def _loader(self, kind: Kind) -> Loader:
         """What loads a column's text, up to the limit of its size."""
         load, limit = values.CODECS[kind].load, self._limit
         surely_small = limit // 4  # characters, of which none takes more than four bytes
@@ -110,11 +120,11 @@ class TableReader:
             raise WrongRow("column_name is null")
         column = self.table.column(name) if self.table else None
         if column is None or self.table is None:
-            return Attribute(values.check_xml(name), self.loader(Kind.STRING), "", known=False)
+            return Attribute(values.check_xml(name), self._loader(Kind.STRING), "", known=False)
         silence = "" if column.leaves else f"column {column.name} is withheld"
         if column.name in self.table.key:
             silence = f"column {column.name} is of the key"
-        return Attribute(column.name, self.loader(column.kind), silence, known=True)
+        return Attribute(column.name, self._loader(column.kind), silence, known=True)
 
 
 class _Attributes(dict[str | None, Attribute]):

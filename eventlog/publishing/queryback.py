@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from eventlog import values
 from eventlog.change import Value
-from eventlog.errors import EventlogError, WrongRow
+from eventlog.errors import WrongRow
 from eventlog.fold import Answer, CurrentRow, Need, QueryKey
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.readable import ReadableTable
@@ -33,9 +33,8 @@ class CurrentRows:
         self._snapshot = snapshot
         self._thorough = thorough
         self._tables = tables
-        self._rows: dict[tuple[Table, QueryKey], list[CurrentRow]] = {}
+        self._answers: dict[Table, dict[QueryKey, Answer]] = {table: {} for table in tables}
         self.refused = False  # the database refused a statement
-        self._faults: dict[tuple[Table, QueryKey], EventlogError] = {}
 
     def read(self, needs: Iterable[Need]) -> None:
         """Read what is needed."""
@@ -44,7 +43,7 @@ class CurrentRows:
             try:
                 texts = self._tables[need.table].load_values(list(map(_text, need.key)))
             except WrongRow as fault:
-                self._faults[need] = fault
+                self._answers[need.table][need.key] = fault
             else:
                 tables.setdefault(need.table, []).append(_Asked(need.key, texts))
         for table, wanted in tables.items():
@@ -54,9 +53,7 @@ class CurrentRows:
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """The current rows of one object."""
-        if (table, key) in self._faults:
-            return self._faults[table, key]
-        return self._rows.get((table, key), ())
+        return self._answers[table].get(key, ())
 
     def _read(self, table: Table, source: ReadableTable, asked: Sequence[_Asked]) -> None:
         """One statement; where the database refuses it, two halves, down to the key that it refuses."""
@@ -67,14 +64,16 @@ class CurrentRows:
             self.refused = True
             if len(asked) == 1 or not self._thorough:
                 wrong = WrongRow(f"key of {table}: {fault}")
-                self._faults.update({(table, one.key): wrong for one in asked})
+                self._answers[table].update({one.key: wrong for one in asked})
                 return
             middle = len(asked) // 2
             self._read(table, source, asked[:middle])
             self._read(table, source, asked[middle:])
             return
+        rows: dict[QueryKey, list[CurrentRow]] = {}
         for place, texts in found:
-            self._rows.setdefault((table, asked[place].key), []).append(texts)
+            rows.setdefault(asked[place].key, []).append(texts)
+        self._answers[table].update(rows)
 
 
 def _text(value: Value) -> str:

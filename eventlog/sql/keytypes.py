@@ -27,11 +27,14 @@ class KeyType(NamedTuple):
     sent: Callable[[str], str] = str  # the text as it is sent; InvalidValue if it is none of the type
 
 
+_INTEGER = re.compile(r" *[+-]?[0-9]{1,40} *")
+
+
 def _integer(bits: int) -> Callable[[str], str]:
+    beyond = 2 ** (bits - 1)
+
     def check(text: str) -> str:
-        if not re.fullmatch(r" *[+-]?[0-9]{1,40} *", text) or not -(2 ** (bits - 1)) <= int(text) < 2 ** (
-            bits - 1
-        ):
+        if not _INTEGER.fullmatch(text) or not -beyond <= int(text) < beyond:
             raise InvalidValue(text[:40], f"an integer of {bits} bits")
         return str(int(text))
 

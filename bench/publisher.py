@@ -43,10 +43,12 @@ from eventlog.xds.settings import XdsSettings
 
 LIMIT = 10_000
 SECONDS = 10  # of the latency's measurement
+NUMBERS = " from generate_series({0}, {1}) n"
 FILL = {
-    "values (type 3)": "select 3, 'usr', 'idu=' || n, 'fname', null, 'John' || n"
-    " from generate_series({0}, {1}) n",
-    "query-back (type 6)": "select 6, 'usr', 'idu=' || n, null, null, null from generate_series({0}, {1}) n",
+    "three rows an object (type 2)": "select 2, 'usr', 'idu=' || n / 3 + 1,"
+    " (array['fname', 'lname', 'mail'])[n % 3 + 1], 'Jack' || n, 'John' || n" + NUMBERS,
+    "one row an object (type 3)": "select 3, 'usr', 'idu=' || n, 'fname', null, 'John' || n" + NUMBERS,
+    "query-back, one row (type 6)": "select 6, 'usr', 'idu=' || n, null, null, null" + NUMBERS,
 }
 
 
@@ -70,7 +72,7 @@ class Bench:
             connection.execute(text(statement))
 
     def fill(self, kind: str) -> None:
-        """Pending rows, each of another object."""
+        """Pending rows; objects follow one another."""
         self.run("truncate eventlog restart identity")
         columns = "event_type, table_name, table_key, column_name, old_value, new_value"
         step = 100_000
@@ -101,9 +103,10 @@ class Bench:
         )
         rates: list[float] = []
         sent = 0
-        while (cycle := publisher.cycle(straight_on=True)).events:
-            sent += cycle.events
-            rates.append(cycle.events / cycle.seconds)
+        while (cycle := publisher.cycle(straight_on=True)).rows:
+            sent += cycle.rows
+            rates.append(cycle.rows / cycle.seconds)
+        publisher.close()
         sink.close()
         assert sent == self.rows, f"{sent} of {self.rows}"
         tenth = max(1, len(rates) // 10)
@@ -121,7 +124,7 @@ class Bench:
             steadiness = self.publish(epoch, Path(folder))
             whole = time.monotonic() - begun
         print(
-            f"{kind:<20} {self.rows / whole:>9,.0f} events/s   floor {self.rows / floor:>9,.0f} rows/s   "
+            f"{kind:<30} {self.rows / whole:>9,.0f} rows/s   floor {self.rows / floor:>9,.0f} rows/s   "
             f"{floor / whole:>4.0%} of the floor   peak memory {before} -> {_peak()} MiB   "
             f"{steadiness}",
             flush=True,

@@ -19,6 +19,7 @@ from eventlog.entry import Status as Letter
 from eventlog.errors import EventlogError
 from eventlog.publishing import batches
 from eventlog.publishing.batches import Draft, Remembered, Sending
+from eventlog.publishing.head import Head
 from eventlog.publishing.reading import Reader, Reading
 from eventlog.publishing.tally import LETTERS, Tally, Waits
 from eventlog.settings import setting
@@ -93,6 +94,7 @@ class Publisher:
         self._epoch = epoch
         self._batch_size = batch_size
         self._settings = settings
+        self.head = Head()  # what is known of the log's
         self._waits = Waits(settings.retry_wait, settings.retry_longest)
         self._open: list[int] | None = None  # the batches that are remembered; None: not looked yet
         self._number = 0
@@ -167,7 +169,7 @@ class Publisher:
     def _publish_new(self) -> None:
         """Then the pending rows."""
         limit = self._settings.query_limit
-        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, limit))
+        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, limit, self.head))
         self._cycle.rows += reading.rows
         self._cycle.full = reading.full
         self._account(reading)
@@ -286,6 +288,8 @@ class Publisher:
                 work.settle(number)
             if coming:
                 work.remember(self._number + 1, batches.write_memory(coming, self._tally.worst))
+        if self._tally.released:
+            self.head.doubt()
         self._tally.clear()
         self._number += bool(coming)
         self._open = [self._number] if coming else []

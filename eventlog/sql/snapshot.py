@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import TextClause
@@ -13,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.entry import COLUMNS
 from eventlog.sql.queries import Queries, unbound
+from eventlog.sql.stretch import LOWEST, NO_STRETCH, Lane, Stretch, grow
 
 Cells = Sequence[str | int | None]  # the ten cells of a row, as entry.read_entry takes them
 
@@ -65,34 +67,43 @@ class Snapshot:
         """The database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
 
-    def pick_up(self, choice: Choice) -> list[Cells]:
+    def pick_up(self, choice: Choice, stretch: Stretch = NO_STRETCH) -> list[Cells]:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
-        as many again (specification 4.5). Waiting objects, loopback and future rows do not count."""
-        picked = list(self._pending("pick_up", choice))
+        as many again (specification 4.5). Waiting objects, loopback and future rows do not count. What a
+        stretch covers is not read: its rows may not go."""
+        picked = self._pending("pick_up", choice, stretch)
         if len(picked) == choice.limit:
-            picked += self._further(choice, picked)
+            picked += self._further(choice, picked, stretch)
         return picked
 
     def every_pending(self, choice: Choice) -> Iterator[Cells]:
         """All pending rows that may go now, by record_id, `limit` of them with each statement."""
-        last = 0
-        while chunk := list(self._pending("pick_up", choice, after=last)):
+        last = LOWEST
+        while chunk := self._pending("pick_up", choice, after=last):
             yield from chunk
             last = chunk[-1][0]
 
-    def _further(self, choice: Choice, picked: Sequence[Any]) -> Iterator[Any]:
+    def grow(self, stretch: Stretch, upto: int, enough: int) -> Stretch | None:
+        """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
+        return grow(self._connection, self._queries, stretch, upto, enough)
+
+    def _further(self, choice: Choice, picked: Sequence[Any], stretch: Stretch) -> Iterator[Any]:
         objects = {_object(cells) for cells in picked}
         # behind the last row in the one order; in the other there is no single place to go on from
         where = {"skip": choice.limit} if choice.future else {"after": picked[-1][0]}
-        ids = [
-            number for number, *named in self._pending("further", choice, **where) if tuple(named) in objects
-        ]
-        found = {cells[0]: cells for cells in self.rows(ids)}
-        return (found[number] for number in ids)
+        found = self._pending("further", choice, stretch, **where)
+        ids = [number for number, *named in found if tuple(named) in objects]
+        rows = {cells[0]: cells for cells in self.rows(ids)}
+        return (rows[number] for number in ids)
 
-    def _pending(self, name: str, choice: Choice, after: int = 0, skip: int = 0) -> Iterable[Any]:
-        clause, values = pending_statement(self._queries, name, choice, after, skip)
-        return self._connection.execute(clause, values)
+    def _pending(
+        self, name: str, choice: Choice, stretch: Stretch = NO_STRETCH, after: int = LOWEST, skip: int = 0
+    ) -> list[Any]:
+        def read(lane: Lane, most: int) -> list[Any]:
+            clause, values = pending_statement(self._queries, name, replace(choice, limit=most), lane, skip)
+            return list(self._connection.execute(clause, values))
+
+        return _in_lanes(read, stretch, after, choice.limit)
 
     def attempt(self) -> AbstractContextManager[object]:
         """A block whose failing statement costs only itself, not the snapshot."""
@@ -110,20 +121,24 @@ class Snapshot:
         )
         return list(found)
 
-    def loopback(self, driver_user: str, limit: int) -> list[int]:
-        """The pending rows of the driver's own user."""
-        return self._ids(limit, "loopback", driver_user=driver_user)
+    def loopback(self, driver_user: str, limit: int, stretch: Stretch = NO_STRETCH) -> list[int]:
+        """The pending rows of the driver's own user, without those that a stretch covers."""
+        return self._ids(limit, "loopback", stretch, driver_user=driver_user)
 
     def timeless(self, limit: int) -> list[int]:
         """The pending rows without event_time, which a pick-up by time never sees."""
         return self._ids(limit, "timeless")
 
-    def _ids(self, limit: int, condition: str, **values: Any) -> list[int]:
-        holes = {
-            "conditions": self._queries.pieces("pending", condition),
-            "order": self._queries.piece("by_record_id"),
-        }
-        return [row[0] for row in self._queries.run(self._connection, "ids", holes, rows=limit, **values)]
+    def _ids(self, limit: int, condition: str, stretch: Stretch = NO_STRETCH, **values: Any) -> list[int]:
+        def read(lane: Lane, most: int) -> list[Any]:
+            holes = {
+                "conditions": self._queries.pieces("pending", *lane.conditions, condition),
+                "order": self._queries.piece("by_record_id"),
+            }
+            given = values | lane.values | {"rows": most}
+            return list(self._queries.run(self._connection, "ids", holes, **given))
+
+        return [row[0] for row in _in_lanes(read, stretch, LOWEST, limit)]
 
     def current_rows(self, table: Readable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
         """The rows of the keys as they are in this snapshot, a statement for each chunk of keys.
@@ -143,20 +158,27 @@ class Snapshot:
                 yield Current(place, tuple(texts))
 
 
+def _in_lanes(read: Callable[[Lane, int], list[Any]], stretch: Stretch, after: int, limit: int) -> list[Any]:
+    """The first rows that a stretch does not cover, behind a row: in its gaps, then behind its end."""
+    found = [row for lane in stretch.gaps(after) for row in read(lane, limit)]
+    found.sort(key=itemgetter(0))
+    del found[limit:]
+    return found + read(stretch.rest(after), limit - len(found)) if len(found) < limit else found
+
+
 def pending_statement(
-    queries: Queries, name: str, choice: Choice, after: int = 0, skip: int = 0
+    queries: Queries, name: str, choice: Choice, lane: Lane | None = None, skip: int = 0
 ) -> tuple[TextClause, dict[str, Any]]:
     """A statement on pending rows that may go, and its values."""
-    conditions = ["pending", "not_held"]
-    values: dict[str, Any] = {"rows": choice.limit, "skip": skip}
-    if after:
-        conditions.append("after_row")
-        values["after"] = after
+    among, given = lane or Lane((), {})
+    conditions = ["pending", *among]
+    values: dict[str, Any] = given | {"rows": choice.limit, "skip": skip}
     if choice.driver_user is not None:
         conditions.append("not_loopback")
         values["driver_user"] = choice.driver_user
     if choice.future:
         conditions.append("not_future")
+    conditions.append("not_held")  # the dearest: MariaDB asks in this order
     holes = {
         "conditions": queries.pieces(*conditions),
         "order": queries.piece("by_event_time" if choice.future else "by_record_id"),

@@ -30,12 +30,22 @@ HOLES = {
 }
 STATEMENTS = (
     *("adopt", "begin_epoch", "counts", "current", "epoch", "fail", "finish", "forget_failure"),
-    *("forget_waiting", "handled_before", "hold", "ids", "key_collations", "lead", "next_retry", "note"),
+    *(
+        "forget_waiting",
+        "handled_before",
+        "hold",
+        "ids",
+        "key_collations",
+        "lead",
+        "next_retry",
+        "note",
+        "objects_by_id",
+    ),
     *("notices", "now", "oldest_pending", "overtaken", "pause", "purge", "query_back_instead"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_chunk", "resync_forget", "resync_found", "rows_by_id"),
     *("rows_of_object", "settle", "skip", "state", "stretch_begin", "stretch_edges"),
-    *("stretch_gaps", "stretch_pending", "unpublished", "waiting"),
+    *("stretch_gaps", "stretch_pending", "unpublished", "waiting", "waiting_of"),
 )
 UNKNOWN_TO_THE_PARSER = {"offset :skip rows ": ""}  # the row limiting clause without its offset, it knows
 

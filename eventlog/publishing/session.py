@@ -73,6 +73,7 @@ class Session:
         self._settings = config.build(SessionSettings)
         self._after = statements(self._settings.post_poll_stmt)
         self._noted = 0.0
+        self._noticed: int | None = None
         self._signals = signals
         self._pulse = pulse  # told before each document that we are alive
         with ExitStack() as stack:
@@ -105,8 +106,12 @@ class Session:
         """One cycle, unless somebody asked the publisher to rest."""
         self._leader.ping()
         with self.store.upkeep() as upkeep:
-            if upkeep.state().paused_at is not None:
-                return Cycle(paused=True)
+            state = upkeep.state()
+        if state.latest_notice != self._noticed:  # a skip or a redrive may let rows go
+            self._noticed = state.latest_notice
+            self._publisher.head.doubt()
+        if state.paused_at is not None:
+            return Cycle(paused=True)
         cycle = self._publisher.cycle()
         if cycle.documents and self._after:
             run_statements(self.store.engine, self._after, self._settings.transaction_isolation_level)

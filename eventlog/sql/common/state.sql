@@ -1,4 +1,5 @@
-select epoch, leader, leader_since, paused_at, paused_by, pause_reason, cycle_at, cycle_facts, heartbeat_at
+select epoch, leader, leader_since, paused_at, paused_by, pause_reason, cycle_at, cycle_facts, heartbeat_at,
+  (select max(notice_id) from {notice}) as latest_notice
 from {state}
 where one = 1
 /

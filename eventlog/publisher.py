@@ -20,6 +20,7 @@ from eventlog.errors import EventlogError
 from eventlog.publishing import batches
 from eventlog.publishing.ahead import Ahead
 from eventlog.publishing.batches import Draft, Remembered, Sending
+from eventlog.publishing.head import Head
 from eventlog.publishing.reading import Reader, Reading
 from eventlog.publishing.tally import LETTERS, Tally, Waits
 from eventlog.settings import setting
@@ -94,6 +95,7 @@ class Publisher:
         self._epoch = epoch
         self._batch_size = batch_size
         self._settings = settings
+        self._head = Head()  # what is known of the log's
         self._waits = Waits(settings.retry_wait, settings.retry_longest)
         self._open: list[int] | None = None  # the batches that are remembered; None: not looked yet
         self._number = 0
@@ -180,7 +182,7 @@ class Publisher:
         reading = self._ahead.take()
         if reading is None or reading.doubtful:
             reading = self._read(self._pick_up(frozenset()))
-        if self._straight_on and reading.full and not self._reader.by_time:
+        if self._straight_on and reading.full and not self._reader.by_time and not self._head.wants_all:
             in_flight = frozenset(reading.picked)
             self._ahead.start(lambda: self._read_once(self._pick_up(in_flight)))
         self._cycle.rows += len(reading.picked)
@@ -198,7 +200,7 @@ class Publisher:
 
     def _pick_up(self, in_flight: Set[int]) -> Callable[[Reader, Snapshot], Reading]:
         limit = self._settings.query_limit
-        return lambda reader, snapshot: reader.pick_up(snapshot, limit, in_flight)
+        return lambda reader, snapshot: reader.pick_up(snapshot, limit, self._head, in_flight)
 
     def _read(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
         """What rows say. Before any is refused the catalogue is read again: perhaps the tables changed."""
@@ -301,6 +303,7 @@ class Publisher:
         """Write what the answers came to, and remember what goes next, in one transaction."""
         if not (self._tally or self._open or coming):
             return
+        self._head.release(self._tally.released)
         with self._store.work(self._epoch) as work:
             self._tally.write(work, delete=self._settings.delete_from_log)
             for number in self._open or ():

@@ -11,6 +11,7 @@ from eventlog.sql.dialects import ORACLE
 from eventlog.sql.log import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.snapshot import Choice, pending_statement
+from eventlog.sql.stretch import Lane, Stretch
 
 QUERIES = Queries(Log(ORACLE))
 HOLES = {
@@ -29,11 +30,22 @@ HOLES = {
 }
 STATEMENTS = (
     *("adopt", "begin_epoch", "counts", "current", "epoch", "fail", "finish", "forget_failure"),
-    *("forget_waiting", "handled_before", "hold", "ids", "key_collations", "lead", "next_retry", "note"),
+    *(
+        "forget_waiting",
+        "handled_before",
+        "hold",
+        "ids",
+        "key_collations",
+        "lead",
+        "next_retry",
+        "note",
+        "objects_by_id",
+    ),
     *("notices", "now", "oldest_pending", "overtaken", "pause", "purge", "query_back_instead"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_chunk", "resync_forget", "resync_found", "rows_by_id"),
-    *("rows_of_object", "settle", "skip", "state", "unpublished", "waiting"),
+    *("rows_of_object", "settle", "skip", "state", "stretch_begin", "stretch_edges"),
+    *("stretch_gaps", "stretch_pending", "unpublished", "waiting", "waiting_of"),
 )
 UNKNOWN_TO_THE_PARSER = {"offset :skip rows ": ""}  # the row limiting clause without its offset, it knows
 
@@ -49,14 +61,18 @@ def test_a_statement_is_oracles(name: str) -> None:
     parse(str(QUERIES.clause(name, **HOLES)))
 
 
+GAPS = Stretch(5, (1, 2), ((3, 4),)).gaps(0)
+
+
 @pytest.mark.parametrize("name", ["pick_up", "further", "resync_end_of_chunk"])
 def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
     parse(str(QUERIES.clause(name, **HOLES)))
 
 
 @pytest.mark.parametrize("future", [True, False])
-def test_a_pick_up_is_oracles(future: bool) -> None:
-    clause, _ = pending_statement(QUERIES, "pick_up", Choice(driver_user="idm", future=future), after=5)
+@pytest.mark.parametrize("lane", [*GAPS, Stretch(5).rest(0)])
+def test_a_pick_up_is_oracles(future: bool, lane: Lane) -> None:
+    clause, _ = pending_statement(QUERIES, "pick_up", Choice(driver_user="idm", future=future), lane)
     parse(str(clause))
 
 

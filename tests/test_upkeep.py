@@ -25,6 +25,9 @@ ROWS = (
 )
 
 
+FAR = datetime(2100, 1, 1)
+
+
 @pytest.fixture
 def store(engine: Engine, database: Database) -> Store:
     """Rows 1 to 3 failed, 4 was published, 5 is new."""
@@ -117,6 +120,37 @@ def test_skipped_rows_are_given_up_with_a_notice(store: Store) -> None:
     assert letters(store) == "EWFSW"
     assert (notice.kind, notice.words) == ("skip", "rows 2, 4, 5: sent by hand")
     assert notice.username
+
+
+def test_a_skip_frees_the_objects_that_waited_for_its_rows(store: Store) -> None:
+    leader = store.lead("next")
+    assert leader is not None
+    with leader, store.work(leader.epoch) as work:
+        work.hold_all(
+            [
+                Waiting("eventlog:5", "usr", "idu=1", (5,), 1, FAR, "busy"),
+                Waiting("eventlog:8", "usr", "idu=2", (8,), 1, FAR, "busy"),
+            ]
+        )
+    with store.upkeep() as upkeep:
+        upkeep.skip([2], "not what idu=2 waits for")
+        assert upkeep.backlog().waiting == 2
+        upkeep.skip([5, 99], "sent by hand")
+        assert upkeep.backlog().waiting == 1
+
+
+def test_what_lets_rows_go_leaves_a_notice_that_a_snapshot_shows(store: Store) -> None:
+    def latest() -> int | None:
+        with store.snapshot() as snapshot:
+            return snapshot.latest_notice()
+
+    assert latest() is None
+    with store.upkeep() as upkeep:
+        upkeep.redrive([1])
+    redriven = latest()
+    with store.upkeep() as upkeep:
+        upkeep.skip([5], "sent by hand")
+    assert latest() != redriven is not None
 
 
 def test_pausing_is_on_record_until_resumed(store: Store) -> None:

@@ -12,6 +12,7 @@ from eventlog.entry import EVENT_TYPES, Entry, read_entry, read_event_time
 from eventlog.errors import EventlogError
 from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan
 from eventlog.publishing.batches import Remembered, Sending
+from eventlog.publishing.head import Head, look_at_all
 from eventlog.publishing.queryback import CurrentRows
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.snapshot import Cells, Choice, Snapshot
@@ -55,18 +56,23 @@ class Reader:
         self.by_time = rules.handle_future_events
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
-    def pick_up(self, snapshot: Snapshot, limit: int, in_flight: Set[int] = frozenset()) -> Reading:
-        """The pending rows that may go now, but for those that are about to be finished."""
+    def pick_up(
+        self, snapshot: Snapshot, limit: int, head: Head | None = None, in_flight: Set[int] = frozenset()
+    ) -> Reading:
+        """The pending rows that may go now, but for those that are about to be finished; what is known of
+        the log's head saves reading it."""
         rules = self._rules
         user = None if rules.allow_loopback else rules.driver_user
-        cells = snapshot.pick_up(Choice(limit, user, rules.handle_future_events), in_flight)
+        choice = Choice(limit, user, rules.handle_future_events)
+        finish = user is not None and rules.loopback_rows == "finish"
+        if head is None:
+            cells, loopback = look_at_all(snapshot, choice, loopback=finish)
+        else:
+            cells, loopback = head.look(snapshot, choice, loopback=finish, in_flight=in_flight)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = self._read(snapshot, cells, rules, now)
-        reading.full = len(reading.picked) >= limit
-        if user is not None and rules.loopback_rows == "finish":
-            loopback = snapshot.loopback(user, limit)
-            reading.silent += [row for row in loopback if row not in in_flight]
-            reading.full = reading.full or len(loopback) >= limit
+        reading.silent += [row for row in loopback if row not in in_flight]
+        reading.full = len(reading.picked) >= limit or len(loopback) >= limit
         if rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
         return reading

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import TextClause
@@ -14,6 +15,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.entry import COLUMNS
 from eventlog.sql.queries import Queries, unbound
+from eventlog.sql.stretch import LOWEST, NO_STRETCH, Lane, Stretch, grow
 
 Cells = Sequence[str | int | None]  # the ten cells of a row, as entry.read_entry takes them
 
@@ -66,45 +68,58 @@ class Snapshot:
         """The database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
 
-    def pick_up(self, choice: Choice, in_flight: Set[int] = frozenset()) -> Sequence[Cells]:
+    def pick_up(
+        self, choice: Choice, stretch: Stretch = NO_STRETCH, in_flight: Set[int] = frozenset()
+    ) -> list[Cells]:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
-        as many again (specification 4.5). Waiting objects, loopback and future rows do not count, nor do
-        rows in flight, which may only be left out in the order of record_id."""
-        picked = self._beside(choice, in_flight) if in_flight else self._pending("pick_up", choice)
+        as many again (specification 4.5). Waiting objects, loopback and future rows do not count. What a
+        stretch covers is not read: its rows may not go. Rows in flight are as good as finished; they can
+        be left out in the order of record_id only."""
+        if in_flight:
+            picked = self._beside(choice, stretch, in_flight)
+        else:
+            picked = self._pending("pick_up", choice, stretch)
         if len(picked) == choice.limit:
-            return [*picked, *self._further(choice, picked, in_flight)]
+            picked += self._further(choice, picked, stretch, in_flight)
         return picked
 
-    def _beside(self, choice: Choice, in_flight: Set[int]) -> Sequence[Any]:
-        """First what was committed late among the rows in flight, then what comes after them."""
-        last = max(in_flight)
+    def _beside(self, choice: Choice, stretch: Stretch, in_flight: Set[int]) -> list[Any]:
+        """What comes first beside the rows in flight, be it between them, committed late."""
         among = replace(choice, limit=choice.limit + len(in_flight))
-        found = (cells[0] for cells in self._pending("numbers", among, until=last))
-        late = [number for number in found if number not in in_flight][: choice.limit]
-        left = choice.limit - len(late)
-        behind = self._pending("pick_up", replace(choice, limit=left), after=last) if left else ()
-        return [*self.rows(late), *behind]
+        numbers = [cells[0] for cells in self._pending("numbers", among, stretch)]
+        return list(self.rows([n for n in numbers if n not in in_flight][: choice.limit]))
 
     def every_pending(self, choice: Choice) -> Iterator[Cells]:
         """All pending rows that may go now, by record_id, `limit` of them with each statement."""
-        last = 0
+        last = LOWEST
         while chunk := self._pending("pick_up", choice, after=last):
             yield from chunk
             last = chunk[-1][0]
 
-    def _further(self, choice: Choice, picked: Sequence[Any], in_flight: Set[int]) -> Iterator[Any]:
+    def grow(self, stretch: Stretch, upto: int, enough: int) -> Stretch | None:
+        """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
+        return grow(self._connection, self._queries, stretch, upto, enough)
+
+    def _further(
+        self, choice: Choice, picked: Sequence[Any], stretch: Stretch, in_flight: Set[int]
+    ) -> Iterator[Any]:
         objects = {_object(cells) for cells in picked}
         among = replace(choice, limit=choice.limit + len(in_flight))
         # behind the last row in the one order; in the other there is no single place to go on from
         where = {"skip": choice.limit} if choice.future else {"after": picked[-1][0]}
-        following = (cells for cells in self._pending("further", among, **where) if cells[0] not in in_flight)
-        ids = [number for number, *named in islice(following, choice.limit) if tuple(named) in objects]
-        found = {cells[0]: cells for cells in self.rows(ids)}
-        return (found[number] for number in ids)
+        found = (row for row in self._pending("further", among, stretch, **where) if row[0] not in in_flight)
+        ids = [number for number, *named in islice(found, choice.limit) if tuple(named) in objects]
+        rows = {cells[0]: cells for cells in self.rows(ids)}
+        return (rows[number] for number in ids)
 
-    def _pending(self, name: str, choice: Choice, **where: int) -> Sequence[Any]:
-        clause, values = pending_statement(self._queries, name, choice, **where)
-        return self._connection.execute(clause, values).all()  # row by row takes twice the time
+    def _pending(
+        self, name: str, choice: Choice, stretch: Stretch = NO_STRETCH, after: int = LOWEST, skip: int = 0
+    ) -> list[Any]:
+        def read(lane: Lane, most: int) -> list[Any]:
+            clause, values = pending_statement(self._queries, name, replace(choice, limit=most), lane, skip)
+            return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
+
+        return _in_lanes(read, stretch, after, choice.limit)
 
     def attempt(self) -> AbstractContextManager[object]:
         """A block whose failing statement costs only itself, not the snapshot."""
@@ -122,20 +137,29 @@ class Snapshot:
         )
         return list(found)
 
-    def loopback(self, driver_user: str, limit: int) -> list[int]:
-        """The pending rows of the driver's own user."""
-        return self._ids(limit, "loopback", driver_user=driver_user)
+    def loopback(self, driver_user: str, limit: int, stretch: Stretch = NO_STRETCH) -> list[int]:
+        """The pending rows of the driver's own user, without those that a stretch covers."""
+        return self._ids(limit, "loopback", stretch, driver_user=driver_user)
+
+    def latest_notice(self) -> int | None:
+        """The notice that somebody left last."""
+        found = self._queries.run(self._connection, "latest_notice").scalar()
+        return None if found is None else int(found)
 
     def timeless(self, limit: int) -> list[int]:
         """The pending rows without event_time, which a pick-up by time never sees."""
         return self._ids(limit, "timeless")
 
-    def _ids(self, limit: int, condition: str, **values: Any) -> list[int]:
-        holes = {
-            "conditions": self._queries.pieces("pending", condition),
-            "order": self._queries.piece("by_record_id"),
-        }
-        return [row[0] for row in self._queries.run(self._connection, "ids", holes, rows=limit, **values)]
+    def _ids(self, limit: int, condition: str, stretch: Stretch = NO_STRETCH, **values: Any) -> list[int]:
+        def read(lane: Lane, most: int) -> list[Any]:
+            holes = {
+                "conditions": self._queries.pieces("pending", *lane.conditions, condition),
+                "order": self._queries.piece("by_record_id"),
+            }
+            given = values | lane.values | {"rows": most}
+            return list(self._queries.run(self._connection, "ids", holes, **given))
+
+        return [row[0] for row in _in_lanes(read, stretch, LOWEST, limit)]
 
     def current_rows(self, table: Readable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
         """The rows of the keys as they are in this snapshot, a statement for each chunk of keys.
@@ -155,23 +179,27 @@ class Snapshot:
                 yield Current(place, tuple(texts))
 
 
+def _in_lanes(read: Callable[[Lane, int], list[Any]], stretch: Stretch, after: int, limit: int) -> list[Any]:
+    """The first rows that a stretch does not cover, behind a row: in its gaps, then behind its end."""
+    found = [row for lane in stretch.gaps(after) for row in read(lane, limit)]
+    found.sort(key=itemgetter(0))
+    del found[limit:]
+    return found + read(stretch.rest(after), limit - len(found)) if len(found) < limit else found
+
+
 def pending_statement(
-    queries: Queries, name: str, choice: Choice, *, after: int = 0, until: int = 0, skip: int = 0
+    queries: Queries, name: str, choice: Choice, lane: Lane | None = None, skip: int = 0
 ) -> tuple[TextClause, dict[str, Any]]:
     """A statement on pending rows that may go, and its values."""
-    conditions = ["pending", "not_held"]
-    values: dict[str, Any] = {"rows": choice.limit, "skip": skip}
-    if after:
-        conditions.append("after_row")
-        values["after"] = after
-    if until:
-        conditions.append("until_row")
-        values["until"] = until
+    among, given = lane or Lane((), {})
+    conditions = ["pending", *among]
+    values: dict[str, Any] = given | {"rows": choice.limit, "skip": skip}
     if choice.driver_user is not None:
         conditions.append("not_loopback")
         values["driver_user"] = choice.driver_user
     if choice.future:
         conditions.append("not_future")
+    conditions.append("not_held")  # the dearest: MariaDB asks in this order
     holes = {
         "conditions": queries.pieces(*conditions),
         "order": queries.piece("by_event_time" if choice.future else "by_record_id"),

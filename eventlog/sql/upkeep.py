@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -14,6 +15,7 @@ from sqlalchemy.engine import Connection
 from eventlog.entry import Status
 from eventlog.sql.dialects import literal
 from eventlog.sql.queries import Queries
+from eventlog.sql.work import object_hash
 
 
 class Failed(NamedTuple):
@@ -109,14 +111,27 @@ class Upkeep:
         if as_query_back:
             self._queries.run_by_ids(self._connection, "query_back_instead", ids)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
-        return self._queries.run_by_ids(self._connection, "renew", ids)
+        renewed = self._queries.run_by_ids(self._connection, "renew", ids)
+        self.note("redrive", f"{renewed} rows, the first {min(ids, default='none')}")
+        return renewed
 
     def skip(self, ids: Sequence[int], reason: str) -> int:
-        """Give rows up, with W and a notice that says why; how many."""
+        """Give rows up, with W and a notice that says why; how many. Whatever waits behind one may go."""
         skipped = self._queries.run_by_ids(self._connection, "skip", ids)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
+        for name in self._waiting_for(set(ids)):
+            self._run("forget_waiting", object_hash=name)
         self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
         return skipped
+
+    def _waiting_for(self, ids: set[int]) -> set[str]:
+        """The objects, by their hashes, whose later rows wait for an event of one of these rows."""
+        rows = chain.from_iterable(
+            self._run("objects_by_id", ids=chunk) for chunk in self._queries.chunks(ids)
+        )
+        hashes = {object_hash(*row) for row in rows}
+        waiting = {name: self._run("waiting_of", object_hash=name).scalar() for name in hashes}
+        return {name for name, found in waiting.items() if found and ids.intersection(json.loads(found))}
 
     def pause(self, who: str, reason: str) -> None:
         """Ask the publisher to rest, and say why."""

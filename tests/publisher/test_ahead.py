@@ -23,7 +23,7 @@ FIELD = {"event_type": 3, "column_name": "fname"}
 
 def picked(world: World, limit: int, in_flight: frozenset[int] = frozenset()) -> list[Any]:
     with world.store.snapshot() as snapshot:
-        return [tuple(cells) for cells in snapshot.pick_up(Choice(limit), in_flight)]
+        return [tuple(cells) for cells in snapshot.pick_up(Choice(limit), in_flight=in_flight)]
 
 
 def finish(world: World, rows: frozenset[int]) -> None:

@@ -29,6 +29,10 @@ def fail(document: Document) -> Reply:
     return Reply([Status(Level.ERROR, item.event_id, f"no {item.event_id}") for item in document.items])
 
 
+def busy(document: Document) -> Reply:
+    return Reply([Status(Level.RETRY, item.event_id) for item in document.items])
+
+
 def failed(world: World, **row: Any) -> None:
     """Rows 1 and 2 with E."""
     world.user(1)
@@ -96,6 +100,20 @@ def test_skip_gives_rows_up_and_keeps_why(world: World) -> None:
         assert upkeep.notices()[0].words == "rows 1, 3: test data"
     assert call(world, "skip", "99", "--reason", "x").exit_code == 1
     assert call(world, "skip", "2").exit_code == 2
+
+
+def test_a_skipped_event_that_waited_frees_its_object_at_once(world: World) -> None:
+    world.write(key(1, event_type=4))
+    with world.publisher(Receiver(busy), retry_wait=3600.0) as publisher:
+        publisher.cycle()
+        world.write(key(1, event_type=4))
+        publisher.cycle()
+        assert world.letters() == {1: "N", 2: "N"}
+        assert call(world, "skip", "1", "--reason", "sent by hand").exit_code == 0
+        publisher.cycle()
+    assert world.letters() == {1: "W", 2: "N"}  # the second was sent, and waits for itself
+    with world.store.upkeep() as upkeep:
+        assert upkeep.backlog().waiting == 1
 
 
 def test_pause_and_resume(world: World) -> None:

@@ -1,4 +1,5 @@
+-- concat: an index of status would be read, and locked, from end to end for each id
 update {wanted_ids}
-straight_join {log} on {record_id} = wanted.id and {status} = 'N'
+straight_join {log} on {record_id} = wanted.id and concat({status}) = 'N'
 set {status} = :letter
 /

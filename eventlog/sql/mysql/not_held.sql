@@ -1,4 +1,4 @@
-not exists (
-    select 1 from {waiting} as w
-    where w.object_hash = sha2(concat(convert({log}.{table_name} using utf8mb4), char(0), convert({log}.{table_key} using utf8mb4)), 256))
+-- a list reads fewer pages for each row than `exists` does
+sha2(concat(convert({log}.{table_name} using utf8mb4), char(0), convert({log}.{table_key} using utf8mb4)), 256)
+    in (select w.object_hash from {waiting} as w) is not true
 /

@@ -1,3 +1,4 @@
+-- concat: an index of status would be read, and locked, from end to end for each id
 delete {log} from {wanted_ids}
-straight_join {log} on {record_id} = wanted.id and {status} in ({letters})
+straight_join {log} on {record_id} = wanted.id and concat({status}) in ({letters})
 /

@@ -1,4 +1,5 @@
+-- concat: an index of status would be read, and locked, from end to end for each id
 update {wanted_ids}
-straight_join {log} on {record_id} = wanted.id and {status} in ('E', 'F')
+straight_join {log} on {record_id} = wanted.id and concat({status}) in ('E', 'F')
 set {status} = 'N'
 /

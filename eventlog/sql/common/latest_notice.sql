@@ -1,0 +1,2 @@
+select max(notice_id) from {notice}
+/

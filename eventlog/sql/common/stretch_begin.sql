@@ -1,0 +1,2 @@
+select min({record_id}) from {log} {use_index} where {pending}
+/

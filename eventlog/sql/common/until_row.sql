@@ -1,2 +1,0 @@
-{log}.{record_id} <= :until
-/

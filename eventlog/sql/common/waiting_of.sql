@@ -1,0 +1,2 @@
+select record_ids from {waiting} where object_hash = :object_hash
+/

@@ -1,0 +1,127 @@
+"""A stretch at the head of the log that a pick-up need not read: nothing in it may go, but in its gaps.
+
+Rows that may not go now (held, loopback) stand before the others and would be passed over each time. Up
+to `end` every row that some snapshot showed is known; a record_id that it did not show, because its
+transaction had not ended or never will, lies in a gap. A record_id comes from a sequence and is used once,
+so what commits late can only appear in a gap or behind the end, and these are all that is read.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from eventlog.sql.queries import Queries
+
+LOWEST, HIGHEST = -(2**63), 2**63 - 1
+STEP = 250_000  # record ids by which it grows at a time
+NARROW = 64  # record ids of a gap that are named one by one
+MOST_RANGES = 16  # wider gaps: a statement each
+
+
+class Lane(NamedTuple):
+    """Some of the pending rows: conditions of the pick-up and what they compare with."""
+
+    conditions: tuple[str, ...]
+    values: dict[str, Any]
+
+
+class Stretch(NamedTuple):
+    """The known head of a log, and its gaps."""
+
+    end: int = LOWEST
+    ids: tuple[int, ...] = ()  # of narrow gaps, ascending
+    ranges: tuple[tuple[int, int], ...] = ()  # wide gaps, ascending, both ends included
+
+    def covers(self, record_id: int) -> bool:
+        """Whether a row is known: neither behind the end nor in a gap."""
+        if record_id > self.end or any(low <= record_id <= high for low, high in self.ranges):
+            return False
+        place = bisect_right(self.ids, record_id)
+        return place == 0 or self.ids[place - 1] != record_id
+
+    def gaps(self, after: int) -> Iterator[Lane]:
+        """What may have appeared in the gaps, behind a row."""
+        ids = self.ids[bisect_right(self.ids, after) :]
+        if ids:
+            yield Lane(("of_ids",), {"ids": json.dumps(ids, separators=(",", ":"))})
+        for low, high in self.ranges:
+            if high > after:
+                yield Lane(("after_row", "up_to_row"), {"after": max(low - 1, after), "upto": high})
+
+    def rest(self, after: int) -> Lane:
+        """What stands behind the end, and behind a row."""
+        start = max(self.end, after)
+        return Lane((), {}) if start == LOWEST else Lane(("after_row",), {"after": start})
+
+    def grown(self, end: int, gaps: Iterable[tuple[int, int]], most_ids: int) -> Stretch:
+        """The stretch up to a new end, or up to the gap that would be one too many."""
+        ids, ranges = list(self.ids), list(self.ranges)
+        for low, high in gaps:
+            wide = high - low >= NARROW
+            if len(ranges) + 1 > MOST_RANGES if wide else len(ids) + high - low >= most_ids:
+                end = low - 1
+                break
+            if wide:
+                ranges.append((low, high))
+            else:
+                ids += range(low, high + 1)
+        return Stretch(end, tuple(ids), tuple(ranges))
+
+
+NO_STRETCH = Stretch()
+
+
+def grow(connection: Connection, queries: Queries, known: Stretch, upto: int, enough: int) -> Stretch | None:
+    """The stretch made longer, up to a row at most; None where fewer than so many pending rows stand on
+    the way: they cost less to read than to know."""
+    survey = _Survey(connection, queries)
+    start = known.end if known.end > LOWEST else survey.begin()
+    if start is None or survey.pending(start, upto, enough) < enough:
+        return None
+    first, _ = survey.edges(start, upto)
+    _, last = survey.edges(start, min(upto, first + STEP))
+    size = queries.log.dialect.chunk
+    gaps = [(known.end + 1, first - 1)] if first > known.end + 1 else []
+    found = survey.gaps(first - 1, last, size)
+    if len(found) == size:
+        last = found[-1][0] - 1
+    longer = known.grown(last, [*gaps, *found], size)
+    return longer if longer.end > max(known.end, start) else None
+
+
+class _Survey(NamedTuple):
+    """What a snapshot shows of the rows' ids, whatever their status."""
+
+    connection: Connection
+    queries: Queries
+
+    def begin(self) -> int | None:
+        """Behind which record_id the pending rows begin."""
+        first = self._run("stretch_begin", self._by_index()).scalar()
+        return None if first is None else int(first) - 1
+
+    def pending(self, after: int, upto: int, most: int) -> int:
+        """How many pending rows stand there, counted up to `most`."""
+        values = {"after": after, "upto": upto, "rows": most}
+        return int(self._run("stretch_pending", self._by_index(), **values).scalar())
+
+    def edges(self, after: int, upto: int) -> tuple[int, int]:
+        """The first and the last row there."""
+        first, last = self._run("stretch_edges", after=after, upto=upto).one()
+        return int(first), int(last)
+
+    def gaps(self, after: int, upto: int, most: int) -> list[tuple[int, int]]:
+        """Where no row is seen between two others."""
+        found = self._run("stretch_gaps", after=after, upto=upto, rows=most)
+        return [(int(low), int(high)) for low, high in found]
+
+    def _by_index(self) -> dict[str, str]:
+        return {"use_index": self.queries.log.dialect.index_hint(self.queries.name("log_pending"))}
+
+    def _run(self, name: str, holes: dict[str, str] | None = None, **values: int) -> Any:
+        return self.queries.run(self.connection, name, holes, **values)

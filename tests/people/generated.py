@@ -32,7 +32,10 @@ def commands() -> str:
         command = cli.get_command(click.Context(cli), name)
         assert command is not None
         context = click.Context(
-            command, info_name=f"eventlog {name}", max_content_width=100, terminal_width=100
+            command,
+            info_name=f"eventlog {name}",
+            terminal_width=100,
+            **cli.context_settings,
         )
         text = command.get_help(context)
         parts.append(f"## {name}\n\n```text\n{_stripped(text)}\n```\n")

@@ -188,12 +188,14 @@ def test_it_stops_between_two_documents(world: World, arrivals: Arrivals) -> Non
     assert len(arrivals.documents) == 100
 
 
-def test_a_heartbeat_comes_after_silence(
-    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("given", [{}, {"wake_up": False}, {"time_of_day": "00:00:00"}], ids=str)
+def test_heartbeats_come_while_it_sleeps(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(loop, "MINUTE", 0.2)
-    with running(world, arrivals, pub_heartbeat_interval=1):
-        until(lambda: any('type="heartbeat"' in document for document in arrivals.documents))
+    with running(world, arrivals, pub_heartbeat_interval=1, polling_interval=3600, **given):
+        until(lambda: len(arrivals.documents) > 2)
+    assert all('type="heartbeat"' in document for document in arrivals.documents)
     with world.store.upkeep() as upkeep:
         assert upkeep.state().heartbeat_at is not None
 

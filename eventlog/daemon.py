@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import math
 import os
 import socket
 import time
@@ -75,6 +76,7 @@ class Daemon:
         self._once = once
         self._monitor = monitor or Monitor()
         self._failures = 0
+        self._spoke = 0.0  # when the receiver last heard of us
         self._begun = False  # whether a session was ever open: before, a fault ends the daemon
 
     def run(self) -> None:
@@ -113,7 +115,7 @@ class Daemon:
                 self._monitor.leading(False)
 
     def _cycles(self, session: Session) -> None:
-        heard, nap = time.monotonic(), NAPS
+        self._spoke, nap = time.monotonic(), NAPS
         while not self._interrupted:
             cycle = session.cycle(straight_on=not self._once)
             self._monitor.cycle(cycle)
@@ -123,12 +125,9 @@ class Daemon:
                 return
             self._failures = self._failures + 1 if cycle.down else 0
             if cycle.documents:
-                heard, nap = time.monotonic(), NAPS
+                self._spoke, nap = time.monotonic(), NAPS
             if cycle.full and not cycle.down:
                 continue
-            if self._is_silent(heard):
-                session.heartbeat()
-                heard = time.monotonic()
             self._rest(session, cycle, nap)
             nap = min(nap * 4, float(self._settings.polling_interval))
 
@@ -143,28 +142,35 @@ class Daemon:
 
     def _rest(self, session: Session, cycle: Cycle, nap: float) -> None:
         """Sleep until the next cycle is due, or until somebody wakes us."""
+        sleep = self._signals.sleep
         if cycle.down is not None:
-            self._signals.sleep(self._growing() if cycle.wait is None else cycle.wait)
+            self._sleep(session, sleep, self._growing() if cycle.wait is None else cycle.wait)
         elif cycle.paused:
-            self._signals.sleep(PAUSED)
+            self._sleep(session, sleep, PAUSED)
         elif self._settings.time_of_day is not None:
             times = read_times(self._settings.time_of_day)
-            self._signals.sleep(seconds_until(times, dt.datetime.now()))
+            self._sleep(session, sleep, seconds_until(times, dt.datetime.now()))
         elif session.bed.wakes:
             session.bed.announce()
-            session.bed.sleep(nap)
+            self._sleep(session, session.bed.sleep, nap)
             session.bed.rise()
         else:
-            self._signals.sleep(self._settings.polling_interval)
+            self._sleep(session, sleep, self._settings.polling_interval)
+
+    def _sleep(self, session: Session, sleep: Callable[[float], bool], seconds: float) -> None:
+        """Sleep so long, unless somebody wakes us; heartbeats go out meanwhile."""
+        until = time.monotonic() + seconds
+        while (now := time.monotonic()) < until:
+            silence = self._spoke + MINUTE * (self._settings.pub_heartbeat_interval or math.inf)
+            if now >= silence:
+                session.heartbeat()
+                self._spoke = now
+            elif sleep(min(until, silence) - now):
+                return
 
     @property
     def _interrupted(self) -> bool:
         return self._signals.stop or self._signals.reload
-
-    def _is_silent(self, heard: float) -> bool:
-        """Whether a heartbeat is due."""
-        minutes = self._settings.pub_heartbeat_interval
-        return minutes > 0 and time.monotonic() >= heard + MINUTE * minutes
 
     def _recover(self, fault: EventlogError) -> None:
         """After a fault: connect again, for ever; what is wrong from the start ends the daemon."""

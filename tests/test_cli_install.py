@@ -80,3 +80,13 @@ def test_misuse_says_what_to_say(words: tuple[str, ...], told: str, tmp_path: Pa
     assert done.returncode == 2
     assert told in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_settings_are_read_as_by_every_command(tmp_path: Path) -> None:
+    (tmp_path / "eventlog.toml").write_text(
+        'url = "postgresql://127.0.0.1:1/x"\nlog-tabel = "a"\nlayout = "b"\n'
+    )
+    done = call("install", folder=tmp_path, EVENTLOG_LOG_TIME="noon")
+    assert done.returncode == 2
+    for told in ("log-tabel: there is no such setting", "layout: 'b'", "EVENTLOG_LOG_TIME: 'noon'"):
+        assert told in done.stderr

@@ -16,7 +16,9 @@ from eventlog.sql import templates
 from eventlog.sql.binding import LAYOUTS, bind
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect, dialect_at
+from eventlog.sql.dialects import Dialect
 from eventlog.sql.log import COMPANIONS, Log, log_named
+from eventlog.sql.migrate import exists
 from eventlog.sql.readable import ReadableTable, readable, with_children
 from eventlog.sql.store import Store
 from eventlog.sql.track import children_of, located
@@ -57,20 +59,47 @@ class TableSettings:
     trim_char: bool = setting(True, "char(n) loses its padding")
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a log is, and what it is called there."""
+
+    settings: DatabaseSettings
+    columns: Mapping[str, str]  # of a log whose columns have other names
+
+    def log(self, dialect: Dialect) -> Log:
+        """The log by its settings alone."""
+        log = log_named(dialect, self.settings.log_table, self.columns)
+        return replace(log, local_time=self.settings.log_time == "local")
+
+    def connect(self, *, keep_open: int = 0) -> Engine:
+        """An engine for the database."""
+        if not self.settings.url:
+            raise Misuse("which database? say --url, EVENTLOG_URL, or url in eventlog.toml")
+        return connect(self.settings.url, statements(self.settings.connection_init), keep_open=keep_open)
+
+    def find(self, engine: Engine) -> Log:
+        """The log as it stands in the database; by its settings where it is not there yet."""
+        log = self.log(dialect_at(engine))
+        with engine.connect() as connection:
+            return bind(connection, log, self.settings.layout) if exists(connection, log) else log
+
+
+def place_of(config: Config) -> Place:
+    """The place that the settings name."""
+    return Place(config.build(DatabaseSettings), config.columns)
+
+
 def open_store(config: Config, *, keep_open: int = 4) -> Store:
     """The log that the settings name; the error says what it lacks."""
-    settings = config.build(DatabaseSettings)
-    if settings.url is None:
-        raise Misuse("which database? say --url, EVENTLOG_URL, or url in eventlog.toml")
-    engine = connect(settings.url, statements(settings.connection_init), keep_open=keep_open)
+    place = place_of(config)
+    engine = place.connect(keep_open=keep_open)
     try:
-        log = log_named(dialect_at(engine), settings.log_table, config.columns)
+        log = place.log(dialect_at(engine))
         with engine.connect() as connection:
-            bound = bind(connection, log, settings.layout)
+            return Store(engine, bind(connection, log, place.settings.layout))
     except BaseException:
         engine.dispose()
         raise
-    return Store(engine, replace(bound, local_time=settings.log_time == "local"))
 
 
 @contextmanager

@@ -57,11 +57,12 @@ class Signals:
         with suppress(BlockingIOError):
             os.read(self.pipe, 1024)
 
-    def sleep(self, seconds: float) -> None:
-        """Sleep, unless a signal comes."""
+    def sleep(self, seconds: float) -> bool:
+        """Sleep, unless a signal comes; whether one came."""
         if not (self.stop or self.reload):
             select.select([self.pipe], [], [], seconds)
             self.drain()
+        return self.stop or self.reload
 
     def _stop(self, number: int, frame: FrameType | None) -> None:
         self.request_stop()
@@ -86,9 +87,9 @@ class Bed:
     def announce(self) -> None:
         """From now on writers are asked to wake us."""
 
-    def sleep(self, seconds: float) -> None:
-        """Sleep so long at most."""
-        self._signals.sleep(seconds)
+    def sleep(self, seconds: float) -> bool:
+        """Sleep so long at most; whether somebody woke us."""
+        return self._signals.sleep(seconds)
 
     def rise(self) -> None:
         """From now on nobody needs to wake us."""
@@ -117,14 +118,15 @@ class ListeningBed(Bed):
             self._run("announce")
             self._announced = True
 
-    def sleep(self, seconds: float) -> None:
-        """Sleep until a writer of this log says that there is work."""
+    def sleep(self, seconds: float) -> bool:
+        """Sleep until a writer of this log says that there is work, or so long."""
         until = time.monotonic() + seconds
         while not (self._signals.stop or self._signals.reload) and (left := until - time.monotonic()) > 0:
             select.select([self._signals.pipe, self._driver.fileno()], [], [], left)
             self._signals.drain()
             if self._log.dialect.fold(self._log.table) in self._heard():
-                return
+                return True
+        return self._signals.stop or self._signals.reload
 
     def _heard(self) -> list[str]:
         """The logs that writers speak of."""

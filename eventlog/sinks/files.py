@@ -18,6 +18,7 @@ from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, unreachable
 
 SUFFIX = ".xml"
 RECORD = "record"
+UNFINISHED = "unfinished"
 _OUT = " out"  # ends a line of the record; a line that a crash cut has no such end
 _LONGEST_RECORD = 1 << 20  # bytes; then it starts anew with what may still be asked for
 
@@ -59,6 +60,7 @@ class FilesSink:
                 self._write_aside(document)
                 written.append(document.name)
         except (OSError, NameTaken) as fault:
+            (self._aside / UNFINISHED).unlink(missing_ok=True)  # room for the record of the others
             failed: Reply | None = self._refused(fault)
         else:
             failed = None
@@ -116,7 +118,7 @@ class FilesSink:
     def _write_aside(self, document: Document) -> None:
         if (self._folder / (document.name + SUFFIX)).exists():
             raise NameTaken(document.name + SUFFIX)
-        unfinished = self._aside / "unfinished"
+        unfinished = self._aside / UNFINISHED
         file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
             _write_all(file, document.text.encode() + b"\n")
@@ -130,10 +132,21 @@ class FilesSink:
         if self._size > _LONGEST_RECORD:
             self._begin_record()
         lines = "".join(f"\n{name}{_OUT}\n" for name in names).encode()
-        _write_all(self._record, lines)
-        os.fsync(self._record)
+        try:
+            _write_all(self._record, lines)
+            os.fsync(self._record)
+        except OSError:
+            self._take_back(names)
+            raise
         self._size += len(lines)
         self._known.update(names)
+
+    def _take_back(self, names: Sequence[str]) -> None:
+        """What could not be put on record never was: give back the room that it takes."""
+        os.ftruncate(self._record, self._size)
+        os.fsync(self._record)
+        for name in names:
+            (self._aside / name).unlink()
 
     def _begin_record(self) -> None:
         """A new record: what was on the old one is settled by now, for another delivery has begun."""

@@ -48,8 +48,9 @@ class Leader:
 
     def close(self) -> None:
         """Let another publisher take over at once: a server takes its time to end a session."""
-        with suppress(EventlogError):
-            self._queries.run(self._connection, "resign")
+        if not self._connection.invalidated:  # else its session, and so the lock, is gone
+            with suppress(EventlogError):
+                self._queries.run(self._connection, "resign")
         self._connection.close()
 
     def __enter__(self) -> Leader:

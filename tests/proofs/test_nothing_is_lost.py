@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy.engine import make_url
 
-from eventlog.embedded import FAST, embedded_postgres
-from eventlog.sql.dialects import POSTGRESQL
 from tests.databases import Database
+from tests.killable import KILLABLE
 from tests.proofs.rig import KILLS, SECONDS, Arrivals, Chain, Rig, events_of, first_row
 
 HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
@@ -97,10 +95,10 @@ def test_a_receiver_that_misbehaves_gets_every_event_in_order(rig: Rig, arrivals
     assert chain.repeats <= len(arrivals.documents) // 10
 
 
-def test_the_database_server_is_killed_under_load(tmp_path: Path, arrivals: Arrivals) -> None:
-    settings = FAST | {"synchronous_commit": "on", "max_connections": "50"}
-    with embedded_postgres(settings=settings) as server:
-        rig = Rig(Database("killed PostgreSQL", make_url(server.url), POSTGRESQL), tmp_path)
+@pytest.mark.parametrize("product", KILLABLE)
+def test_the_database_server_is_killed_under_load(product: str, tmp_path: Path, arrivals: Arrivals) -> None:
+    with KILLABLE[product]() as (server, database):
+        rig = Rig(database, tmp_path)
         try:
             for _ in range(2):
                 rig.start(*HTTP, "--http-url", arrivals.url, "--batch-size", "3", "--reconnect", "1")

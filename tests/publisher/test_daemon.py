@@ -22,7 +22,6 @@ from sqlalchemy import text
 from eventlog import daemon as loop
 from eventlog.config import Config
 from eventlog.daemon import AnotherLeads, Daemon, SinkDown
-from eventlog.embedded import FAST, embedded_postgres
 from eventlog.errors import EventlogError, Misuse
 from eventlog.monitor import MonitorSettings
 from eventlog.monitor.monitor import Monitor
@@ -33,8 +32,8 @@ from eventlog.publishing.schedule import read_times, seconds_until
 from eventlog.publishing.wake import Signals
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect
-from eventlog.sql.dialects import POSTGRESQL
 from eventlog.sql.track import track, untrack
+from tests.killable import KILLABLE
 from tests.proofs.rig import Arrivals
 from tests.publisher.world import World, key
 
@@ -188,12 +187,14 @@ def test_it_stops_between_two_documents(world: World, arrivals: Arrivals) -> Non
     assert len(arrivals.documents) == 100
 
 
-def test_a_heartbeat_comes_after_silence(
-    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("given", [{}, {"wake_up": False}, {"time_of_day": "00:00:00"}], ids=str)
+def test_heartbeats_come_while_it_sleeps(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch, given: dict[str, Any]
 ) -> None:
     monkeypatch.setattr(loop, "MINUTE", 0.2)
-    with running(world, arrivals, pub_heartbeat_interval=1):
-        until(lambda: any('type="heartbeat"' in document for document in arrivals.documents))
+    with running(world, arrivals, pub_heartbeat_interval=1, polling_interval=3600, **given):
+        until(lambda: len(arrivals.documents) > 2)
+    assert all('type="heartbeat"' in document for document in arrivals.documents)
     with world.store.upkeep() as upkeep:
         assert upkeep.state().heartbeat_at is not None
 
@@ -347,10 +348,10 @@ def _get(port: int | None, path: str) -> str:
         return str(response.read(), "utf-8")
 
 
-def test_it_goes_on_when_the_database_is_killed_and_comes_back(arrivals: Arrivals) -> None:
-    with embedded_postgres(settings=FAST | {"fsync": "on", "synchronous_commit": "on"}) as server:
-        engine = connect(server.url)
-        world = World(engine, POSTGRESQL)
+@pytest.mark.parametrize("product", KILLABLE)
+def test_it_goes_on_when_the_database_is_killed_and_comes_back(product: str, arrivals: Arrivals) -> None:
+    with KILLABLE[product]() as (server, database):
+        world = World(connect(database.url), database.dialect)
         world.make()
         with running(world, arrivals) as run:
             world.write(key(1, event_type=4))

@@ -1,0 +1,108 @@
+"""The disk is full: the daemon waits, and when there is room again every event is out, each once."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.publisher.test_daemon import until
+from tests.publisher.world import World, events_of, key
+
+ROOT = Path(__file__).parents[2]
+EVENTS = 60
+LONG = "x" * 8_000
+ROOM = 200_000  # bytes: less than half of the events need
+
+
+@contextmanager
+def publishing(world: World, folder: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A publisher that writes files."""
+    words = ["--sink", "files", "--files-folder", str(folder), "--allow-loopback", "--sync-tables", "usr"]
+    words += ["--polling-interval", "1", "--reconnect", "1", "--batch-size", "2"]
+    url = world.engine.url.render_as_string(hide_password=False)
+    environment = os.environ | {"EVENTLOG_URL": url, "PYTHONPATH": str(ROOT)}
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "eventlog", "run", *words], env=environment, stderr=out
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        assert process.wait(20) == 0, log.read_text()
+
+
+def fill(world: World) -> None:
+    world.write(
+        *(key(n, event_type=1, column_name="fname", new_value=f"{n} {LONG}") for n in range(1, EVENTS + 1))
+    )
+
+
+def event_ids(folder: Path) -> list[str]:
+    """Of all documents, each of which is whole."""
+    return sorted(
+        str(event.get("event-id")) for path in folder.glob("*.xml") for event in events_of(path.read_text())
+    )
+
+
+EXPECTED = sorted(f"eventlog:{number}" for number in range(1, EVENTS + 1))
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of its own."""
+    place = tmp_path / "disk"
+    place.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "eventlog-test", str(place)], capture_output=True
+    )
+    if made.returncode:
+        pytest.skip(f"no small file system can be mounted here: {made.stderr.decode().strip()}")
+    yield place
+    subprocess.run(["umount", str(place)], check=True)
+
+
+def test_a_full_disk_delays_and_loses_nothing(world: World, small_disk: Path, tmp_path: Path) -> None:
+    fill(world)
+    folder, taken, log = small_disk / "out", tmp_path / "taken", tmp_path / "log"
+    taken.mkdir()
+
+    def taken_all() -> bool:
+        """A reader takes files away, which makes room."""
+        for path in folder.glob("*.xml"):
+            shutil.move(path, taken / path.name)
+        return world.counts() == {"S": EVENTS}
+
+    with publishing(world, folder, log):
+        until(lambda: "No space left" in log.read_text())
+        assert world.counts()["N"] > 0
+        until(taken_all)
+    taken_all()
+    assert event_ids(taken) == EXPECTED
+
+
+def test_files_that_may_not_grow_delay_and_lose_nothing(world: World, tmp_path: Path) -> None:
+    """Without a file system of one's own: a document is longer than any file may be, for a while."""
+    folder, log = tmp_path / "out", tmp_path / "log"
+    with publishing(world, folder, log) as process:
+        until(lambda: (folder / ".eventlog" / "record").exists())
+        may_grow(process, 10_000)
+        fill(world)
+        until(lambda: "File too large" in log.read_text())
+        assert world.counts() == {"N": EVENTS}
+        may_grow(process, resource.RLIM_INFINITY)
+        until(lambda: world.counts() == {"S": EVENTS})
+    assert event_ids(folder) == EXPECTED
+
+
+def may_grow(process: subprocess.Popen[bytes], most: int) -> None:
+    """How long a file the process may write."""
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))

@@ -1,0 +1,160 @@
+"""Parameters of the publisher that no other test holds to what they say, on every database at hand."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+
+from eventlog.publishing.wake import Signals, make_bed
+from eventlog.sinks.sink import Document, Reply
+from eventlog.sql.work import Waiting
+from eventlog.xds.answers import Level, Status
+from tests.proofs.rig import Arrivals
+from tests.publisher.test_daemon import running, until
+from tests.publisher.test_opening import config, publish
+from tests.publisher.world import Receiver, World, key
+
+
+def end_by_pid(world: World) -> None:
+    """PostgreSQL: every other session of this database."""
+    world.change(
+        "select pg_terminate_backend(pid) from pg_stat_activity"
+        " where datname = current_database() and pid <> pg_backend_pid()"
+    )
+
+
+def end_by_thread(world: World) -> None:
+    """MariaDB and MySQL, likewise."""
+    with world.engine.connect() as connection:
+        found = connection.execute(
+            text(
+                "select id from information_schema.processlist"
+                " where db = database() and id <> connection_id()"
+            )
+        )
+        for (number,) in found.all():
+            connection.exec_driver_sql(f"kill {int(number)}")
+
+
+ENDINGS: dict[str, Callable[[World], None]] = {
+    "postgresql": end_by_pid,
+    "mariadb": end_by_thread,
+    "mysql": end_by_thread,
+}
+
+
+@pytest.fixture
+def arrivals() -> Iterator[Arrivals]:
+    made = Arrivals()
+    yield made
+    made.close()
+
+
+def test_without_wake_up_it_polls(world: World, arrivals: Arrivals) -> None:
+    assert not make_bed(Signals(), world.engine, world.log, wake_up=False).wakes
+    with running(world, arrivals, wake_up=False) as run:
+        until(lambda: "eventlog_cycles_total 1" in run.monitor.text())
+        world.write(key(1, event_type=4))
+        until(lambda: arrivals.documents)
+
+
+def test_the_polling_interval_passes_between_two_cycles(world: World, arrivals: Arrivals) -> None:
+    begun = time.monotonic()
+    with running(world, arrivals, wake_up=False, polling_interval=1) as run:
+        until(lambda: "eventlog_cycles_total 4" in run.monitor.text())
+    assert time.monotonic() - begun >= 3  # no upper bound: machines differ
+
+
+def test_an_event_waits_ever_longer_up_to_the_longest(world: World) -> None:
+    def busy(document: Document) -> Reply:
+        return Reply([Status(Level.RETRY, item.event_id) for item in document.items])
+
+    world.write(key(1, event_type=4))
+    with world.publisher(Receiver(busy), retry_wait=100.0, retry_longest=250.0) as publisher:
+        for tries, wait in enumerate((100, 200, 250, 250), 1):
+            publisher.cycle()
+            waiting, now = look(world)
+            assert waiting.tries == tries
+            assert timedelta(seconds=wait - 60) < waiting.next_at - now <= timedelta(seconds=wait)
+            world.change(
+                f"update {world.log.names()['waiting']} set next_at = :at", at=now - timedelta(hours=1)
+            )
+
+
+def look(world: World) -> tuple[Waiting, datetime]:
+    """What waits, and what time it is."""
+    (waiting,) = world.store.waiting(datetime(2100, 1, 1))
+    with world.store.snapshot() as snapshot:
+        return waiting, datetime.fromisoformat(snapshot.now())
+
+
+@pytest.mark.parametrize(("trimmed", "found"), [(True, "ab"), (False, "ab  ")])
+def test_padding_is_trimmed_on_wish(world: World, trimmed: bool, found: str) -> None:
+    world.change("create table padded (id integer primary key, code char(4))")
+    try:
+        row = {"event_type": 1, "column_name": "code", "new_value": "ab  "}  # as others' triggers write it
+        world.write({"table_name": "padded", "table_key": "id=1"} | row)
+        told = config(world, sync_tables="padded", trim_char=trimmed)
+        (event,) = publish(world, world.store, told).events
+        assert event.findtext("add-attr/value") == found
+    finally:
+        world.change("drop table padded")
+
+
+@pytest.mark.parametrize(("wanted", "letter"), [("error", "E"), ("string", "S")])
+def test_rows_of_an_unknown_table_are_refused_or_strings(world: World, wanted: str, letter: str) -> None:
+    row = {"table_name": "nobody", "event_type": 1, "column_name": "n", "new_value": "5"}
+    world.write(key(1, **row))
+    receiver = publish(world, world.store, config(world, unknown_tables=wanted))
+    assert world.letters() == {1: letter}
+    values = [value.get("type") for event in receiver.events for value in event.iterfind(".//value")]
+    assert values == ["string"] * (letter == "S")
+
+
+@pytest.mark.parametrize("wanted", ["modify", "add"])
+def test_what_was_inserted_is_a_modify_or_an_add(world: World, wanted: str) -> None:
+    world.user(1)
+    world.write(key(1, event_type=5))
+    (event,) = publish(world, world.store, config(world, insert_query_back=wanted)).events
+    assert event.tag == wanted
+
+
+@pytest.mark.parametrize("order", ["position", "byte", "locale"])
+def test_where_the_catalogue_tells_positions_they_order_columns(world: World, order: str) -> None:
+    world.change("create table pairs (b integer, a integer, c integer, primary key (b, a))")
+    try:
+        world.change("insert into pairs values (1, 2, 3)")
+        world.write({"table_name": "pairs", "table_key": "b=1+a=2"})
+        told = config(world, sync_tables="pairs", column_position_comparator=order)
+        (event,) = publish(world, world.store, told).events
+        assert event.xpath("modify-attr/@attr-name") == ["c"]
+    finally:
+        world.change("drop table pairs")
+
+
+def test_handled_rows_go_or_stay(world: World) -> None:
+    for delete, left in ((True, {}), (False, {2: "S"})):
+        world.write(key(1, event_type=4))
+        publish(world, world.store, config(world, delete_from_log=delete))
+        assert world.letters() == left
+
+
+def test_the_row_limit_of_a_cycle(world: World) -> None:
+    world.write(*(key(number, event_type=4) for number in range(5)))
+    assert len(publish(world, world.store, config(world, query_limit=2)).events) == 2
+
+
+def test_a_lost_session_is_followed_by_another(world: World, arrivals: Arrivals) -> None:
+    """reconnect: here the server ends every session of the daemon."""
+    if (end := ENDINGS.get(world.log.dialect.name)) is None:
+        pytest.skip(f"nobody may end sessions of {world.log.dialect.title} here")
+    with running(world, arrivals, reconnect=1) as run:
+        until(lambda: "eventlog_leader 1" in run.monitor.text())
+        end(world)
+        until(lambda: "eventlog_faults_total" in run.monitor.text())
+        world.write(key(1, event_type=4))
+        until(lambda: world.counts() == {"S": 1})

@@ -11,6 +11,7 @@ from eventlog.sql.dialects import ORACLE
 from eventlog.sql.log import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.snapshot import Choice, pending_statement
+from eventlog.sql.templates import statements
 
 QUERIES = Queries(Log(ORACLE))
 HOLES = {
@@ -33,7 +34,7 @@ STATEMENTS = (
     *("notices", "now", "oldest_pending", "overtaken", "pause", "purge", "query_back_instead"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_chunk", "resync_forget", "resync_found", "rows_by_id"),
-    *("rows_of_object", "settle", "skip", "state", "unpublished", "waiting"),
+    *("rows_of_object", "settle", "share_snapshot", "skip", "state", "unpublished", "waiting"),
 )
 UNKNOWN_TO_THE_PARSER = {"offset :skip rows ": ""}  # the row limiting clause without its offset, it knows
 
@@ -49,15 +50,22 @@ def test_a_statement_is_oracles(name: str) -> None:
     parse(str(QUERIES.clause(name, **HOLES)))
 
 
-@pytest.mark.parametrize("name", ["pick_up", "further", "resync_end_of_chunk"])
+@pytest.mark.parametrize("name", ["pick_up", "further", "pending_ids", "resync_end_of_chunk"])
 def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
     parse(str(QUERIES.clause(name, **HOLES)))
 
 
 @pytest.mark.parametrize("future", [True, False])
 def test_a_pick_up_is_oracles(future: bool) -> None:
-    clause, _ = pending_statement(QUERIES, "pick_up", Choice(driver_user="idm", future=future), after=5)
+    choice = Choice(driver_user="idm", future=future)
+    clause, _ = pending_statement(QUERIES, "pick_up", choice, after=5, until=9)
     parse(str(clause))
+
+
+def test_a_snapshot_is_read_as_of_its_number() -> None:
+    (statement,) = statements(ORACLE, "join_snapshot", {"snapshot": "8123004"})
+    parse(statement)
+    assert statement == "begin dbms_flashback.enable_at_system_change_number(8123004); end;"
 
 
 def test_failures_are_found_in_oracles_words() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import TextClause
@@ -73,12 +73,31 @@ class Snapshot:
             picked += self._further(choice, picked)
         return picked
 
-    def every_pending(self, choice: Choice) -> Iterator[Cells]:
+    def share(self) -> str:
+        """The name by which other sessions see what this one sees, where the dialect can do that."""
+        return str(self._queries.run(self._connection, "share_snapshot").scalar())
+
+    def every_pending(
+        self, choice: Choice, after: int | None = None, until: int | None = None
+    ) -> Iterator[Cells]:
         """All pending rows that may go now, by record_id, `limit` of them with each statement."""
-        last = 0
-        while chunk := list(self._pending("pick_up", choice, after=last)):
+        while chunk := list(self._pending("pick_up", choice, after=after, until=until)):
             yield from chunk
-            last = chunk[-1][0]
+            after = chunk[-1][0]
+
+    def every_pending_id(self, choice: Choice) -> Iterator[int]:
+        """Their record_ids, likewise."""
+        after = None
+        while chunk := list(self._pending("pending_ids", choice, after=after)):
+            yield from (number for (number,) in chunk)
+            after = chunk[-1][0]
+
+    def bounds(self, choice: Choice, size: int) -> Iterator[int]:
+        """Every so-many-th of them, for those who share them out."""
+        after, one = None, replace(choice, limit=1)
+        while found := list(self._pending("pending_ids", one, after=after, skip=size - 1)):
+            ((after,),) = found
+            yield after
 
     def _further(self, choice: Choice, picked: Sequence[Any]) -> Iterator[Any]:
         objects = {_object(cells) for cells in picked}
@@ -90,8 +109,8 @@ class Snapshot:
         found = {cells[0]: cells for cells in self.rows(ids)}
         return (found[number] for number in ids)
 
-    def _pending(self, name: str, choice: Choice, after: int = 0, skip: int = 0) -> Iterable[Any]:
-        clause, values = pending_statement(self._queries, name, choice, after, skip)
+    def _pending(self, name: str, choice: Choice, **where: int | None) -> Iterable[Any]:
+        clause, values = pending_statement(self._queries, name, choice, **where)
         return self._connection.execute(clause, values)
 
     def attempt(self) -> AbstractContextManager[object]:
@@ -144,14 +163,20 @@ class Snapshot:
 
 
 def pending_statement(
-    queries: Queries, name: str, choice: Choice, after: int = 0, skip: int = 0
+    queries: Queries,
+    name: str,
+    choice: Choice,
+    after: int | None = None,
+    until: int | None = None,
+    skip: int | None = None,
 ) -> tuple[TextClause, dict[str, Any]]:
     """A statement on pending rows that may go, and its values."""
     conditions = ["pending", "not_held"]
-    values: dict[str, Any] = {"rows": choice.limit, "skip": skip}
-    if after:
-        conditions.append("after_row")
-        values["after"] = after
+    values: dict[str, Any] = {"rows": choice.limit, "skip": skip or 0}
+    for condition, name_of, value in (("after_row", "after", after), ("up_to_row", "until", until)):
+        if value is not None:
+            conditions.append(condition)
+            values[name_of] = value
     if choice.driver_user is not None:
         conditions.append("not_loopback")
         values["driver_user"] = choice.driver_user

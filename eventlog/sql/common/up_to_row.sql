@@ -1,0 +1,2 @@
+{log}.{record_id} <= :until
+/

@@ -18,7 +18,6 @@ from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.upkeep import Upkeep
 from eventlog.sql.work import Batch, Waiting, Work
 
-
 _SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*").fullmatch  # it stands in statements that bind nothing
 
 

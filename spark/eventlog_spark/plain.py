@@ -10,12 +10,15 @@ import pyarrow as pa
 
 from eventlog import tablekey
 from eventlog.entry import Entry
-from eventlog.errors import EventlogError
+from eventlog.errors import EventlogError, WrongRow
 from eventlog.fold import Answer, CurrentRow, Event, Fate, ObjectName, QueryKey, plan, query_key
 from eventlog.tables import Table
 from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.task import Attempt, Task
 
+# The cells of a current row that cannot be told, its reason standing as new_value: more than are ever
+# filled in, so that its object goes the plain way.
+UNTOLD: CurrentRow = (None,) * 64
 _CHUNK = 5000  # rows folded at a time, and never part of an object
 
 
@@ -78,6 +81,7 @@ class _Answers:
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, QueryKey], dict[ObjectName, list[CurrentRow]]] = {}
+        self._faults: dict[tuple[str, QueryKey], WrongRow] = {}
 
     def add(self, task: Task, row: LogRow) -> None:
         try:
@@ -86,10 +90,14 @@ class _Answers:
             name = str(table), query_key(table, tablekey.read(row.table_key))
         except EventlogError:
             return
+        if row.new_value is not None:
+            self._faults[name] = WrongRow(row.new_value)
         self._rows.setdefault(name, {}).setdefault(row.object, []).append(row.current or ())
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """The rows of one key; each spelling of it brought all of them."""
+        if (fault := self._faults.get((str(table), key))) is not None:
+            return fault
         spelled = self._rows.get((str(table), key), {})
         return next(iter(spelled.values()), ())
 

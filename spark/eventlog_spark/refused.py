@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 from eventlog.errors import Refused
 from eventlog_spark import rows, summary
 from eventlog_spark.commit import REFUSED
+from eventlog_spark.storage import uri
 from eventlog_spark.summary import Summary
 from eventlog_spark.task import Attempt, Task
 
@@ -33,7 +34,7 @@ def explain(
 
 
 def _reasons(spark: Any, temporary: Path, told: Sequence[Summary], again: Any) -> Any:
-    kept = [str(temporary / part.refused) for part in told if part.refused]
+    kept = [uri(str(temporary / part.refused)) for part in told if part.refused]
     none = spark.createDataFrame([], "record_id long, reason string")
     reasons = spark.read.parquet(*kept) if kept else none
     if again is None:

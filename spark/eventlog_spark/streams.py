@@ -42,10 +42,14 @@ class Streams:
         return range(len(self.inputs))
 
     def read(self, piece: int) -> Iterator[pa.RecordBatch]:
-        """The summary of one stream, whose part is written."""
+        """The summary of one stream."""
+        yield self.convert(piece).batch()
+
+    def convert(self, piece: int) -> Summary:
+        """What one stream came to, whose part is written."""
         with Attempt(self.task, piece) as attempt:
             attempt.write_changes(self.task, self._changes(piece, attempt))
-        yield attempt.summary.batch()
+        return attempt.summary
 
     def _changes(self, piece: int, attempt: Attempt) -> Iterator[Change]:
         source = format_named(self.source)

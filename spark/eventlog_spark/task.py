@@ -46,6 +46,7 @@ class Task:
     target: str
     given: Mapping[str, Any]
     layout: Layout
+    first_part: int = 0  # the number of the shuffle's first part
     longest: int = LONGEST  # rows of a life that are held in memory
 
     @property
@@ -94,7 +95,7 @@ class Attempt:
 
     def __init__(self, task: Task, part: int | None = None) -> None:
         context = TaskContext.get()
-        self.part: int = part if part is not None else context.partitionId() if context else 0
+        self.part: int = task.first_part + context.partitionId() if part is None and context else part or 0
         self.summary = Summary()
         self.parts = Parts(task.layout, self.part)
         self._folder = Path(task.layout.folder)
@@ -144,7 +145,7 @@ class Attempt:
         """The changes in the target's format."""
         for record in task.write(self._counted(task, changes)):
             if isinstance(record, Refused):
-                self.refuse(record)
+                self.refuse(record, _rows_of(record))
             else:
                 self.parts.write(numbered_apart(record, self.part))
 
@@ -191,6 +192,13 @@ def numbered_apart(record: Any, part: int) -> Any:
 
 
 _APART = 1 << 40
+
+
+def _rows_of(refused: Refused) -> Sequence[int]:
+    """The log rows of an event that a writer could not express: it is kept with their ids."""
+    change = json.loads(refused.raw) if refused.raw else {}
+    found: Sequence[int] = change.get("extra", {}).get("record_ids", ())
+    return found
 
 
 def refused_line(refused: Refused, record_ids: Sequence[int] = ()) -> str:

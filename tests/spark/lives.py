@@ -89,7 +89,7 @@ def failures(store: Store) -> dict[int, str]:
     """Why rows failed."""
     with store.engine.connect() as connection:
         found = connection.execute(text(f"select record_id, reason from {store.log.names()['failed']}"))
-        return dict(row._tuple() for row in found)
+        return {int(row[0]): str(row[1]) for row in found}
 
 
 def backlog(

@@ -75,6 +75,9 @@ def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]
 @click.option("--conf", multiple=True, type=Setting(), help="a setting of Spark")
 @click.option("--finish", is_flag=True, help="give the rows of a live log their letters when they are out")
 @click.option("--delete-from-log", is_flag=True, help="with --finish: delete the rows that did not fail")
+@click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
+@click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here too, as they came")
+@click.option("--strict", is_flag=True, help="stop at the first bad record")
 @click.option("--report", type=click.Path(path_type=Path), help="write a page with plots here")
 @settings_options(DECLARING)
 def backlog(
@@ -98,6 +101,9 @@ def backlog(
     conf: tuple[tuple[str, str], ...],
     finish: bool,
     delete_from_log: bool,
+    expand_truncate: bool,
+    refused: Path | None,
+    strict: bool,
     report: Path | None,
     **given: Any,
 ) -> None:
@@ -135,8 +141,9 @@ def backlog(
             read_tables(tables_file),
             current,
             given,
+            expand_truncate,
         )
-        wanted = Backlog(job, clock(), order, documents or 0, partitions or 0)
-        refused = run(wanted, live, master, dict(conf), report, say)
-    if refused:
+        wanted = Backlog(job, clock(), order, documents or 0, partitions or 0, strict)
+        left_out = run(wanted, live, master, dict(conf), report, refused, say)
+    if left_out:
         sys.exit(1)

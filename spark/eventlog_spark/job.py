@@ -9,7 +9,7 @@ from typing import Any
 
 from eventlog import __version__, settings
 from eventlog.codec import Format, Shape
-from eventlog.convert import Job, all_given, format_named
+from eventlog.convert import Job, all_given, files_beside, format_named
 from eventlog.entry import read_event_time
 from eventlog.errors import InvalidTables, Misuse
 from eventlog.files.inputs import CONTAINERS
@@ -33,6 +33,7 @@ class Backlog:
     order: str = "object"
     per_file: int = 0
     partitions: int = 0  # 0: as the size of the input asks for
+    strict: bool = False  # stop at the first bad record
 
     @property
     def source_shape(self) -> Shape:
@@ -109,6 +110,7 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
         job.source_format,
         [expand([name], backlog.source_shape, job.container) for name in job.inputs],
         task,
+        job if job.expand_truncate else None,
     )
     whole = total(told)
     explained = [Path(task.layout.folder) / part.explained for part in told if part.explained]
@@ -121,7 +123,14 @@ def make_task(backlog: Backlog, folder: Folder, answers: Answers) -> Task:
     target = format_named(backlog.job.target_format)
     layout = _layout(backlog, target, str(folder.temporary))
     return Task(
-        backlog.job.tables, backlog.rules, backlog.now, answers.tables, target.name, backlog.given, layout
+        backlog.job.tables,
+        backlog.rules,
+        backlog.now,
+        answers.tables,
+        target.name,
+        backlog.given,
+        layout,
+        strict=backlog.strict,
     )
 
 
@@ -168,7 +177,16 @@ def facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFil
         "inputs": inputs,
         "current": [(str(piece.table), piece.file) for piece in current],
         "expand_truncate": job.expand_truncate,
+        "beside": [
+            (str(path), *_changed(path)) for path in files_beside(job, format_named(job.source_format))
+        ],
     }
+
+
+def _changed(path: Path) -> tuple[int, int]:
+    """What tells that a file has not changed."""
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns
 
 
 def _manifest(backlog: Backlog, inputs: Sequence[File], summary: Summary) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,6 +58,18 @@ class _Keep:
                     ids = () if row["record_id"] is None else (row["record_id"],)
                     attempt.refuse(Refused(row["position"], row["reason"], row["raw"]), ids)
         yield attempt.summary.batch()
+
+
+def keep(folder: Path, file: Path) -> None:
+    """The refused records of an output folder in one file, as they came."""
+    with file.open("wb") as kept:
+        for path in sorted(folder.glob("*.jsonl")):
+            with path.open(encoding="utf-8") as lines:
+                kept.writelines(_record(json.loads(line)) for line in lines)
+
+
+def _record(line: dict[str, Any]) -> bytes:
+    return base64.b64decode(line["base64"]) if "base64" in line else line.get("record", "").encode()
 
 
 def place(explained: Sequence[Path], folder: Path) -> int:

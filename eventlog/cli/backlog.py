@@ -25,7 +25,7 @@ from eventlog.cli.options import (
 from eventlog.config import Config, read_config
 from eventlog.convert import Job
 from eventlog.errors import Misuse
-from eventlog.publishing.opening import opened
+from eventlog.publishing.opening import TableSettings, opened
 from eventlog.publishing.session import read_rules
 from eventlog.settings import declared
 
@@ -79,7 +79,7 @@ def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]
 @click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here too, as they came")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
 @click.option("--report", type=click.Path(path_type=Path), help="write a page with plots here")
-@settings_options(DECLARING)
+@settings_options([*DECLARING, ("the tables of a live log", TableSettings)])
 def backlog(
     inputs: tuple[str, ...],
     config: Path | None,

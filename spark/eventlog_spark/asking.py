@@ -80,9 +80,10 @@ class _Ask:
         self._folder = folder
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        batches = iter(batches)
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
-            return
+            return  # and no connection is opened
         with self._access.snapshot() as snapshot:
             answers = (
                 answer

@@ -16,7 +16,7 @@ from eventlog.entry import COLUMNS
 from eventlog_spark.commit import sync, write_whole
 
 FROZEN = "_frozen"
-_COMPLETE = "complete.json"
+_COMPLETE, _EPOCH = "complete.json", "epoch"
 
 LOG = pa.schema(
     [(name, pa.int64() if name in ("record_id", "event_type") else pa.string()) for name in COLUMNS]
@@ -29,9 +29,14 @@ class Frozen:
     def __init__(self, output: Path) -> None:
         self.path = output / FROZEN
 
-    @property
-    def complete(self) -> bool:
-        return (self.path / _COMPLETE).exists()
+    def serves(self, epoch: int) -> bool:
+        """Whether it is complete, and nobody has led the log between us and who noted it last."""
+        noted = self.path / _EPOCH
+        return (self.path / _COMPLETE).exists() and noted.exists() and int(noted.read_text()) == epoch - 1
+
+    def note(self, epoch: int) -> None:
+        """We lead the log: what is frozen is still as it was."""
+        write_whole(self.path / _EPOCH, str(epoch))
 
     @property
     def logs(self) -> list[str]:

@@ -29,7 +29,7 @@ _CHUNK = 10_000  # rows finished in one transaction
 
 
 class Led(EventlogError):
-    """a publisher is at work on this log: stop or pause it, the backlog needs its lock"""
+    """a publisher is at work on this log: stop it until the backlog is done, which needs its lock"""
 
 
 @dataclass(frozen=True)
@@ -52,10 +52,11 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
         output = Path(backlog.job.output).resolve()
         folder = Folder(output, _name(wanted, live.store))
         frozen = Frozen(output)
-        if folder.manifest() is None and not frozen.complete:
+        if folder.manifest() is None and not frozen.serves(leader.epoch):
             stage("freeze")
             folder.claim()
             freeze(spark, source, frozen)
+        frozen.note(leader.epoch)
         leader.ping()
         result = _deliver(spark, wanted, source, frozen, stage, folder.job)
         if live.finish:

@@ -11,6 +11,7 @@ from eventlog_spark import pending as shares
 from eventlog_spark.live import Led
 from sqlalchemy.engine import Engine
 
+from eventlog.entry import Status
 from eventlog.sql.store import Store
 from tests.databases import Database
 from tests.spark.lives import (
@@ -73,6 +74,25 @@ def test_a_job_that_died_reads_the_same_again(spark: Any, store: Store, tmp_path
     result = backlog(spark, store, tmp_path / "out", finish=True)
     assert result.manifest["counts"]["rows"] == len(ROWS)
     assert pending(store) == len(ROWS)
+
+
+def test_what_is_frozen_does_not_outlive_another_leader(spark: Any, store: Store, tmp_path: Path) -> None:
+    class Died(Exception):
+        pass
+
+    def die() -> None:
+        write(store, ROWS[:2])
+        raise Died
+
+    with pytest.raises(Died):
+        backlog(spark, store, tmp_path / "out", die)
+    leader = store.lead("publisher")
+    assert leader is not None
+    with leader, store.work(leader.epoch) as work:
+        work.finish({Status.SUCCESS: [1, 2, 3]})
+    result = backlog(spark, store, tmp_path / "out", finish=True)
+    assert result.manifest["counts"]["rows"] == len(ROWS) - 3 + 2
+    assert pending(store) == 0
 
 
 def test_a_publisher_stands_by(spark: Any, store: Store, tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ class Filling:
         """The digests of events of several rows, and where those of each group begin."""
         joined = pc.binary_join_element_wise(self._pool[3], "", ",")
         at = offsets(joined).astype(np.int64)
-        data = memoryview(joined.buffers()[2]) if len(joined) else memoryview(b"")
+        data = joined.buffers()[2].to_pybytes() if len(joined) else b""
         made: list[str] = []
         starts = []
         for template, lives in self._groups:

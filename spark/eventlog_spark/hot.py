@@ -94,7 +94,7 @@ class HotLife:
         ids, types, columns, silent = array("q"), array("b"), array("l"), array("b")
         for row in self._life.rows():
             if row.kind == CURRENT:
-                self._current.append(row.current or ())
+                self._current.append(row.current)
                 continue
             self._attempt.summary.rows += 1
             try:

@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog_spark.kinds import CURRENT
+from eventlog_spark.names import object_begins
 from eventlog_spark.plain import LogRow, log_rows
 from eventlog_spark.task import LONGEST
-from eventlog_spark.vectors import Ints, changes
+from eventlog_spark.vectors import Ints
 
 _DELETE = 4
 
@@ -79,7 +80,7 @@ class _Cutter:
         else:
             rows = pa.concat_batches([self._last, batch])
             shift = 1
-        found = np.flatnonzero(changes(rows.column("table_key")) | changes(rows.column("table_name"))) - shift
+        found = np.flatnonzero(object_begins(rows)) - shift
         return found[shift:]
 
     def _complete(self, batch: pa.RecordBatch, begins: Ints) -> Iterator[pa.RecordBatch | LongLife]:

@@ -16,14 +16,15 @@ from eventlog.publishing.queryback import CHUNK, CurrentRows
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.snapshot import Snapshot
 from eventlog.tables import Table, Tables
+from eventlog_spark import cells
 from eventlog_spark.access import Access
 from eventlog_spark.batches import gather
 from eventlog_spark.current import FIRST
 from eventlog_spark.frozen import write_parquet
 from eventlog_spark.kinds import CURRENT
 from eventlog_spark.pending import FILES
-from eventlog_spark.plain import UNTOLD
 from eventlog_spark.storage import uri
+from eventlog_spark.untold import untold
 
 ANSWER = pa.schema(
     [
@@ -31,8 +32,8 @@ ANSWER = pa.schema(
         ("table_key", pa.string()),
         ("record_id", pa.int64()),
         ("kind", pa.int8()),
-        ("current", pa.list_(pa.string())),
-        ("new_value", pa.string()),  # why the current row cannot be told
+        ("old_value", pa.string()),  # the cells, as they travel
+        ("new_value", pa.string()),
     ]
 )
 
@@ -101,11 +102,9 @@ class _Ask:
         current.read(dict.fromkeys(needs.values()))
         for name, need in needs.items():
             answer = current.lookup(*need)
-            if isinstance(answer, EventlogError):
-                yield (*name, FIRST, CURRENT, UNTOLD, str(answer))
-                continue
-            for number, cells in enumerate(answer):
-                yield (*name, FIRST + number, CURRENT, cells, None)
+            rows = [untold(str(answer))] if isinstance(answer, EventlogError) else answer
+            for number, row in enumerate(rows):
+                yield (*name, FIRST + number, CURRENT, *cells.pack(row))
 
     def _needs(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[str, str], Need]]:
         """What each object asks for; one whose key says nothing that can be asked is left out."""

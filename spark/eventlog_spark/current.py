@@ -18,14 +18,17 @@ from eventlog.files.inputs import open_sources
 from eventlog.fold import QueryKey, query_key
 from eventlog.tables import Table, Tables
 from eventlog.values import Kind
+from eventlog_spark import cells
 from eventlog_spark.batches import gather
 from eventlog_spark.datasource import load
 from eventlog_spark.keys import key_form
 from eventlog_spark.kinds import CURRENT
 from eventlog_spark.storage import File, uri
 
-SCHEMA = "asked string, place long, cells array<string>"
-ARROW = pa.schema([("asked", pa.string()), ("place", pa.int64()), ("cells", pa.list_(pa.string()))])
+SCHEMA = "asked string, place long, lengths string, cells string"
+ARROW = pa.schema(
+    [("asked", pa.string()), ("place", pa.int64()), ("lengths", pa.string()), ("cells", pa.string())]
+)
 OBJECTS = "table_name string, table_key string, asked string"
 OBJECTS_ARROW = pa.schema([(name, pa.string()) for name in ("table_name", "table_key", "asked")])
 FIRST = -(1 << 62)  # current rows stand before the rows of their object, in the order of their files
@@ -56,7 +59,7 @@ class CurrentRows:
         """The rows of one file."""
         return gather(self._rows(piece), ARROW)
 
-    def _rows(self, piece: int) -> Iterator[tuple[str, int, list[str | None]]]:
+    def _rows(self, piece: int) -> Iterator[tuple[str, int, str, str]]:
         table, file = self.files[piece]
         number = FIRST + (piece << 40)
         for source in open_sources([file.name], Shape.ROWS, file.container):
@@ -64,7 +67,7 @@ class CurrentRows:
                 raise InvalidTables(f"{source.where}: {source.reason}: the current rows cannot be told")
             for row in read_current(table, source):
                 number += 1
-                yield asked(table, row.key), number, list(row.cells)
+                yield asked(table, row.key), number, *cells.pack(row.cells)
 
 
 def asked(table: Table, key: QueryKey) -> str:
@@ -132,7 +135,8 @@ def _resolved(
     return found.select(
         "table_name",
         "table_key",
-        f.col("cells").alias("current"),
+        f.col("lengths").alias("old_value"),
+        f.col("cells").alias("new_value"),
         f.col("place").alias("record_id"),
         f.lit(CURRENT).cast("byte").alias("kind"),
     )
@@ -143,11 +147,12 @@ def _native(spark: Any, piece: CurrentFile, number: int) -> Any:
     table, file = piece
     frame = spark.read.parquet(uri(file.name))
     key = [part for name in table.key for part in (f.lit(f"+{name}="), frame[f"`{name}`"].cast("string"))]
-    cells = [frame[f"`{column.name}`"].cast("string") for column in table.data]
+    lengths, text = cells.packed([frame[f"`{column.name}`"].cast("string") for column in table.data])
     return frame.select(
         f.lit(table.name).alias("table_name"),
         f.substring(f.concat(*key), 2, 1 << 30).alias("table_key"),
-        f.array(*cells).cast("array<string>").alias("current"),
+        lengths.alias("old_value"),
+        text.alias("new_value"),
         (f.col("_metadata.row_index") + (FIRST + (number << 40))).alias("record_id"),
         f.lit(CURRENT).cast("byte").alias("kind"),
     )

@@ -6,16 +6,15 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from eventlog.errors import WrongRow
 from eventlog_spark.kinds import CURRENT
+from eventlog_spark.names import object_begins
 from eventlog_spark.plain import LogRow, log_rows
 from eventlog_spark.task import LONGEST
-from eventlog_spark.vectors import changes
+from eventlog_spark.vectors import Ints
 
 _DELETE = 4
 
@@ -41,24 +40,10 @@ class LongLife:
         with pa.memory_map(str(self._path)) as file:
             reader = pa.ipc.open_file(file)
             for number in range(reader.num_record_batches):
-                yield from map(_told, log_rows([reader.get_batch(number)]))
+                yield from log_rows([reader.get_batch(number)])
 
     def close(self) -> None:
         self._folder.cleanup()
-
-
-class _Untold(tuple[str | None, ...]):
-    """The cells of a current row that cannot be told: whoever looks at one learns why."""
-
-    __slots__ = ()
-
-    def __getitem__(self, at: Any) -> Any:
-        raise WrongRow(*self)
-
-
-def _told(row: LogRow) -> LogRow:
-    untold = row.kind == CURRENT and row.new_value is not None
-    return row._replace(current=_Untold((row.new_value,))) if untold else row
 
 
 def cut(batches: Iterable[pa.RecordBatch], longest: int = LONGEST) -> Iterator[pa.RecordBatch | LongLife]:
@@ -87,7 +72,7 @@ class _Cutter:
                 yield from self._more(batch)
         yield from self._end()
 
-    def _begins(self, batch: pa.RecordBatch) -> list[int]:
+    def _begins(self, batch: pa.RecordBatch) -> Ints:
         """Where another object than the one that is held begins."""
         if not self._held and self._life is None:
             rows = batch
@@ -95,12 +80,12 @@ class _Cutter:
         else:
             rows = pa.concat_batches([self._last, batch])
             shift = 1
-        found = np.flatnonzero(changes(rows.column("table_key")) | changes(rows.column("table_name"))) - shift
-        return [int(at) for at in found if at >= 0]
+        found = np.flatnonzero(object_begins(rows)) - shift
+        return found[shift:]
 
-    def _complete(self, batch: pa.RecordBatch, begins: list[int]) -> Iterator[pa.RecordBatch | LongLife]:
+    def _complete(self, batch: pa.RecordBatch, begins: Ints) -> Iterator[pa.RecordBatch | LongLife]:
         """The held object ends in this batch, and others, but for the last, are whole."""
-        first, last = begins[0], begins[-1]
+        first, last = int(begins[0]), int(begins[-1])
         if first and (self._life is not None):
             yield from self._more(batch.slice(0, first))
             yield from self._end()

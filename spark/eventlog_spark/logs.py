@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 
-from eventlog_spark import rows, summary
+from eventlog_spark import names, rows, summary
 from eventlog_spark.current import Answers
 from eventlog_spark.fold import FoldToEvents, FoldToParts, WriteEvents
 from eventlog_spark.refused import explain
@@ -71,8 +71,9 @@ def _fold(
     if left_out is not None:
         frame = frame.join(left_out, "record_id", "left_anti")
     frame = current.attach(spark, frame, task.tables, _rows(files))
-    whole = frame.withColumn("h", _object_hash()).repartition(count, "h")
-    ordered = whole.sortWithinPartitions("h", "table_name", "table_key", "record_id").drop("h")
+    named = frame.withColumns({"h": _object_hash(), "name": names.packed()}).drop("column_name")
+    ordered = named.repartition(count, "h").sortWithinPartitions("h", "table_name", "table_key", "record_id")
+    ordered = ordered.drop("h", "table_name")
     return collect(ordered, FoldToEvents(task) if order == "log" else FoldToParts(task))
 
 

@@ -13,12 +13,11 @@ from eventlog.entry import Entry
 from eventlog.errors import EventlogError, WrongRow
 from eventlog.fold import Answer, CurrentRow, Event, Fate, ObjectName, QueryKey, plan, query_key
 from eventlog.tables import Table
+from eventlog_spark import cells, names
 from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.task import Attempt, Task
+from eventlog_spark.untold import fault_of
 
-# The cells of a current row that cannot be told, its reason standing as new_value: more than are ever
-# filled in, so that its object goes the plain way.
-UNTOLD: CurrentRow = (None,) * 64
 _CHUNK = 5000  # rows folded at a time, and never part of an object
 
 
@@ -34,21 +33,30 @@ class LogRow(NamedTuple):
     new_value: str | None = None
     event_time: str | None = None
     perpetrator: str | None = None
-    current: CurrentRow | None = None
+
+    @property
+    def current(self) -> CurrentRow:
+        """The cells of a current row, which stand in the place of values."""
+        return cells.unpack(self.old_value or "", self.new_value or "")
 
     @property
     def object(self) -> ObjectName:
         return self.table_name, self.table_key
 
 
+_COLUMNS = ("record_id", "kind", "name", "table_key", "old_value", "new_value", "event_time", "perpetrator")
+
+
 def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
-    """The rows of batches whose columns are some of a LogRow's."""
+    """The rows of batches, as they leave the shuffle."""
     for batch in batches:
         columns = [
             batch.column(name).to_pylist() if name in batch.schema.names else repeat(None, batch.num_rows)
-            for name in LogRow._fields
+            for name in _COLUMNS
         ]
-        yield from map(LogRow._make, zip(*columns, strict=True))
+        for record_id, kind, name, key, *rest in zip(*columns, strict=True):
+            table, column = names.unpack(name)
+            yield LogRow(record_id, kind, table, key, column, *rest)
 
 
 def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
@@ -90,9 +98,9 @@ class _Answers:
             name = str(table), query_key(table, tablekey.read(row.table_key))
         except EventlogError:
             return
-        if row.new_value is not None:
-            self._faults[name] = WrongRow(row.new_value)
-        self._rows.setdefault(name, {}).setdefault(row.object, []).append(row.current or ())
+        if (fault := fault_of(row.current)) is not None:
+            self._faults[name] = fault
+        self._rows.setdefault(name, {}).setdefault(row.object, []).append(row.current)
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """The rows of one key; each spelling of it brought all of them."""

@@ -59,12 +59,15 @@ def make_store(engine: Engine, dialect: Dialect) -> Store:
     return made
 
 
-def write(store: Store, rows: list[tuple[Any, ...]]) -> None:
+def write(store: Store, rows: list[tuple[Any, ...]], change: str | None = None) -> None:
+    """Rows as triggers log them, beside the change that they tell of."""
     names = store.log.names()
     columns = ("table_name", "event_type", "table_key", "column_name", "old_value", "new_value")
     listed = ", ".join(names[column] for column in columns)
     marks = ", ".join(f":{column}" for column in columns)
     with store.engine.begin() as connection:
+        if change is not None:
+            connection.execute(text(change))
         for row in rows:
             given = dict(zip(columns, ("usr", *row), strict=True))
             connection.execute(text(f"insert into {names['log']} ({listed}) values ({marks})"), given)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -93,6 +95,41 @@ def test_what_is_frozen_does_not_outlive_another_leader(spark: Any, store: Store
     result = backlog(spark, store, tmp_path / "out", finish=True)
     assert result.manifest["counts"]["rows"] == len(ROWS) - 3 + 2
     assert pending(store) == 0
+
+
+def test_rows_and_current_rows_are_of_one_moment_while_writers_go_on(
+    spark: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shares, "SHARE", 40)
+    over = threading.Event()
+
+    def go_on() -> None:
+        number = 0
+        while not over.wait(0.002):
+            number += 1
+            change = f"update usr set fname = '{number}' where idu = 2"
+            write(store, [(2, "idu=1", "fname", None, str(number)), (6, "idu=2", None, None, None)], change)
+
+    writer = threading.Thread(target=go_on)
+    writer.start()
+    try:
+        result = backlog(spark, store, tmp_path / "out", finish=True)
+    finally:
+        over.set()
+        writer.join()
+    told = {n: [line for line in documents(tmp_path / "out") if f">idu={n}," in line] for n in (1, 2)}
+    last = (result.manifest["counts"]["rows"] - len(ROWS)) // 2
+    assert sorted(numbers("".join(told[1]))) == list(range(1, last + 1))
+    (now,) = numbers(told[2][0])
+    assert now == last if store.log.dialect.shares_snapshots else now >= last
+    found = letters(store)
+    assert "N" not in found.rstrip("N")
+    assert len(found.rstrip("N")) == len(ROWS) + 2 * last == result.finished
+
+
+def numbers(text: str) -> list[int]:
+    """The numbers among the values that are added."""
+    return list(map(int, re.findall(r">([0-9]+)</value></add-value>", text)))
 
 
 def test_a_publisher_stands_by(spark: Any, store: Store, tmp_path: Path) -> None:

@@ -35,6 +35,11 @@ class Crash(BaseException):
 
 @pytest.fixture
 def store(engine: Engine, database: Database) -> Store:
+    return stopped(engine, database)
+
+
+def stopped(engine: Engine, database: Database) -> Store:
+    """A log whose pending rows are a long event, which is cut, and one of another object."""
     made = make_store(engine, database.dialect)
     with engine.begin() as connection:
         connection.execute(text(f"update {made.log.names()['log']} set {made.log.names()['status']} = 'S'"))
@@ -97,7 +102,10 @@ def test_nothing_is_lost_and_nothing_gets_another_name(
     assert len(receiver.event_ids) == 1
 
 
-def test_a_publisher_that_comes_first_settles_it_itself(spark: Any, store: Store, tmp_path: Path) -> None:
+def test_a_publisher_that_comes_first_settles_it_itself(
+    spark: Any, postgres: Database, tmp_path: Path
+) -> None:
+    store = stopped(postgres.engine(), postgres)
     with pytest.raises(Crash):
         publish(store, Receiver(crashing(".2", Level.SUCCESS)))
     out = tmp_path / "out"
@@ -114,8 +122,10 @@ def test_a_publisher_that_comes_first_settles_it_itself(spark: Any, store: Store
 
 
 def test_what_the_files_sink_knows_to_be_out_is_not_repeated(
-    spark: Any, store: Store, tmp_path: Path
+    spark: Any, postgres: Database, tmp_path: Path
 ) -> None:
+    store = stopped(postgres.engine(), postgres)
+
     class Dying(FilesSink):
         def deliver(self, documents: Any) -> Iterator[Reply]:
             replies = list(super().deliver(documents))

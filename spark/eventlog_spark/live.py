@@ -52,7 +52,10 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
         output = Path(backlog.job.output).resolve()
         folder = Folder(output, _name(wanted, live.store))
         frozen = Frozen(output)
-        if folder.manifest() is None and not frozen.serves(leader.epoch):
+        manifest = folder.manifest()
+        if manifest is not None and not frozen.path.exists():  # somebody has cleared it away
+            return Result(manifest, before=True, finished=0 if live.finish else None)
+        if manifest is None and not frozen.serves(leader.epoch):
             stage("freeze")
             folder.claim()
             freeze(spark, source, frozen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,8 @@ def test_a_live_log_gives_what_the_publisher_gives(
     assert again.before
     assert again.finished == 0
     assert pending(store) == 3
+    shutil.rmtree(out / "_frozen")
+    assert backlog(spark, store, out, finish=True, order=order).manifest == result.manifest
 
 
 def test_a_job_that_died_reads_the_same_again(spark: Any, store: Store, tmp_path: Path) -> None:

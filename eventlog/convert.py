@@ -94,7 +94,7 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
             changes = report.good(carried.answers)
         changes = _counted(changes, report)
         if job.expand_truncate:
-            changes = report.good(_expand(changes, job.tables, current))
+            changes = report.good(expand_truncates(changes, job.tables, current))
         _write(job, target, changes, report, given, to_place=carried is None)
         if carried is not None:
             carried.delivered()
@@ -123,11 +123,18 @@ def all_given(job: Job, source: Format, clock: str) -> dict[str, Any]:
     """The settings that were given, and those that files beside the inputs fill."""
     given = {"now": clock} | {name: value for name, value in job.given.items() if value is not None}
     if source.beside is not None:
-        stems = (Path(name).with_name(stem_of(name)) for name in job.inputs if name != "-")
-        found = [stem.with_name(stem.name + source.beside.suffix) for stem in stems]
-        texts = [path.read_text("utf-8") for path in found if path.is_file()]
+        texts = [path.read_text("utf-8") for path in files_beside(job, source)]
         given[source.beside.setting] = tuple(source.beside.read(text) for text in texts)
     return given | carriers.connected(given)
+
+
+def files_beside(job: Job, source: Format) -> list[Path]:
+    """The files that stand beside the inputs and say more of them."""
+    if source.beside is None:
+        return []
+    stems = (Path(name).with_name(stem_of(name)) for name in job.inputs if name != "-")
+    found = (stem.with_name(stem.name + source.beside.suffix) for stem in stems)
+    return [path for path in found if path.is_file()]
 
 
 def _carried(job: Job, source: Format, given: Mapping[str, Any]) -> AbstractContextManager[Carried | None]:
@@ -220,7 +227,9 @@ def _counted(changes: Iterable[Change], report: Report) -> Iterator[Change]:
         yield change
 
 
-def _expand(changes: Iterable[Change], tables: Tables, current: CurrentFiles) -> Iterator[Change | Refused]:
+def expand_truncates(
+    changes: Iterable[Change], tables: Tables, current: CurrentFiles
+) -> Iterator[Change | Refused]:
     """Each truncate as the deletes of the rows that the table holds."""
     for change in changes:
         if change.op is not Op.TRUNCATE:

@@ -11,7 +11,8 @@ from eventlog.sql.dialects import ORACLE
 from eventlog.sql.log import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.snapshot import Choice, pending_statement
-from eventlog.sql.stretch import Lane, Stretch
+from eventlog.sql.stretch import Lane, Stretch, between
+from eventlog.sql.templates import statements
 
 QUERIES = Queries(Log(ORACLE))
 HOLES = {
@@ -44,7 +45,7 @@ STATEMENTS = (
     *("notices", "now", "oldest_pending", "overtaken", "pause", "purge", "query_back_instead"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_chunk", "resync_forget", "resync_found", "rows_by_id"),
-    *("rows_of_object", "settle", "skip", "state", "stretch_begin", "stretch_edges"),
+    *("rows_of_object", "settle", "share_snapshot", "skip", "state", "stretch_begin", "stretch_edges"),
     *("stretch_gaps", "stretch_pending", "unpublished", "waiting", "waiting_of"),
 )
 UNKNOWN_TO_THE_PARSER = {"offset :skip rows ": ""}  # the row limiting clause without its offset, it knows
@@ -64,16 +65,22 @@ def test_a_statement_is_oracles(name: str) -> None:
 GAPS = Stretch(5, (1, 2), ((3, 4),)).gaps(0)
 
 
-@pytest.mark.parametrize("name", ["pick_up", "further", "resync_end_of_chunk"])
+@pytest.mark.parametrize("name", ["pick_up", "further", "pending_ids", "resync_end_of_chunk"])
 def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
     parse(str(QUERIES.clause(name, **HOLES)))
 
 
 @pytest.mark.parametrize("future", [True, False])
-@pytest.mark.parametrize("lane", [*GAPS, Stretch(5).rest(0)])
+@pytest.mark.parametrize("lane", [*GAPS, Stretch(5).rest(0), between(5, 9)])
 def test_a_pick_up_is_oracles(future: bool, lane: Lane) -> None:
     clause, _ = pending_statement(QUERIES, "pick_up", Choice(driver_user="idm", future=future), lane)
     parse(str(clause))
+
+
+def test_a_snapshot_is_read_as_of_its_number() -> None:
+    (statement,) = statements(ORACLE, "join_snapshot", {"snapshot": "8123004"})
+    parse(statement)
+    assert statement == "begin dbms_flashback.enable_at_system_change_number(8123004); end;"
 
 
 def test_failures_are_found_in_oracles_words() -> None:

@@ -16,7 +16,7 @@ from eventlog.sql import connect, migrate
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log import Log
 from eventlog.sql.snapshot import Choice, KeyColumn
-from eventlog.sql.store import Store
+from eventlog.sql.store import IllegalSnapshot, Store
 from eventlog.sql.upkeep import Which
 from eventlog.sql.work import Failure, LeadershipLost, Waiting, Work
 from tests.databases import Database
@@ -95,6 +95,30 @@ def test_an_object_is_not_split_when_its_rows_are_near(store: Store) -> None:
     write(store, *keys(1, 2, 3, 1, 2, 1, 4))
     assert pick_up(store, limit=3) == ["idu=1", "idu=2", "idu=3", "idu=1", "idu=2", "idu=1"]
     assert pick_up(store, limit=1) == ["idu=1"]  # the next is beyond as many again
+
+
+def test_all_pending_rows_are_shared_out_by_their_ids(store: Store) -> None:
+    write(store, {"table_key": "idu=0", "record_id": -1}, *keys(*range(1, 8)))
+    choice = Choice(limit=2)
+    with store.snapshot() as snapshot:
+        bounds = list(snapshot.bounds(choice, 3))
+        ranges = zip([None, *bounds], [*bounds, None], strict=True)
+        found = [[row[0] for row in snapshot.every_pending(choice, *ends)] for ends in ranges]
+        assert list(snapshot.every_pending_id(choice)) == [-1, *range(1, 8)]
+    assert found == [[-1, 1, 2], [3, 4, 5], [6, 7]]
+
+
+def test_other_sessions_see_what_a_shared_snapshot_sees(store: Store) -> None:
+    if not store.log.dialect.shares_snapshots:
+        pytest.skip(f"{store.log.dialect.title} shares no snapshots")
+    write(store, *keys(1))
+    with store.snapshot() as snapshot:
+        name = snapshot.share()
+        write(store, *keys(2))
+        with store.shared_snapshot(name) as other:
+            assert len(list(other.every_pending(Choice()))) == 1
+    with pytest.raises(IllegalSnapshot), store.shared_snapshot("1'; drop table usr; --"):
+        pass
 
 
 def test_objects_differ_by_case_blanks_and_table(store: Store) -> None:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
 from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, say
-from eventlog.cli.database import database_options, read_place
+from eventlog.cli.database import database_options
+from eventlog.cli.live import ALL
 from eventlog.cli.options import (
     SettingsCommand,
     current_option,
@@ -17,9 +22,12 @@ from eventlog.cli.options import (
     settings_options,
     tables_option,
 )
+from eventlog.config import Config, read_config
 from eventlog.convert import Job
 from eventlog.errors import Misuse
-from eventlog.sql.store import Store
+from eventlog.publishing.opening import TableSettings, opened
+from eventlog.publishing.session import read_rules
+from eventlog.settings import declared
 
 
 class Setting(click.ParamType[tuple[str, str]]):
@@ -34,6 +42,13 @@ class Setting(click.ParamType[tuple[str, str]]):
         if not equals or not name:
             self.fail("expected NAME=VALUE, as in spark.executor.memory=4g", param, ctx)
         return name, text
+
+
+def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]) -> Config:
+    """The publisher's settings: a live log gives what the publisher would give."""
+    known = {field.name for _, settings in ALL for field in declared(settings)}
+    flags = {name: value for name, value in given.items() if name in known}
+    return read_config((settings for _, settings in ALL), flags | place, os.environ, file)
 
 
 @click.command(cls=SettingsCommand, short_help="Convert on Spark what one machine cannot hold.")
@@ -60,8 +75,11 @@ class Setting(click.ParamType[tuple[str, str]]):
 @click.option("--conf", multiple=True, type=Setting(), help="a setting of Spark")
 @click.option("--finish", is_flag=True, help="give the rows of a live log their letters when they are out")
 @click.option("--delete-from-log", is_flag=True, help="with --finish: delete the rows that did not fail")
+@click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
+@click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here too, as they came")
+@click.option("--strict", is_flag=True, help="stop at the first bad record")
 @click.option("--report", type=click.Path(path_type=Path), help="write a page with plots here")
-@settings_options(DECLARING)
+@settings_options([*DECLARING, ("the tables of a live log", TableSettings)])
 def backlog(
     inputs: tuple[str, ...],
     config: Path | None,
@@ -83,6 +101,9 @@ def backlog(
     conf: tuple[tuple[str, str], ...],
     finish: bool,
     delete_from_log: bool,
+    expand_truncate: bool,
+    refused: Path | None,
+    strict: bool,
     report: Path | None,
     **given: Any,
 ) -> None:
@@ -98,29 +119,31 @@ def backlog(
         from eventlog_spark.run import run
     except ModuleNotFoundError as fault:
         raise Misuse("a backlog needs Spark: pip install 'eventlog[spark]'") from fault
-    job = Job(
-        source_format,
-        target_format,
-        inputs,
-        output,
-        container,
-        output_container,
-        read_tables(tables_file),
-        current,
-        given,
-    )
-    live = None
-    if not inputs and not given.get("kafka"):
-        if source_format != "log":
-            raise Misuse("name the files, folders or globs to read; only a log is read from a database")
-        place = read_place(config, url, log_table, layout, log_time)
-        engine = place.connect()
-        log = place.find(engine)
-        given["log_name"] = given.get("log_name") or log.table
-        live = Live(Store(engine, log), engine.url.render_as_string(), finish, delete_from_log)
-    elif finish:
-        raise Misuse("--finish is for a live log: name --url and no files")
-    wanted = Backlog(job, clock(), order, documents or 0, partitions or 0)
-    refused = run(wanted, live, master, dict(conf), report, say)
-    if refused:
+    with ExitStack() as stack:
+        live = None
+        if not inputs and not given.get("kafka"):
+            if source_format != "log":
+                raise Misuse("name the files, folders or globs to read; only a log is read from a database")
+            place = {"url": url, "log_table": log_table, "layout": layout, "log_time": log_time}
+            settings = _settings(config, place | {"delete_from_log": delete_from_log or None}, given)
+            live = Live(stack.enter_context(opened(settings)), settings, finish)
+            given |= {name: value for name, value in settings.given.items() if name in given}
+            given |= asdict(read_rules(settings, live.store))
+        elif finish:
+            raise Misuse("--finish is for a live log: name --url and no files")
+        job = Job(
+            source_format,
+            target_format,
+            inputs,
+            output,
+            container,
+            output_container,
+            read_tables(tables_file),
+            current,
+            given,
+            expand_truncate,
+        )
+        wanted = Backlog(job, clock(), order, documents or 0, partitions or 0, strict)
+        left_out = run(wanted, live, master, dict(conf), report, refused, say)
+    if left_out:
         sys.exit(1)

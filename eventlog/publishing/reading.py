@@ -7,7 +7,9 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from typing import Protocol
 
+from eventlog.change import Change
 from eventlog.entry import EVENT_TYPES, Entry, read_entry, read_event_time
 from eventlog.errors import EventlogError
 from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan
@@ -42,17 +44,28 @@ class Reading:
     doubtful: bool = False  # rows were refused that other tables might explain
 
 
+class Writer(Protocol):
+    """Writes the text of an event."""
+
+    def write(self, change: Change, event_id: str) -> str: ...
+
+
 class Reader:
     """Reads rows, folds them, asks for the current rows and writes the events."""
 
     def __init__(
-        self, tables: Tables, readable: Mapping[Table, ReadableTable], rules: Rules, xds: XdsSettings
+        self,
+        tables: Tables,
+        readable: Mapping[Table, ReadableTable],
+        rules: Rules,
+        xds: XdsSettings,
+        writer: Writer | None = None,
     ) -> None:
         self._tables = tables
         self._readable = readable
         self._rules = rules
         self._again = replace(rules, driver_user=None, handle_future_events=False)
-        self._writer = EventWriter(tables, xds)
+        self._writer: Writer = writer or EventWriter(tables, xds)
         self.by_time = rules.handle_future_events
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 

@@ -44,16 +44,21 @@ class SessionSettings:
     )
 
 
-def make_reader(config: Config, store: Store) -> Reader:
-    """What reads and folds rows as the settings say, with the tables as the catalogue has them now."""
+def read_rules(config: Config, store: Store) -> Rules:
+    """What rows mean: our own are loopback, and events are named after the log, unless the settings say."""
     rules = config.build(Rules)
     if rules.driver_user is None:
         rules = replace(rules, driver_user=driver_user(store.engine, store.log))
     if "log_name" not in config.given:
         rules = replace(rules, log_name=store.log.table)
+    return rules
+
+
+def make_reader(config: Config, store: Store) -> Reader:
+    """What reads and folds rows as the settings say, with the tables as the catalogue has them now."""
     tables = read_tables(store.engine, store.log, config)
     readable = read_readable(store.engine, store.log, tables)
-    return Reader(tables, readable, rules, config.build(XdsSettings))
+    return Reader(tables, readable, read_rules(config, store), config.build(XdsSettings))
 
 
 class Session:

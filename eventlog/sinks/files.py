@@ -172,4 +172,4 @@ def _flush_folder(folder: Path) -> None:
         os.close(opened)
 
 
-KIND = SinkKind(FilesSettings, lambda settings: FilesSink(Path(settings.files_folder)))
+KIND = SinkKind(FilesSettings, lambda settings: FilesSink(Path(settings.files_folder)), keeps_record=True)

@@ -98,3 +98,4 @@ class SinkKind(NamedTuple):
 
     settings: type
     open: Callable[[Any], Sink]
+    keeps_record: bool = False  # it knows which documents are out

@@ -49,6 +49,7 @@ class Dialect:
     empty_is_null: bool = False  # '' is stored as null
     wakes: bool = False  # sessions can be told that there is work
     transactional_ddl: bool = False  # a failed migration leaves nothing
+    shares_snapshots: bool = False  # other sessions can see what one of ours sees
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
     script_head: tuple[str, ...] = ()  # what a script for the database's own client opens with
@@ -104,6 +105,7 @@ POSTGRESQL = Dialect(
     " at time zone 'UTC')",
     share_lock="for share",
     wakes=True,
+    shares_snapshots=True,
     transactional_ddl=True,
     statement_triggers=True,
     truncate_triggers=True,
@@ -130,6 +132,7 @@ ORACLE = Dialect(
     local_as_utc="sys_extract_utc(from_tz(cast({column} as timestamp), to_char(systimestamp, 'TZR')))",
     share_lock="for update",
     lock_is_transactional=True,
+    shares_snapshots=True,
     empty_is_null=True,
     # a blank line would end a statement, an & ask for a value
     script_head=("set define off", "set sqlblanklines on", "whenever sqlerror exit failure", ""),

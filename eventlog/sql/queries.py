@@ -44,6 +44,11 @@ class Queries:
         found: CursorResult[Any] = connection.execute(self.clause(name, **(holes or {})), values)
         return found
 
+    def run_every(self, connection: Connection, name: str, **holes: str) -> None:
+        """Run all statements of a file that bind nothing."""
+        for statement in templates.statements(self.log.dialect, name, holes):
+            connection.execute(text(unbound(statement)))
+
     def run_all(self, connection: Connection, name: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of values."""
         if rows:

@@ -15,7 +15,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.entry import COLUMNS
 from eventlog.sql.queries import Queries, unbound
-from eventlog.sql.stretch import LOWEST, NO_STRETCH, Lane, Stretch, grow
+from eventlog.sql.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 
 Cells = Sequence[str | int | None]  # the ten cells of a row, as entry.read_entry takes them
 
@@ -86,15 +86,34 @@ class Snapshot:
     def _beside(self, choice: Choice, stretch: Stretch, in_flight: Set[int]) -> list[Any]:
         """What comes first beside the rows in flight, be it between them, committed late."""
         among = replace(choice, limit=choice.limit + len(in_flight))
-        numbers = [cells[0] for cells in self._pending("numbers", among, stretch)]
+        numbers = [cells[0] for cells in self._pending("pending_ids", among, stretch)]
         return list(self.rows([n for n in numbers if n not in in_flight][: choice.limit]))
 
-    def every_pending(self, choice: Choice) -> Iterator[Cells]:
+    def share(self) -> str:
+        """The name by which other sessions see what this one sees, where the dialect can do that."""
+        return str(self._queries.run(self._connection, "share_snapshot").scalar())
+
+    def every_pending(
+        self, choice: Choice, after: int | None = None, upto: int | None = None
+    ) -> Iterator[Cells]:
         """All pending rows that may go now, by record_id, `limit` of them with each statement."""
-        last = LOWEST
-        while chunk := self._pending("pick_up", choice, after=last):
+        while chunk := self._lane("pick_up", choice, between(after, upto)):
             yield from chunk
-            last = chunk[-1][0]
+            after = chunk[-1][0]
+
+    def every_pending_id(self, choice: Choice) -> Iterator[int]:
+        """Their record_ids, likewise."""
+        after = None
+        while chunk := self._lane("pending_ids", choice, between(after)):
+            yield from (number for (number,) in chunk)
+            after = chunk[-1][0]
+
+    def bounds(self, choice: Choice, size: int) -> Iterator[int]:
+        """Every so-many-th of them, for those who share them out."""
+        after, one = None, replace(choice, limit=1)
+        while found := self._lane("pending_ids", one, between(after), skip=size - 1):
+            ((after,),) = found
+            yield after
 
     def grow(self, stretch: Stretch, upto: int, enough: int) -> Stretch | None:
         """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
@@ -116,10 +135,13 @@ class Snapshot:
         self, name: str, choice: Choice, stretch: Stretch = NO_STRETCH, after: int = LOWEST, skip: int = 0
     ) -> list[Any]:
         def read(lane: Lane, most: int) -> list[Any]:
-            clause, values = pending_statement(self._queries, name, replace(choice, limit=most), lane, skip)
-            return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
+            return self._lane(name, replace(choice, limit=most), lane, skip)
 
         return _in_lanes(read, stretch, after, choice.limit)
+
+    def _lane(self, name: str, choice: Choice, lane: Lane, skip: int = 0) -> list[Any]:
+        clause, values = pending_statement(self._queries, name, choice, lane, skip)
+        return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
 
     def attempt(self) -> AbstractContextManager[object]:
         """A block whose failing statement costs only itself, not the snapshot."""

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.errors import EventlogError
 from eventlog.sql.leader import Leader
 from eventlog.sql.log import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.upkeep import Upkeep
 from eventlog.sql.work import Batch, Waiting, Work
+
+_SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*").fullmatch  # it stands in statements that bind nothing
+
+
+class IllegalSnapshot(EventlogError):
+    """{0!r} names no snapshot that a database shares"""
 
 
 class Store:
@@ -29,6 +37,16 @@ class Store:
     def snapshot(self) -> Iterator[Snapshot]:
         """One consistent view, read only."""
         with self._transaction("snapshot") as connection:
+            yield Snapshot(connection, self.queries)
+            connection.rollback()
+
+    @contextmanager
+    def shared_snapshot(self, name: str) -> Iterator[Snapshot]:
+        """The view that another session shares under this name, for as long as that one stands."""
+        if not _SNAPSHOT(name):
+            raise IllegalSnapshot(name)
+        with self.engine.connect() as connection:
+            self.queries.run_every(connection, "join_snapshot", snapshot=name)
             yield Snapshot(connection, self.queries)
             connection.rollback()
 

@@ -30,6 +30,13 @@ class Lane(NamedTuple):
     values: dict[str, Any]
 
 
+def between(after: int | None = None, upto: int | None = None) -> Lane:
+    """The rows behind one, up to another."""
+    ends = {"after_row": ("after", after), "up_to_row": ("upto", upto)}
+    given = {condition: end for condition, end in ends.items() if end[1] is not None}
+    return Lane(tuple(given), dict(given.values()))
+
+
 class Stretch(NamedTuple):
     """The known head of a log, and its gaps."""
 
@@ -51,12 +58,12 @@ class Stretch(NamedTuple):
             yield Lane(("of_ids",), {"ids": json.dumps(ids, separators=(",", ":"))})
         for low, high in self.ranges:
             if high > after:
-                yield Lane(("after_row", "up_to_row"), {"after": max(low - 1, after), "upto": high})
+                yield between(max(low - 1, after), high)
 
     def rest(self, after: int) -> Lane:
         """What stands behind the end, and behind a row."""
         start = max(self.end, after)
-        return Lane((), {}) if start == LOWEST else Lane(("after_row",), {"after": start})
+        return between(None if start == LOWEST else start)
 
     def grown(self, end: int, gaps: Iterable[tuple[int, int]], most_ids: int) -> Stretch:
         """The stretch up to a new end, or up to the gap that would be one too many."""

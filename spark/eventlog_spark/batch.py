@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog_spark.filling import Filling
+from eventlog_spark.cells import unpack_all
 from eventlog_spark.keys import PLAIN_KEY
 from eventlog_spark.kinds import CURRENT
+from eventlog_spark.names import object_begins, unpack
+from eventlog_spark.shapes import Shapes
 from eventlog_spark.templates import Template, Treatment
 from eventlog_spark.texts import Cells, Texts, escape
-from eventlog_spark.vectors import Flags, Ints, changes, codes, digest, flags, number
-
-if TYPE_CHECKING:
-    from eventlog_spark.shapes import Shapes
+from eventlog_spark.vectors import Flags, Ints, codes, digest, flags, number
 
 _LONGEST = 64  # rows of a life that is filled in; longer ones are rarely alike
 _MOST_CELLS = 40  # of a current row
@@ -40,15 +39,24 @@ class Log(NamedTuple):
     owners: Ints  # the object of each life
 
 
+class Ready(NamedTuple):
+    """The texts of a batch, and the shapes that gather them."""
+
+    texts: Texts
+    pool: list[pa.Array]
+    bases: Ints  # where each array of the pool begins
+    groups: list[tuple[Template | None, Ints]]  # the lives of each shape
+    current_begins: Ints  # of each object
+
+
 class Batch:
     """One batch on its way to documents."""
 
     def __init__(self, shapes: Shapes, batch: pa.RecordBatch) -> None:
         self.shapes = shapes
         self.rows = batch
-        names = batch.column("table_name")
         keys = batch.column("table_key")
-        first = changes(keys) | changes(names)
+        first = object_begins(batch)
         self.of_row = np.cumsum(first) - 1
         self.objects = int(self.of_row[-1]) + 1
         self.doubtful = np.zeros(self.objects, np.bool_)
@@ -82,21 +90,13 @@ class Batch:
         )
 
     def _pairs(self, rows: pa.RecordBatch) -> Ints:
-        tables, table_names = codes(rows.column("table_name"))
-        columns, column_names = codes(rows.column("column_name"))
-        local, first = number(tables * len(column_names) + columns)
-        known = [
-            self.shapes.pair(table_names[tables[at]] or "", column_names[columns[at]])
-            for at in first.tolist()
-        ]
-        found: Ints = np.array(known, np.int64)[local]
+        local, names = codes(rows.column("name"))
+        found: Ints = np.array([self.shapes.pair(unpack(name)) for name in names], np.int64)[local]
         return found
 
-    def write(self) -> None:
-        """The documents of all objects, in their order."""
+    def ready(self) -> Ready:
+        """Everything that documents are put together from."""
         log = self.log
-        if not len(log.ids):
-            return
         current = Current(self)
         ids = pc.cast(pa.array(log.ids), pa.string())
         pool: list[pa.Array] = [log.keys, log.old, log.new, ids, current.cells]
@@ -106,8 +106,7 @@ class Batch:
         self._check_keys()
         current.treat(texts, int(bases[4]))
         self.doubtful[log.owners[log.lengths > _LONGEST]] = True
-        groups = self._group(facts, current)
-        Filling(self, texts, pool, bases, groups, current.begins).write()
+        return Ready(texts, pool, bases, list(self._group(facts, current)), current.begins)
 
     # -- what the rows of a batch say -------------------------------------------------------------
 
@@ -214,9 +213,8 @@ class Current:
     def _gather(self, batch: Batch) -> None:
         at = np.flatnonzero(batch.rows.column("kind").to_numpy() == CURRENT)
         owners = batch.of_row[at]
-        lists = batch.rows.column("current").take(pa.array(at))
-        self.cells = lists.flatten()
-        lengths = pc.list_value_length(lists).to_numpy(zero_copy_only=False).astype(np.int64)
+        sizes, texts = (batch.rows.column(name).take(pa.array(at)) for name in ("old_value", "new_value"))
+        self.cells, lengths = unpack_all(sizes, texts)
         begins = np.cumsum(lengths) - lengths
         many = np.bincount(owners, minlength=batch.objects) > 1
         batch.doubtful |= many

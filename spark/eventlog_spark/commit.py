@@ -71,7 +71,7 @@ class Folder:
     def claim(self) -> None:
         """Say whose the folder is, before anything stands in it."""
         self.path.mkdir(parents=True, exist_ok=True)
-        _write(self.path / MARKER, json.dumps({"job": self.job}) + "\n")
+        write_whole(self.path / MARKER, json.dumps({"job": self.job}) + "\n")
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -89,13 +89,13 @@ class Folder:
         """Everything in its place, and the manifest that says so."""
         listed = [self._place(part) for part in sorted(parts, key=lambda part: part.name)]
         whole = {**manifest, "job": self.job, "parts": listed}
-        _sync(self.path)
-        _write(self.path / MANIFEST, json.dumps(whole, indent=1) + "\n")
-        _write(self.path / SUCCESS, "")
+        sync(self.path)
+        write_whole(self.path / MANIFEST, json.dumps(whole, indent=1) + "\n")
+        write_whole(self.path / SUCCESS, "")
         return whole
 
     def _place(self, part: Written) -> dict[str, Any]:
-        _sync(self.temporary / part.file)
+        sync(self.temporary / part.file)
         (self.temporary / part.file).replace(self.path / part.name)
         return {"name": part.name, "records": part.records, "bytes": part.size, "sha256": part.sha256}
 
@@ -135,7 +135,7 @@ def _locked(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
-def _write(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str) -> None:
     """A small file, whole or not at all."""
     part = path.with_name(f".{path.name}.part")
     with part.open("w", encoding="utf-8") as file:
@@ -143,10 +143,10 @@ def _write(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
     """A file or folder on disk."""
     handle = os.open(path, os.O_RDONLY)
     try:

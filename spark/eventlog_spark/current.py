@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,17 +18,20 @@ from eventlog.files.inputs import open_sources
 from eventlog.fold import QueryKey, query_key
 from eventlog.tables import Table, Tables
 from eventlog.values import Kind
+from eventlog_spark import cells
 from eventlog_spark.batches import gather
 from eventlog_spark.datasource import load
 from eventlog_spark.keys import key_form
 from eventlog_spark.kinds import CURRENT
 from eventlog_spark.storage import File, uri
 
-SCHEMA = "asked string, place long, cells array<string>"
-ARROW = pa.schema([("asked", pa.string()), ("place", pa.int64()), ("cells", pa.list_(pa.string()))])
+SCHEMA = "asked string, place long, lengths string, cells string"
+ARROW = pa.schema(
+    [("asked", pa.string()), ("place", pa.int64()), ("lengths", pa.string()), ("cells", pa.string())]
+)
 OBJECTS = "table_name string, table_key string, asked string"
 OBJECTS_ARROW = pa.schema([(name, pa.string()) for name in ("table_name", "table_key", "asked")])
-_FIRST = -(1 << 62)  # current rows stand before the rows of their object, in the order of their files
+FIRST = -(1 << 62)  # current rows stand before the rows of their object, in the order of their files
 
 
 class CurrentFile(NamedTuple):
@@ -56,15 +59,15 @@ class CurrentRows:
         """The rows of one file."""
         return gather(self._rows(piece), ARROW)
 
-    def _rows(self, piece: int) -> Iterator[tuple[str, int, list[str | None]]]:
+    def _rows(self, piece: int) -> Iterator[tuple[str, int, str, str]]:
         table, file = self.files[piece]
-        number = _FIRST + (piece << 40)
+        number = FIRST + (piece << 40)
         for source in open_sources([file.name], Shape.ROWS, file.container):
             if isinstance(source, Refused):
                 raise InvalidTables(f"{source.where}: {source.reason}: the current rows cannot be told")
             for row in read_current(table, source):
                 number += 1
-                yield asked(table, row.key), number, list(row.cells)
+                yield asked(table, row.key), number, *cells.pack(row.cells)
 
 
 def asked(table: Table, key: QueryKey) -> str:
@@ -72,7 +75,32 @@ def asked(table: Table, key: QueryKey) -> str:
     return f"{table} {key!r}"
 
 
-def attach(spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile], log_rows: int | None) -> Any:
+class Answers(Protocol):
+    """Where the current rows of a job come from."""
+
+    @property
+    def tables(self) -> frozenset[Table]:
+        """The tables whose current rows can be told."""
+
+    def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None) -> Any:
+        """The rows, and the current rows of the objects that query-back rows name."""
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """Files of whole tables, as people give them."""
+
+    files: Sequence[CurrentFile]
+
+    @property
+    def tables(self) -> frozenset[Table]:
+        return frozenset(piece.table for piece in self.files)
+
+    def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None) -> Any:
+        return _attach(spark, rows, tables, self.files, log_rows) if self.files else rows
+
+
+def _attach(spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile], log_rows: int | None) -> Any:
     """The rows, and the current rows of the objects that query-back rows name.
 
     Parquet whose keys Spark can spell as the log does joins the shuffle as it is; keys that the log spells
@@ -103,11 +131,12 @@ def _resolved(
     spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile], some: Sequence[CurrentFile]
 ) -> Any:
     """The current rows of some of the files, for the objects of these rows, by what their keys mean."""
-    found = load(spark, CurrentRows(files, some)).join(objects_asked(rows, tables), "asked")
+    found = load(spark, CurrentRows(files, some)).join(_objects_asked(rows, tables), "asked")
     return found.select(
         "table_name",
         "table_key",
-        f.col("cells").alias("current"),
+        f.col("lengths").alias("old_value"),
+        f.col("cells").alias("new_value"),
         f.col("place").alias("record_id"),
         f.lit(CURRENT).cast("byte").alias("kind"),
     )
@@ -118,12 +147,13 @@ def _native(spark: Any, piece: CurrentFile, number: int) -> Any:
     table, file = piece
     frame = spark.read.parquet(uri(file.name))
     key = [part for name in table.key for part in (f.lit(f"+{name}="), frame[f"`{name}`"].cast("string"))]
-    cells = [frame[f"`{column.name}`"].cast("string") for column in table.data]
+    lengths, text = cells.packed([frame[f"`{column.name}`"].cast("string") for column in table.data])
     return frame.select(
         f.lit(table.name).alias("table_name"),
         f.substring(f.concat(*key), 2, 1 << 30).alias("table_key"),
-        f.array(*cells).cast("array<string>").alias("current"),
-        (f.col("_metadata.row_index") + (_FIRST + (number << 40))).alias("record_id"),
+        lengths.alias("old_value"),
+        text.alias("new_value"),
+        (f.col("_metadata.row_index") + (FIRST + (number << 40))).alias("record_id"),
         f.lit(CURRENT).cast("byte").alias("kind"),
     )
 
@@ -177,7 +207,7 @@ def _alike(files: Sequence[CurrentFile]) -> Any:
     return found
 
 
-def objects_asked(rows: Any, tables: Tables) -> Any:
+def _objects_asked(rows: Any, tables: Tables) -> Any:
     """The objects that query-back rows name, each with the name of its current row."""
     asking = rows.where("kind between 5 and 8").select("table_name", "table_key").distinct()
     return asking.mapInArrow(_Ask(tables), OBJECTS)

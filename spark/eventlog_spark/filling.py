@@ -2,63 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from eventlog.fold import ObjectName
+from eventlog_spark.batch import Batch, Ready
 from eventlog_spark.templates import Segment, Template
-from eventlog_spark.texts import Texts
 from eventlog_spark.vectors import Ints, offsets
 
-if TYPE_CHECKING:
-    from eventlog_spark.batch import Batch
+
+class Plainly(NamedTuple):
+    """What the plain way made of the doubtful objects: their lines, and how many documents these are."""
+
+    found: dict[ObjectName, str]
+    documents: int
+
+
+class Filled(NamedTuple):
+    """Finished lines, and what they count."""
+
+    lines: memoryview
+    documents: int
+    fates: Counter[str]
+    events: Counter[str]
 
 
 class Filling:
     """The pieces of all documents of a batch, put into one order and written at once."""
 
-    def __init__(
-        self,
-        batch: Batch,
-        texts: Texts,
-        pool: list[pa.Array],
-        bases: Ints,
-        groups: Iterator[tuple[Template | None, Ints]],
-        current_begins: Ints,
-    ) -> None:
+    def __init__(self, batch: Batch, ready: Ready) -> None:
         self._batch = batch
-        self._texts = texts
-        self._pool = pool
-        self._bases = bases
+        self._ready = ready
         log = batch.log
-        groups_ = list(groups)
-        for template, lives in groups_:
+        for template, lives in ready.groups:
             if template is None:
                 batch.doubtful[log.owners[lives]] = True
         sure = ~batch.doubtful[log.owners]
         self._groups = [
             (template, kept)
-            for template, lives in groups_
+            for template, lives in ready.groups
             if template is not None and len(kept := lives[sure[lives]])
         ]
-        self._current_begins = current_begins
 
-    def write(self) -> None:
+    def fill(self, plainly: Plainly) -> Filled:
         """The documents, in the order of their lives."""
-        log, shapes = self._batch.log, self._batch.shapes
-        constants = shapes.constants
-        plain_texts, plain_objects, documents = self._plain()
+        log, texts, bases = self._batch.log, self._ready.texts, self._ready.bases
+        constants = self._batch.shapes.constants
+        plain_texts, plain_objects = self._placed(plainly)
         digests, digest_starts = self._digests()
-        base = int(self._bases[-1])
-        more = self._texts.more
-        segment_bases = np.array(
-            [base + len(more), *self._bases[:5], base + len(more) + len(constants)], np.int64
-        )
-        plain_base = base + len(more) + len(constants) + len(digests)
+        constant_base = int(bases[-1]) + len(texts.more)
+        digest_base = constant_base + len(constants)
+        segment_bases = np.array([constant_base, *bases[:5], digest_base], np.int64)
         counts = np.zeros(len(log.starts), np.int64)
         for template, lives in self._groups:
             counts[lives] = len(template.at)
@@ -66,18 +65,26 @@ class Filling:
         counts[first_lives] = 1
         begins = np.cumsum(counts) - counts
         wanted = np.zeros(int(counts.sum()), np.int64)
-        wanted[begins[first_lives]] = np.arange(len(plain_objects)) + plain_base
+        wanted[begins[first_lives]] = np.arange(len(plain_objects)) + digest_base + len(digests)
         for (template, lives), starts in zip(self._groups, digest_starts, strict=True):
             self._fill(template, lives, starts, wanted, begins, segment_bases)
-        extra = [pa.array(texts, pa.string()) for texts in (more, constants, digests, plain_texts)]
-        pool = pa.concat_arrays([*self._pool, *extra])
-        documents += sum(len(lives) * template.documents for template, lives in self._groups)
-        filled = pool.take(pa.array(self._texts.redirected(wanted, len(pool))))
+        extra = [pa.array(some, pa.string()) for some in (texts.more, constants, digests, plain_texts)]
+        pool = pa.concat_arrays([*self._ready.pool, *extra])
+        return self._counted(pool.take(pa.array(texts.redirected(wanted, len(pool)))), plainly.documents)
+
+    def _counted(self, filled: pa.Array, documents: int) -> Filled:
         lines = memoryview(b"")
         if len(filled):
             at = offsets(filled)
             lines = memoryview(filled.buffers()[2])[int(at[0]) : int(at[-1])]
-        shapes.put(lines, documents, ((template, len(lives)) for template, lives in self._groups))
+        fates: Counter[str] = Counter()
+        events: Counter[str] = Counter()
+        for template, lives in self._groups:
+            documents += len(lives) * template.documents
+            for counted, of in ((fates, template.fates), (events, template.events)):
+                for name, count in of.items():
+                    counted[name] += count * len(lives)
+        return Filled(lines, documents, fates, events)
 
     def _fill(
         self,
@@ -94,7 +101,7 @@ class Filling:
         log = self._batch.log
         owners, rows = log.owners[lives], log.starts[lives]
         none = np.zeros(len(lives), np.int64)
-        current = self._current_begins[owners]
+        current = self._ready.current_begins[owners]
         moving = np.stack([none, owners, rows, rows, rows, current, np.arange(len(lives))])
         at = segment_bases[template.segments] + template.at
         is_digest = template.segments == Segment.DIGEST
@@ -103,28 +110,22 @@ class Filling:
         numbers = (moving[template.segments] + at[:, None]).T
         wanted[begins[lives][:, None] + np.arange(len(template.at))] = numbers
 
-    def _plain(self) -> tuple[list[str], Ints, int]:
-        """The texts of the objects that go the plain way, which objects these are, and how many documents."""
-        batch = self._batch
-        doubtful = np.flatnonzero(batch.doubtful)
-        if not len(doubtful):
-            return [], np.empty(0, np.int64), 0
-        found, documents = batch.shapes.plain(batch.rows.filter(pa.array(batch.doubtful[batch.of_row])))
-        log, named = batch.log, batch.shapes.named
+    def _placed(self, plainly: Plainly) -> tuple[list[str], Ints]:
+        """The texts of the objects that went the plain way, and which objects these are."""
+        doubtful = np.flatnonzero(self._batch.doubtful)
+        log, named = self._batch.log, self._batch.shapes.named
+        keys = log.keys.take(pa.array(doubtful)).to_pylist()
         names = [
-            (named[pair].table, key)
-            for pair, key in zip(
-                log.tables[doubtful].tolist(), log.keys.take(pa.array(doubtful)).to_pylist(), strict=True
-            )
+            (named[pair].table, key) for pair, key in zip(log.tables[doubtful].tolist(), keys, strict=True)
         ]
-        with_text = [n for n, name in enumerate(names) if name in found]
-        return [found[names[n]] for n in with_text], doubtful[np.array(with_text, np.int64)], documents
+        with_text = [n for n, name in enumerate(names) if name in plainly.found]
+        return [plainly.found[names[n]] for n in with_text], doubtful[np.array(with_text, np.int64)]
 
     def _digests(self) -> tuple[list[str], list[Ints]]:
         """The digests of events of several rows, and where those of each group begin."""
-        joined = pc.binary_join_element_wise(self._pool[3], "", ",")
+        joined = pc.binary_join_element_wise(self._ready.pool[3], "", ",")
         at = offsets(joined).astype(np.int64)
-        data = memoryview(joined.buffers()[2]) if len(joined) else memoryview(b"")
+        data = joined.buffers()[2].to_pybytes() if len(joined) else b""
         made: list[str] = []
         starts = []
         for template, lives in self._groups:
@@ -137,13 +138,10 @@ class Filling:
         return made, starts
 
 
-def _digests(data: memoryview, at: Ints, rows: Ints, settled: tuple[int, ...]) -> Iterator[str]:
+def _digests(data: bytes, at: Ints, rows: Ints, settled: tuple[int, ...]) -> list[str]:
     """The digest of these rows of each life."""
     if settled[-1] - settled[0] + 1 == len(settled):
-        begins, ends = at[rows + settled[0]], at[rows + settled[-1] + 1] - 1
-        for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
-            yield sha256(data[begin:end]).hexdigest()[:8]
-        return
-    for row in rows.tolist():
-        ids = b"".join(data[at[row + n] : at[row + n + 1]] for n in settled)
-        yield sha256(ids[:-1]).hexdigest()[:8]
+        begins, ends = at[rows + settled[0]].tolist(), (at[rows + settled[-1] + 1] - 1).tolist()
+        return [sha256(data[a:b]).hexdigest()[:8] for a, b in zip(begins, ends, strict=True)]
+    listed = [b"".join([data[at[row + n] : at[row + n + 1]] for n in settled]) for row in rows.tolist()]
+    return [sha256(ids[:-1]).hexdigest()[:8] for ids in listed]

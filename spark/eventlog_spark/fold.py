@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from eventlog_spark import plain
 from eventlog_spark.batches import gather
+from eventlog_spark.columnar import Columnar
 from eventlog_spark.hot import HotLife
 from eventlog_spark.lives import LongLife, cut
-from eventlog_spark.shapes import Shapes
 from eventlog_spark.task import Attempt, Task
 
 EVENTS = pa.schema(
@@ -28,12 +28,12 @@ class FoldToParts:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with Attempt(self._task) as attempt:
             if self._task.fast:
-                shapes = Shapes(self._task, attempt)
+                columnar = Columnar(self._task, attempt)
                 for rows in cut(plain.seen(attempt, batches), self._task.longest):
                     if isinstance(rows, LongLife):
-                        HotLife(self._task, attempt, shapes.writer, rows).write()
+                        HotLife(self._task, attempt, columnar.writer, rows).write()
                     else:
-                        shapes.write(rows)
+                        columnar.write(rows)
             else:
                 found = plain.events(self._task, attempt, batches)
                 attempt.write_changes(self._task, (event.change for event in found))

@@ -17,7 +17,7 @@ import numpy as np
 from eventlog.change import ABSENT, Change, Field, Op, scalars
 from eventlog.entry import Entry
 from eventlog.errors import EventlogError
-from eventlog.fold import CurrentRow, Fate, Outcome, QueryKey, plan
+from eventlog.fold import Answer, CurrentRow, Fate, Outcome, QueryKey, plan
 from eventlog.fold.current import current_fields
 from eventlog.fold.runs import Piece, cut, joined, pieces_of, run_fields
 from eventlog.fold.understand import STEPS, Object, Reader, Step
@@ -29,6 +29,7 @@ from eventlog_spark.kinds import CURRENT
 from eventlog_spark.lives import LongLife
 from eventlog_spark.plain import entry_of
 from eventlog_spark.task import Attempt, Task
+from eventlog_spark.untold import fault_of
 from eventlog_spark.vectors import Flags, Ints
 
 _NONE, _ADD, _MODIFY, _DELETE = range(4)
@@ -94,7 +95,7 @@ class HotLife:
         ids, types, columns, silent = array("q"), array("b"), array("l"), array("b")
         for row in self._life.rows():
             if row.kind == CURRENT:
-                self._current.append(row.current or ())
+                self._current.append(row.current)
                 continue
             self._attempt.summary.rows += 1
             try:
@@ -182,8 +183,8 @@ class HotLife:
         fields = current_fields(self._of, step, self._current)
         return outcome, step._replace(fields=fields or ())
 
-    def _lookup(self, table: Table, key: QueryKey) -> list[CurrentRow]:
-        return self._current
+    def _lookup(self, table: Table, key: QueryKey) -> Answer:
+        return next(filter(None, map(fault_of, self._current)), self._current)
 
     # -- documents ---------------------------------------------------------------------------------
 

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from eventlog import __version__, settings
 from eventlog.codec import Format, Shape
-from eventlog.convert import Job, all_given, format_named
+from eventlog.convert import Job, all_given, files_beside, format_named
 from eventlog.entry import read_event_time
 from eventlog.errors import InvalidTables, Misuse
 from eventlog.files.inputs import CONTAINERS
 from eventlog.fold import Fate, Rules
 from eventlog_spark import documents, logs, streams
 from eventlog_spark.commit import REFUSED, Folder, job_id
-from eventlog_spark.current import CurrentFile
+from eventlog_spark.current import Answers, CurrentFile, GivenRows
 from eventlog_spark.parts import Layout
 from eventlog_spark.refused import place
 from eventlog_spark.storage import File, expand
@@ -33,6 +33,7 @@ class Backlog:
     order: str = "object"
     per_file: int = 0
     partitions: int = 0  # 0: as the size of the input asks for
+    strict: bool = False  # stop at the first bad record
 
     @property
     def source_shape(self) -> Shape:
@@ -68,19 +69,30 @@ Stage = Callable[[str], None]
 
 
 def run_job(
-    spark: Any, backlog: Backlog, stage: Stage = lambda name: None, name: str | None = None
+    spark: Any,
+    backlog: Backlog,
+    stage: Stage = lambda name: None,
+    name: str | None = None,
+    answers: Answers | None = None,
+    first: str | None = None,
 ) -> Result:
-    """The output folder of a backlog; nothing is done where it stands there already."""
+    """The output folder of a backlog; nothing is done where it stands there already.
+
+    A live log brings its own current rows, and perhaps changes that stand before all others.
+    """
     inputs = expand(backlog.job.inputs, backlog.source_shape, backlog.job.container)
     current = _current_files(backlog.job)
     folder = Folder(Path(backlog.job.output).resolve(), name or job_id(facts(backlog, inputs, current)))
     if (manifest := folder.manifest()) is not None:
         return Result(manifest, before=True)
     with folder.writing():
-        task = make_task(backlog, folder, current)
+        answers = answers or GivenRows(current)
+        task = make_task(backlog, folder, answers)
         if format_named(backlog.job.source_format).folded:
+            before = _write_first(task, first)
+            task = replace(task, first_part=len(before))
             summary = logs.run(
-                spark, task, backlog.clock, inputs, current, backlog.order, backlog.partitions, stage
+                spark, task, backlog.clock, inputs, answers, before, backlog.order, backlog.partitions, stage
             )
         else:
             stage("convert")
@@ -98,6 +110,7 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
         job.source_format,
         [expand([name], backlog.source_shape, job.container) for name in job.inputs],
         task,
+        job if job.expand_truncate else None,
     )
     whole = total(told)
     explained = [Path(task.layout.folder) / part.explained for part in told if part.explained]
@@ -105,14 +118,27 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
     return whole
 
 
-def make_task(backlog: Backlog, folder: Folder, current: Sequence[CurrentFile]) -> Task:
+def make_task(backlog: Backlog, folder: Folder, answers: Answers) -> Task:
     """What the tasks of this job know."""
     target = format_named(backlog.job.target_format)
     layout = _layout(backlog, target, str(folder.temporary))
-    answerable = frozenset(piece.table for piece in current)
     return Task(
-        backlog.job.tables, backlog.rules, backlog.now, answerable, target.name, backlog.given, layout
+        backlog.job.tables,
+        backlog.rules,
+        backlog.now,
+        answers.tables,
+        target.name,
+        backlog.given,
+        layout,
+        strict=backlog.strict,
     )
+
+
+def _write_first(task: Task, name: str | None) -> list[Summary]:
+    """A part of changes that stand before all others; none where there are none."""
+    if name is None or not Path(name).stat().st_size:
+        return []
+    return [streams.Streams("changes", [expand([name], Shape.OBJECTS, None)], task).convert(0)]
 
 
 def _layout(backlog: Backlog, target: Format, folder: str) -> Layout:
@@ -151,7 +177,16 @@ def facts(backlog: Backlog, inputs: Sequence[File], current: Sequence[CurrentFil
         "inputs": inputs,
         "current": [(str(piece.table), piece.file) for piece in current],
         "expand_truncate": job.expand_truncate,
+        "beside": [
+            (str(path), *_changed(path)) for path in files_beside(job, format_named(job.source_format))
+        ],
     }
+
+
+def _changed(path: Path) -> tuple[int, int]:
+    """What tells that a file has not changed."""
+    facts = path.stat()
+    return facts.st_size, facts.st_mtime_ns
 
 
 def _manifest(backlog: Backlog, inputs: Sequence[File], summary: Summary) -> dict[str, Any]:

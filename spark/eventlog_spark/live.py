@@ -4,31 +4,32 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from eventlog.config import Config
 from eventlog.entry import Status
 from eventlog.errors import EventlogError
+from eventlog.publisher import PublisherSettings
+from eventlog.publishing.opening import read_readable, read_tables
 from eventlog.sql.leader import Leader
 from eventlog.sql.store import Store
-from eventlog.sql.work import Failure
+from eventlog.sql.work import Failure, Work
+from eventlog_spark.asking import FrozenRows
 from eventlog_spark.commit import REFUSED, Folder, job_id
-from eventlog_spark.freeze import Frozen, freeze, known_tables
+from eventlog_spark.freeze import Source, freeze
+from eventlog_spark.frozen import Frozen
 from eventlog_spark.job import Backlog, Result, Stage, facts, run_job
+from eventlog_spark.remembered import Settlement
 
-FROZEN = "_frozen"
 _CHUNK = 10_000  # rows finished in one transaction
 
 
 class Led(EventlogError):
-    """a publisher is at work on this log: stop or pause it, the backlog needs its lock"""
-
-
-class Underway(EventlogError):
-    """the publisher remembers a batch that may be out already: let it settle that (eventlog run --once)"""
+    """a publisher is at work on this log: stop it until the backlog is done, which needs its lock"""
 
 
 @dataclass(frozen=True)
@@ -36,35 +37,31 @@ class Live:
     """A log in a database, and whether its rows are finished when they are out."""
 
     store: Store
-    address: str  # without a password
+    config: Config
     finish: bool = False
-    delete: bool = False
 
 
 def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
     """The output folder of a live log."""
-    store = live.store
-    leader = store.lead(f"backlog {os.getpid()}")
+    leader = live.store.lead(f"backlog {os.getpid()}")
     if leader is None:
         raise Led
     with leader:
-        if store.remembered():
-            raise Underway
-        job = backlog.job if len(backlog.job.tables) else replace(backlog.job, tables=known_tables(store))
-        wanted = replace(backlog, job=job)
-        output = Path(job.output).resolve()
-        name = job_id(facts(wanted, [], []) | {"live": live.address, "log": store.log.names()["log"]})
-        folder = Folder(output, name)
-        frozen = Frozen(output / FROZEN)
-        if folder.manifest() is None and not frozen.complete:
+        source = _source(backlog, live)
+        wanted = replace(backlog, job=replace(backlog.job, tables=source.tables))
+        output = Path(backlog.job.output).resolve()
+        folder = Folder(output, _name(wanted, live.store))
+        frozen = Frozen(output)
+        manifest = folder.manifest()
+        if manifest is not None and not frozen.path.exists():  # somebody has cleared it away
+            return Result(manifest, before=True, finished=0 if live.finish else None)
+        if manifest is None and not frozen.serves(leader.epoch):
             stage("freeze")
             folder.claim()
-            freeze(spark, store, job.tables, wanted.rules, frozen)
+            freeze(spark, source, frozen)
+        frozen.note(leader.epoch)
         leader.ping()
-        frozen_job = replace(
-            job, inputs=tuple(frozen.logs), current=tuple(frozen.current), container="parquet"
-        )
-        result = run_job(spark, replace(wanted, job=frozen_job), stage, name)
+        result = _deliver(spark, wanted, source, frozen, stage, folder.job)
         if live.finish:
             leader.ping()
             stage("finish")
@@ -72,20 +69,60 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
         return result
 
 
+def _source(backlog: Backlog, live: Live) -> Source:
+    """The log with the tables of a tables file, else those that the publisher publishes."""
+    store, tables = live.store, backlog.job.tables
+    if not len(tables):
+        tables = read_tables(store.engine, store.log, live.config)
+    readable = read_readable(store.engine, store.log, tables)
+    return Source(store, live.config, tables, readable, backlog.rules)
+
+
+def _name(backlog: Backlog, store: Store) -> str:
+    where = {"live": store.engine.url.render_as_string(), "log": store.log.names()["log"]}
+    return job_id(facts(backlog, [], []) | where)
+
+
+def _deliver(spark: Any, backlog: Backlog, source: Source, frozen: Frozen, stage: Stage, name: str) -> Result:
+    job = replace(backlog.job, inputs=tuple(frozen.logs), container="parquet")
+    answers = FrozenRows(frozenset(source.readable), frozen.current)
+    return run_job(spark, replace(backlog, job=job), stage, name, answers, frozen.first)
+
+
 def finish(live: Live, leader: Leader, frozen: Frozen, output: Path) -> int:
     """Give the rows that the output covers their letters, by ids; how many were still new."""
     refused = dict(refusals(output / REFUSED))
-    finished = 0
+    finished = _settle(live, leader, Settlement.read(frozen.remembered), refused)
     for ids in _batched(frozen.ids(), _CHUNK):
-        failed = [Failure(n, None, refused[n]) for n in ids if n in refused]
-        letters = {
-            Status.SUCCESS: [n for n in ids if n not in refused],
-            Status.ERROR: [failure.record_id for failure in failed],
-        }
         with live.store.work(leader.epoch) as work:
-            finished += work.finish(letters, delete=live.delete)
-            work.fail(failed)
+            finished += _letter(work, live, {Status.SUCCESS: ids}, refused)
     return finished
+
+
+def _settle(live: Live, leader: Leader, settlement: Settlement, refused: Mapping[int, str]) -> int:
+    """Finish what a publisher remembered, unless one has gone on since: then that is its own again."""
+    contents = [batch.content for batch in settlement.batches]
+    found = [batch for batch in live.store.remembered() if batch.content in contents]
+    if not found or len(found) < len(contents):
+        return 0
+    with live.store.work(leader.epoch) as work:
+        work.fail(settlement.failures)
+        finished = _letter(work, live, settlement.letters, refused)
+        work.release_all(settlement.objects)
+        for batch in found:
+            work.settle(batch.number)
+    return finished
+
+
+def _letter(
+    work: Work, live: Live, letters: Mapping[Status, Sequence[int]], refused: Mapping[int, str]
+) -> int:
+    """Rows get their letters, those that were refused E and the reason."""
+    good = {letter: [n for n in ids if n not in refused] for letter, ids in letters.items()}
+    failed = [n for ids in letters.values() for n in ids if n in refused]
+    good[Status.ERROR] = [*good.get(Status.ERROR, ()), *failed]
+    work.fail(Failure(n, None, refused[n]) for n in failed)
+    return work.finish(good, delete=live.config.build(PublisherSettings).delete_from_log)
 
 
 def refusals(folder: Path) -> Iterator[tuple[int, str]]:

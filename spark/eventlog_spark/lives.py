@@ -11,9 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog_spark.kinds import CURRENT
+from eventlog_spark.names import object_begins
 from eventlog_spark.plain import LogRow, log_rows
 from eventlog_spark.task import LONGEST
-from eventlog_spark.vectors import changes
+from eventlog_spark.vectors import Ints
 
 _DELETE = 4
 
@@ -71,7 +72,7 @@ class _Cutter:
                 yield from self._more(batch)
         yield from self._end()
 
-    def _begins(self, batch: pa.RecordBatch) -> list[int]:
+    def _begins(self, batch: pa.RecordBatch) -> Ints:
         """Where another object than the one that is held begins."""
         if not self._held and self._life is None:
             rows = batch
@@ -79,12 +80,12 @@ class _Cutter:
         else:
             rows = pa.concat_batches([self._last, batch])
             shift = 1
-        found = np.flatnonzero(changes(rows.column("table_key")) | changes(rows.column("table_name"))) - shift
-        return [int(at) for at in found if at >= 0]
+        found = np.flatnonzero(object_begins(rows)) - shift
+        return found[shift:]
 
-    def _complete(self, batch: pa.RecordBatch, begins: list[int]) -> Iterator[pa.RecordBatch | LongLife]:
+    def _complete(self, batch: pa.RecordBatch, begins: Ints) -> Iterator[pa.RecordBatch | LongLife]:
         """The held object ends in this batch, and others, but for the last, are whole."""
-        first, last = begins[0], begins[-1]
+        first, last = int(begins[0]), int(begins[-1])
         if first and (self._life is not None):
             yield from self._more(batch.slice(0, first))
             yield from self._end()

@@ -9,12 +9,12 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 
-from eventlog_spark import rows, summary
-from eventlog_spark.current import CurrentFile, attach
+from eventlog_spark import names, rows, summary
+from eventlog_spark.current import Answers
 from eventlog_spark.fold import FoldToEvents, FoldToParts, WriteEvents
 from eventlog_spark.refused import explain
 from eventlog_spark.repeated import repeated
-from eventlog_spark.storage import File
+from eventlog_spark.storage import File, uri
 from eventlog_spark.summary import Summary
 from eventlog_spark.task import Task
 
@@ -27,12 +27,13 @@ def run(
     task: Task,
     clock: str,
     inputs: Sequence[File],
-    current: Sequence[CurrentFile],
+    current: Answers,
+    before: Sequence[Summary],
     order: str,
     partitions: int,
     stage: Callable[[str], None],
 ) -> Summary:
-    """The parts of a log, written but not yet in their places."""
+    """The parts of a log, written but not yet in their places; some were written before."""
     files = rows.sort_out(inputs)
     count = partitions or _partitions(spark, inputs)
     spark.conf.set("spark.sql.shuffle.partitions", str(count))
@@ -46,13 +47,13 @@ def run(
         told = _fold(spark, task, clock, files, current, order, count, again)
     whole = summary.total(told)
     stage("explain what was refused")
-    whole.refused_rows = explain(spark, task, clock, files, told, again)
+    whole.refused_rows = explain(spark, task, clock, files, [*before, *told], again)
     if again is not None:
         whole.rows += sum(row.times for row in again.collect())
     if order == "log":
         stage("sort by the log's order")
         whole.written_by(_write_in_order(spark, task, told, count))
-    return whole
+    return summary.total([*before, whole])
 
 
 def _fold(
@@ -60,7 +61,7 @@ def _fold(
     task: Task,
     clock: str,
     files: rows.LogFiles,
-    current: Sequence[CurrentFile],
+    current: Answers,
     order: str,
     count: int,
     left_out: Any,
@@ -69,10 +70,10 @@ def _fold(
     frame = rows.read(spark, files, task.rules, clock, task.now, wide)
     if left_out is not None:
         frame = frame.join(left_out, "record_id", "left_anti")
-    if current:
-        frame = attach(spark, frame, task.tables, current, _rows(files))
-    whole = frame.withColumn("h", _object_hash()).repartition(count, "h")
-    ordered = whole.sortWithinPartitions("h", "table_name", "table_key", "record_id").drop("h")
+    frame = current.attach(spark, frame, task.tables, _rows(files))
+    named = frame.withColumns({"h": _object_hash(), "name": names.packed()}).drop("column_name")
+    ordered = named.repartition(count, "h").sortWithinPartitions("h", "table_name", "table_key", "record_id")
+    ordered = ordered.drop("h", "table_name")
     return collect(ordered, FoldToEvents(task) if order == "log" else FoldToParts(task))
 
 
@@ -117,7 +118,7 @@ def _readable(spark: Any, files: rows.LogFiles, clock: str) -> bool:
 
 def _write_in_order(spark: Any, task: Task, told: Sequence[Summary], count: int) -> Summary:
     folder = Path(task.layout.folder)
-    kept = [str(folder / part.kept) for part in told if part.kept]
+    kept = [uri(str(folder / part.kept)) for part in told if part.kept]
     if not kept:
         return Summary()
     place = ("time", "record_id", "part")

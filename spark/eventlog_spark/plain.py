@@ -10,11 +10,13 @@ import pyarrow as pa
 
 from eventlog import tablekey
 from eventlog.entry import Entry
-from eventlog.errors import EventlogError
+from eventlog.errors import EventlogError, WrongRow
 from eventlog.fold import Answer, CurrentRow, Event, Fate, ObjectName, QueryKey, plan, query_key
 from eventlog.tables import Table
+from eventlog_spark import cells, names
 from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.task import Attempt, Task
+from eventlog_spark.untold import fault_of
 
 _CHUNK = 5000  # rows folded at a time, and never part of an object
 
@@ -31,21 +33,30 @@ class LogRow(NamedTuple):
     new_value: str | None = None
     event_time: str | None = None
     perpetrator: str | None = None
-    current: CurrentRow | None = None
+
+    @property
+    def current(self) -> CurrentRow:
+        """The cells of a current row, which stand in the place of values."""
+        return cells.unpack(self.old_value or "", self.new_value or "")
 
     @property
     def object(self) -> ObjectName:
         return self.table_name, self.table_key
 
 
+_COLUMNS = ("record_id", "kind", "name", "table_key", "old_value", "new_value", "event_time", "perpetrator")
+
+
 def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
-    """The rows of batches whose columns are some of a LogRow's."""
+    """The rows of batches, as they leave the shuffle."""
     for batch in batches:
         columns = [
             batch.column(name).to_pylist() if name in batch.schema.names else repeat(None, batch.num_rows)
-            for name in LogRow._fields
+            for name in _COLUMNS
         ]
-        yield from map(LogRow._make, zip(*columns, strict=True))
+        for record_id, kind, name, key, *rest in zip(*columns, strict=True):
+            table, column = names.unpack(name)
+            yield LogRow(record_id, kind, table, key, column, *rest)
 
 
 def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
@@ -78,6 +89,7 @@ class _Answers:
 
     def __init__(self) -> None:
         self._rows: dict[tuple[str, QueryKey], dict[ObjectName, list[CurrentRow]]] = {}
+        self._faults: dict[tuple[str, QueryKey], WrongRow] = {}
 
     def add(self, task: Task, row: LogRow) -> None:
         try:
@@ -86,10 +98,14 @@ class _Answers:
             name = str(table), query_key(table, tablekey.read(row.table_key))
         except EventlogError:
             return
-        self._rows.setdefault(name, {}).setdefault(row.object, []).append(row.current or ())
+        if (fault := fault_of(row.current)) is not None:
+            self._faults[name] = fault
+        self._rows.setdefault(name, {}).setdefault(row.object, []).append(row.current)
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """The rows of one key; each spelling of it brought all of them."""
+        if (fault := self._faults.get((str(table), key))) is not None:
+            return fault
         spelled = self._rows.get((str(table), key), {})
         return next(iter(spelled.values()), ())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from pyspark.sql import functions as f
 from eventlog.errors import Refused
 from eventlog_spark import rows, summary
 from eventlog_spark.commit import REFUSED
+from eventlog_spark.storage import uri
 from eventlog_spark.summary import Summary
 from eventlog_spark.task import Attempt, Task
 
@@ -33,7 +36,7 @@ def explain(
 
 
 def _reasons(spark: Any, temporary: Path, told: Sequence[Summary], again: Any) -> Any:
-    kept = [str(temporary / part.refused) for part in told if part.refused]
+    kept = [uri(str(temporary / part.refused)) for part in told if part.refused]
     none = spark.createDataFrame([], "record_id long, reason string")
     reasons = spark.read.parquet(*kept) if kept else none
     if again is None:
@@ -55,6 +58,18 @@ class _Keep:
                     ids = () if row["record_id"] is None else (row["record_id"],)
                     attempt.refuse(Refused(row["position"], row["reason"], row["raw"]), ids)
         yield attempt.summary.batch()
+
+
+def keep(folder: Path, file: Path) -> None:
+    """The refused records of an output folder in one file, as they came."""
+    with file.open("wb") as kept:
+        for path in sorted(folder.glob("*.jsonl")):
+            with path.open(encoding="utf-8") as lines:
+                kept.writelines(_record(json.loads(line)) for line in lines)
+
+
+def _record(line: dict[str, Any]) -> bytes:
+    return base64.b64decode(line["base64"]) if "base64" in line else line.get("record", "").encode()
 
 
 def place(explained: Sequence[Path], folder: Path) -> int:

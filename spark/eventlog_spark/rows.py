@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
@@ -173,7 +174,7 @@ def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any)
         f.col("_metadata.row_index").alias("row"),
     )
     wanted = here.join(refused, "record_id", "left").where("reason is not null or not sure")
-    names = {_path(uri(file.name)): file.name for file in group}
+    names = {str(Path(file.name).resolve()): file.name for file in group}
     return wanted.mapInArrow(_Locate(names, tuple(frame.columns), clock), entries.LOCATED_SCHEMA)
 
 

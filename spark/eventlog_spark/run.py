@@ -6,9 +6,11 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from eventlog_spark.commit import REFUSED
 from eventlog_spark.job import Backlog, Result, run_job
 from eventlog_spark.live import Live, run_live
 from eventlog_spark.progress import watched
+from eventlog_spark.refused import keep
 from eventlog_spark.report import write as write_report
 from eventlog_spark.session import session, translated
 from eventlog_spark.topics import run_topics
@@ -22,6 +24,7 @@ def run(
     master: str | None,
     conf: Mapping[str, str],
     report: Path | None,
+    refused: Path | None,
     say: Say,
 ) -> int:
     """Do the job; how many records were left out."""
@@ -40,10 +43,12 @@ def run(
         if report is not None:
             stage("report")
             write_report(spark, report, backlog, result, Path(backlog.job.output))
+    if refused is not None:
+        keep(Path(backlog.job.output) / REFUSED, refused)
     for sentence in sentences(result, time.monotonic() - started):
         say(sentence)
-    refused: int = result.manifest["counts"]["refused"]
-    return refused
+    left_out: int = result.manifest["counts"]["refused"]
+    return left_out
 
 
 def sentences(result: Result, seconds: float) -> list[str]:

@@ -1,28 +1,14 @@
-"""The fast way: lives grouped by the shape of their rows, and filled in shape by shape in Arrow.
-
-One batch holds whole objects. Its texts, keys and ids make one pool; each document is a list of
-numbers into it, and one `take` writes them all. What is not certain to be right goes the plain way.
-"""
+"""What one attempt knows of names, columns and shapes: each is understood once, not in every batch."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, NamedTuple
-
-import numpy as np
-import pyarrow as pa
+from typing import Any
 
 from eventlog.errors import EventlogError
-from eventlog.fold import ObjectName
-from eventlog.neutral import refuse
 from eventlog.tables import Table
-from eventlog.xds.documents import document
-from eventlog.xds.write import EventWriter
-from eventlog_spark import plain
-from eventlog_spark.batch import Batch
 from eventlog_spark.keys import key_form
-from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
-from eventlog_spark.task import Attempt, Task
+from eventlog_spark.names import Name
+from eventlog_spark.task import Task
 from eventlog_spark.templates import Compiler, RowShape, Template, Treatment, treatment
 from eventlog_spark.texts import ColumnTexts
 from eventlog_spark.vectors import Ints
@@ -30,65 +16,30 @@ from eventlog_spark.vectors import Ints
 _MOST_SHAPES = 20_000
 
 
-class Pair(NamedTuple):
-    """A table and a column as rows name them."""
-
-    table: str
-    column: str | None
-
-
 class Shapes:
-    """Writes the documents of batches that hold whole objects."""
+    """Numbers for what rows name, and the templates of shapes."""
 
-    def __init__(self, task: Task, attempt: Attempt) -> None:
+    def __init__(self, task: Task) -> None:
         self._task = task
-        self._attempt = attempt
-        self._forget()
-
-    def _forget(self) -> None:
-        self._compiler = Compiler(self._task)
-        self.writer = EventWriter(self._task.tables, self._task.target_settings)
+        self._compiler = Compiler(task)
         self._templates: dict[bytes, Template | None] = {}
         self._seen: set[bytes] = set()
-        self._pairs: dict[Pair, int] = {}
-        self.named: list[Pair] = []
+        self._pairs: dict[Name, int] = {}
+        self.named: list[Name] = []
         self._columns: dict[int, ColumnTexts | None] = {}
         self._key_forms: dict[str, str | None] = {}
 
-    def write(self, batch: pa.RecordBatch) -> None:
-        """The documents of these rows, object by object."""
-        if (
-            len(self._templates) > _MOST_SHAPES
-            or len(self._seen) > _MOST_SHAPES * 10
-            or len(self.named) > _MOST_SHAPES
-        ):
-            self._forget()
-        batch = self._taking_part(batch)
-        if batch.num_rows:
-            Batch(self, batch).write()
+    @property
+    def many(self) -> bool:
+        """Whether so much is known that it is time to begin anew."""
+        return max(len(self._templates), len(self._seen) // 10, len(self.named)) > _MOST_SHAPES
 
-    def _taking_part(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that stand in lives, and current rows; the others are counted."""
-        kinds = batch.column("kind").to_numpy()
-        summary = self._attempt.summary
-        summary.rows += int(np.count_nonzero(kinds != CURRENT))
-        away = (kinds < CURRENT) | (kinds > 8)
-        if not away.any():
-            return batch
-        for kind, count in zip(*np.unique(kinds[away], return_counts=True), strict=True):
-            if kind == UNREADABLE:
-                summary.unreadable += int(count)
-            else:
-                summary.fates[FATES[int(kind)].value] += int(count)
-        return batch.filter(pa.array(~away))
-
-    def pair(self, table: str, column: str | None) -> int:
+    def pair(self, name: Name) -> int:
         """The number of a table and a column."""
-        pair = Pair(table, column)
-        found = self._pairs.get(pair)
+        found = self._pairs.get(name)
         if found is None:
-            found = self._pairs[pair] = len(self.named)
-            self.named.append(pair)
+            found = self._pairs[name] = len(self.named)
+            self.named.append(name)
         return found
 
     def table(self, name: str) -> Table | None:
@@ -149,29 +100,3 @@ class Shapes:
     @property
     def constants(self) -> list[str]:
         return self._compiler.constants
-
-    def plain(self, batch: pa.RecordBatch) -> tuple[dict[ObjectName, str], int]:
-        """The documents of whole objects, the plain way, and how many these are."""
-        texts: dict[ObjectName, list[str]] = {}
-        for event in plain.fold(self._task, self._attempt, plain.log_rows([batch])):
-            self._attempt.summary.events[f"{event.change.table} {self._task.operation(event.change)}"] += 1
-            try:
-                text = self.writer.write(event.change, event.event_id)
-            except EventlogError as fault:
-                self._attempt.refuse(refuse(event.change, fault), event.settles)
-                continue
-            if text:
-                texts.setdefault(event.object, []).append(document([text]) + "\n")
-        return {name: "".join(lines) for name, lines in texts.items()}, sum(map(len, texts.values()))
-
-    def put(self, lines: memoryview, documents: int, templates: Iterator[tuple[Template, int]]) -> None:
-        """Finished lines, and what the templates count."""
-        if documents:
-            self._attempt.parts.write_lines(lines, documents)
-        for template, times in templates:
-            for counted, of in (
-                (self._attempt.summary.fates, template.fates),
-                (self._attempt.summary.events, template.events),
-            ):
-                for name, count in of.items():
-                    counted[name] += count * times

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import glob
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
-from urllib.request import pathname2url
 
 from eventlog.codec import Shape
 from eventlog.errors import Misuse
@@ -31,8 +31,11 @@ def expand(names: Iterable[str], shape: Shape, container: str | None) -> list[Fi
 
 
 def uri(name: str) -> str:
-    """The file's URI."""
-    return "file://" + pathname2url(str(Path(name).resolve()))
+    """The file as Spark reads names: as it is written, without patterns."""
+    return "file://" + _PATTERN.sub(r"\\\g<0>", str(Path(name).resolve()))
+
+
+_PATTERN = re.compile(r"[\[\]{}*?\\]")
 
 
 def _paths(name: str) -> list[str]:

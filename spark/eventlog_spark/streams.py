@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eventlog import settings
 from eventlog.change import Change
-from eventlog.convert import format_named
+from eventlog.convert import Job, expand_truncates, format_named, load_current
 from eventlog.errors import Refused
 from eventlog.files.inputs import open_sources
 from eventlog_spark import summary
@@ -33,6 +33,7 @@ class Streams:
     source: str
     inputs: Sequence[Sequence[File]]
     task: Task
+    expanding: Job | None = None  # its current rows say what a truncate removed
 
     @property
     def schema(self) -> str:
@@ -42,10 +43,21 @@ class Streams:
         return range(len(self.inputs))
 
     def read(self, piece: int) -> Iterator[pa.RecordBatch]:
-        """The summary of one stream, whose part is written."""
+        """The summary of one stream."""
+        yield self.convert(piece).batch()
+
+    def convert(self, piece: int) -> Summary:
+        """What one stream came to, whose part is written."""
         with Attempt(self.task, piece) as attempt:
-            attempt.write_changes(self.task, self._changes(piece, attempt))
-        yield attempt.summary.batch()
+            attempt.write_changes(self.task, self._expanded(self._changes(piece, attempt), attempt))
+        return attempt.summary
+
+    def _expanded(self, changes: Iterator[Change], attempt: Attempt) -> Iterator[Change]:
+        if self.expanding is None:
+            yield from changes
+            return
+        with load_current(self.expanding) as current:
+            yield from _good(expand_truncates(changes, self.task.tables, current), attempt)
 
     def _changes(self, piece: int, attempt: Attempt) -> Iterator[Change]:
         source = format_named(self.source)
@@ -60,13 +72,15 @@ class Streams:
             yield change._replace(position=f"{piece + 1}.{number}") if unplaced else change
 
 
-def run(spark: Any, source: str, inputs: Sequence[Sequence[File]], task: Task) -> list[Summary]:
+def run(
+    spark: Any, source: str, inputs: Sequence[Sequence[File]], task: Task, expanding: Job | None
+) -> list[Summary]:
     """What the tasks tell."""
     if source in SELF_CONTAINED:
         inputs = [[file] for files in inputs for file in files]
     if not inputs:
         return []  # Spark calls a source without pieces all the same
-    frame = load(spark, Streams(source, inputs, task))
+    frame = load(spark, Streams(source, inputs, task, expanding))
     return [summary.load(row.summary) for row in frame.collect()]
 
 

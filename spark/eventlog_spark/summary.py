@@ -43,6 +43,7 @@ class Summary:
         self.unreadable += other.unreadable
         self.reasons = [*self.reasons, *other.reasons][:_FIRST]
         self.files += other.files
+        self.refused_rows += other.refused_rows
 
     def written_by(self, writing: Summary) -> None:
         """Take the files and events of the tasks that wrote what was folded before."""

@@ -21,7 +21,7 @@ from eventlog import settings
 from eventlog.change import Change, Op
 from eventlog.codec import Format, SheetRow
 from eventlog.convert import format_named
-from eventlog.errors import Refused
+from eventlog.errors import EventlogError, Refused
 from eventlog.fold import Rules
 from eventlog.log import SHEET as LOG_SHEET
 from eventlog.tables import Table, Tables
@@ -46,6 +46,8 @@ class Task:
     target: str
     given: Mapping[str, Any]
     layout: Layout
+    strict: bool = False
+    first_part: int = 0  # the number of the shuffle's first part
     longest: int = LONGEST  # rows of a life that are held in memory
 
     @property
@@ -89,12 +91,17 @@ _OPERATIONS = {
 }
 
 
+class StoppedAt(EventlogError):
+    """stopped at the first bad record: {0}: {1}"""
+
+
 class Attempt:
     """One attempt at one partition: its parts, what it refused, and the ids that it saw."""
 
     def __init__(self, task: Task, part: int | None = None) -> None:
         context = TaskContext.get()
-        self.part: int = part if part is not None else context.partitionId() if context else 0
+        self._strict = task.strict
+        self.part: int = task.first_part + context.partitionId() if part is None and context else part or 0
         self.summary = Summary()
         self.parts = Parts(task.layout, self.part)
         self._folder = Path(task.layout.folder)
@@ -124,7 +131,7 @@ class Attempt:
 
     def refuse_row(self, record_id: int, reason: str) -> None:
         """A row that says nothing that holds; where it stood is looked up afterwards."""
-        self.summary.refuse(f"record_id {record_id}", reason)
+        self._tell(f"record_id {record_id}", reason)
         self._held.append((record_id, reason))
         if len(self._held) >= _HELD:
             self._flush_refused()
@@ -134,7 +141,7 @@ class Attempt:
         if not refused.fault:
             self.summary.fates[refused.reason] += 1
             return
-        self.summary.refuse(refused.where, refused.reason)
+        self._tell(refused.where, refused.reason)
         if self._explained is None:
             self.summary.explained = uuid.uuid4().hex
             self._explained = (self._folder / self.summary.explained).open("x", encoding="utf-8")
@@ -144,7 +151,7 @@ class Attempt:
         """The changes in the target's format."""
         for record in task.write(self._counted(task, changes)):
             if isinstance(record, Refused):
-                self.refuse(record)
+                self.refuse(record, _rows_of(record))
             else:
                 self.parts.write(numbered_apart(record, self.part))
 
@@ -163,6 +170,11 @@ class Attempt:
         for change in changes:
             self.summary.events[f"{change.table} {task.operation(change)}"] += 1
             yield change
+
+    def _tell(self, where: str, reason: str) -> None:
+        if self._strict:
+            raise StoppedAt(where, reason)
+        self.summary.refuse(where, reason)
 
     def _flush_refused(self) -> None:
         if not self._held:
@@ -191,6 +203,13 @@ def numbered_apart(record: Any, part: int) -> Any:
 
 
 _APART = 1 << 40
+
+
+def _rows_of(refused: Refused) -> Sequence[int]:
+    """The log rows of an event that a writer could not express: it is kept with their ids."""
+    change = json.loads(refused.raw) if refused.raw else {}
+    found: Sequence[int] = change.get("extra", {}).get("record_ids", ())
+    return found
 
 
 def refused_line(refused: Refused, record_ids: Sequence[int] = ()) -> str:

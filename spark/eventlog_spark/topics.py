@@ -19,8 +19,8 @@ from eventlog.qlik.kafka import Topics
 from eventlog.qlik.messages import MessageSettings
 from eventlog.qlik.topics import KafkaSettings
 from eventlog_spark.commit import Folder, job_id
+from eventlog_spark.frozen import FROZEN
 from eventlog_spark.job import Backlog, Result, Stage, facts, run_job
-from eventlog_spark.live import FROZEN
 
 _COMPLETE = "complete.json"
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 from eventlog_spark.java import NoJava, find_java, version
 
+from tests.databases import Database
 from tests.spark.helpers import TABLES
+from tests.spark.lives import ROWS, documents, failures, make_store, published, told
 
 HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
 
@@ -60,6 +62,27 @@ def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
     page = (tmp_path / "report.html").read_text("utf-8")
     assert "usr modify: 1" in page
     assert "<script" not in page
+
+
+def test_a_live_log_is_read_with_the_settings_of_its_publisher(postgres: Database, tmp_path: Path) -> None:
+    engine = postgres.engine()
+    store = make_store(engine, postgres.dialect)
+    expected = published(store)
+    settings = tmp_path / "eventlog.toml"
+    settings.write_text(
+        'allow-loopback = true\nmax-changes = 3\nsync-tables = "usr"\n[tables.usr]\nwithhold = ["secret"]\n'
+    )
+    done = command(
+        *("--from", "log", "--to", "xds", "--config", settings, "-o", tmp_path / "out", "--finish"),
+        *("--refused", tmp_path / "bad", "--master", "local[1]"),
+        EVENTLOG_URL=postgres.url.render_as_string(hide_password=False),
+    )
+    assert done.returncode == 1, done.stderr
+    assert sorted(documents(tmp_path / "out")) == sorted(told(expected))
+    assert failures(store) == dict(expected.refused)
+    assert f"{len(ROWS)} rows finished in the log" in done.stderr
+    assert (tmp_path / "bad").stat().st_size
+    engine.dispose()
 
 
 def test_misuse_is_one_sentence(tmp_path: Path) -> None:

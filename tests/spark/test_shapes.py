@@ -9,32 +9,34 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from eventlog_spark import summary
+from eventlog_spark import cells, names, summary
 from eventlog_spark.fold import FoldToParts
 from eventlog_spark.parts import Layout
 from eventlog_spark.summary import Summary
 from eventlog_spark.task import Task
+from eventlog_spark.untold import untold
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from eventlog import tablekey, tablesfile
 from eventlog.codec import Shape
 from eventlog.errors import EventlogError
-from eventlog.fold import QueryKey, Rules, query_key
+from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
 from tests.spark.helpers import TABLES, by_object
 from tests.spark.strategies import logs
 
 _NUMBERS = itertools.count()
 SCHEMA = pa.schema(
     [("record_id", pa.int64()), ("kind", pa.int8())]
-    + [(name, pa.string()) for name in ("table_name", "table_key", "column_name", "old_value", "new_value")]
-    + [("current", pa.list_(pa.string()))]
+    + [(name, pa.string()) for name in ("name", "table_key", "old_value", "new_value")]
 )
-CURRENT: dict[tuple[str, QueryKey], list[list[str | None]]] = {
+CURRENT: dict[tuple[str, QueryKey], list[CurrentRow]] = {
     ("usr", (1,)): [["John", "Doe  ", "u7s=", "2024-02-29", "true"]],
     ("usr", (2,)): [[None, "", None, None, None]],
     ("grp", ("a", "b")): [["m1", "1"], ["m2", "1"]],
     ("grp", ("a,b", "")): [["x<y", None]],
+    ("usr", (3,)): [untold("the database refused it")],
+    ("usr", (17,)): [untold("")],
 }
 
 
@@ -62,18 +64,18 @@ def shuffled(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Rows of a log as they leave the shuffle, the current rows of those that ask in front."""
     seen: dict[int, tuple[Any, ...]] = {row[0]: row for row in rows}
     found: list[tuple[Any, ...]] = [
-        (row[0], row[2], row[5], row[6], row[7], row[8], row[9], None)
+        (row[0], row[2], names.pack(row[5], row[7]), row[6], row[8], row[9])
         for row in seen.values()
         if row[2] in range(1, 9) and (row[7] is not None or row[2] in (4, 5, 6))
     ]
-    asking = {row[2:4] for row in found if row[1] > 4}
-    for name in asking:
-        for n, cells in enumerate(answers_to(*name)):
-            found.append((n - 100, 0, *name, None, None, None, cells))
-    return sorted(found, key=lambda row: (row[2], row[3], row[0]))
+    asking = {(names.unpack(row[2]).table, row[3]) for row in found if row[1] > 4}
+    for table, key in asking:
+        for n, answer in enumerate(answers_to(table, key)):
+            found.append((n - 100, 0, names.pack(table, None), key, *cells.pack(answer)))
+    return sorted(found, key=lambda row: (names.unpack(row[2]).table, row[3], row[0]))
 
 
-def answers_to(name: str, key: str) -> list[list[str | None]]:
+def answers_to(name: str, key: str) -> list[CurrentRow]:
     """The current rows of an object, however it is spelled."""
     try:
         table = tablesfile.read(TABLES).get(name)
@@ -85,8 +87,8 @@ def answers_to(name: str, key: str) -> list[list[str | None]]:
 def batches(rows: Sequence[tuple[Any, ...]], size: int) -> Iterator[pa.RecordBatch]:
     for at in range(0, len(rows), size):
         arrays = [
-            pa.array(cells, f.type)
-            for cells, f in zip(zip(*rows[at : at + size], strict=True), SCHEMA, strict=True)
+            pa.array(column, f.type)
+            for column, f in zip(zip(*rows[at : at + size], strict=True), SCHEMA, strict=True)
         ]
         yield pa.record_batch(arrays, schema=SCHEMA)
 

@@ -1,0 +1,2 @@
+begin dbms_flashback.enable_at_system_change_number({snapshot}); end;
+/

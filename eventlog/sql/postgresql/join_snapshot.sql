@@ -1,0 +1,4 @@
+set transaction isolation level repeatable read, read only
+/
+set transaction snapshot '{snapshot}'
+/

@@ -1,0 +1,2 @@
+select pg_export_snapshot()
+/

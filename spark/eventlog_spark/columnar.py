@@ -1,0 +1,81 @@
+"""The fast way: lives grouped by the shape of their rows, and filled in shape by shape in Arrow.
+
+One batch holds whole objects. Its texts, keys and ids make one pool; each document is a list of
+numbers into it, and one `take` writes them all. What is not certain to be right goes the plain way.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from eventlog.errors import EventlogError
+from eventlog.fold import ObjectName
+from eventlog.neutral import refuse
+from eventlog.xds.documents import document
+from eventlog.xds.write import EventWriter
+from eventlog_spark import plain
+from eventlog_spark.batch import Batch
+from eventlog_spark.filling import Filling, Plainly
+from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
+from eventlog_spark.shapes import Shapes
+from eventlog_spark.task import Attempt, Task
+
+
+class Columnar:
+    """Writes the documents of batches that hold whole objects."""
+
+    def __init__(self, task: Task, attempt: Attempt) -> None:
+        self._task = task
+        self._attempt = attempt
+        self._forget()
+
+    def _forget(self) -> None:
+        self._shapes = Shapes(self._task)
+        self.writer = EventWriter(self._task.tables, self._task.target_settings)
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """The documents of these rows, object by object."""
+        if self._shapes.many:
+            self._forget()
+        rows = self._taking_part(rows)
+        if not rows.num_rows:
+            return
+        batch = Batch(self._shapes, rows)
+        if not len(batch.log.ids):
+            return
+        filling = Filling(batch, batch.ready())
+        filled = filling.fill(self._plainly(rows.filter(pa.array(batch.doubtful[batch.of_row]))))
+        if filled.documents:
+            self._attempt.parts.write_lines(filled.lines, filled.documents)
+        self._attempt.summary.fates += filled.fates
+        self._attempt.summary.events += filled.events
+
+    def _taking_part(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that stand in lives, and current rows; the others are counted."""
+        kinds = batch.column("kind").to_numpy()
+        summary = self._attempt.summary
+        summary.rows += int(np.count_nonzero(kinds != CURRENT))
+        away = (kinds < CURRENT) | (kinds > 8)
+        if not away.any():
+            return batch
+        for kind, count in zip(*np.unique(kinds[away], return_counts=True), strict=True):
+            if kind == UNREADABLE:
+                summary.unreadable += int(count)
+            else:
+                summary.fates[FATES[int(kind)].value] += int(count)
+        return batch.filter(pa.array(~away))
+
+    def _plainly(self, rows: pa.RecordBatch) -> Plainly:
+        """The documents of whole objects, the plain way."""
+        texts: dict[ObjectName, list[str]] = {}
+        for event in plain.fold(self._task, self._attempt, plain.log_rows([rows])):
+            self._attempt.summary.events[f"{event.change.table} {self._task.operation(event.change)}"] += 1
+            try:
+                text = self.writer.write(event.change, event.event_id)
+            except EventlogError as fault:
+                self._attempt.refuse(refuse(event.change, fault), event.settles)
+                continue
+            if text:
+                texts.setdefault(event.object, []).append(document([text]) + "\n")
+        return Plainly({name: "".join(lines) for name, lines in texts.items()}, sum(map(len, texts.values())))

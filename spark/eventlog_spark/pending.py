@@ -1,0 +1,109 @@
+"""The pending rows of a live log, shared out by record_id: each task freezes its share into a file.
+
+Where the database shares snapshots, shares are ranges of one. Else the driver has frozen the ids, and
+tasks read those rows: the rows of a log are written once, only their letters change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count, islice
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from eventlog.entry import COLUMNS, read_event_time
+from eventlog.errors import EventlogError
+from eventlog.sql.snapshot import Cells, Choice, Snapshot
+from eventlog_spark.access import Access
+from eventlog_spark.batches import gather
+from eventlog_spark.frozen import LOG, write_parquet
+
+SHARE = 250_000  # rows of one task
+CHUNK = 25_000  # rows of one statement, and of one batch
+FILES = "file string, rows long"
+_EVENT_TIME = COLUMNS.index("event_time")
+
+
+class Share(Protocol):
+    """Some of the pending rows."""
+
+    def cells(self, snapshot: Snapshot, choice: Choice) -> Iterator[Cells]: ...
+
+
+class Range(NamedTuple):
+    """The rows behind one record_id, up to another."""
+
+    after: int | None
+    until: int | None
+
+    def cells(self, snapshot: Snapshot, choice: Choice) -> Iterator[Cells]:
+        return snapshot.every_pending(choice, self.after, self.until)
+
+
+class Ids(NamedTuple):
+    """The rows whose ids a file holds."""
+
+    path: str
+
+    def cells(self, snapshot: Snapshot, choice: Choice) -> Iterator[Cells]:
+        return snapshot.rows(np.load(self.path).tolist())
+
+
+@dataclass(frozen=True)
+class PendingRows:
+    """The shares; reading one is freezing it."""
+
+    access: Access
+    choice: Choice
+    now: str | None  # rows of a later time wait
+    without: frozenset[int]  # rows that another has frozen
+    folder: str
+    shares: Sequence[Share]
+
+    @property
+    def schema(self) -> str:
+        return FILES
+
+    def pieces(self) -> Sequence[Share]:
+        return self.shares
+
+    def read(self, share: Share) -> Iterator[pa.RecordBatch]:
+        """The name of the share's file."""
+        with self.access.snapshot() as snapshot:
+            cells = filter(self._wanted, share.cells(snapshot, self.choice))
+            name, rows = write_parquet(self.folder, gather(cells, LOG, CHUNK), LOG)
+        yield pa.record_batch([pa.array([name]), pa.array([rows])], names=["file", "rows"])
+
+    def _wanted(self, cells: Cells) -> bool:
+        return cells[0] not in self.without and (self.now is None or _due(cells[_EVENT_TIME], self.now))
+
+
+def _due(time: object, now: str) -> bool:
+    """Whether the row's time has come; one that tells none is refused with the others that cannot be read."""
+    try:
+        return read_event_time(str(time)) <= now
+    except EventlogError:
+        return True
+
+
+def share_out(snapshot: Snapshot, choice: Choice, shared: bool, folder: Path) -> list[Share]:
+    """Shares of about the same size; at least one, be it empty."""
+    if shared:
+        bounds = list(snapshot.bounds(choice, SHARE))
+        return [Range(*ends) for ends in zip([None, *bounds], [*bounds, None], strict=True)]
+    return list(_freeze_ids(snapshot.every_pending_id(choice), folder))
+
+
+def _freeze_ids(ids: Iterable[int], folder: Path) -> Iterator[Share]:
+    remaining = iter(ids)
+    for number in count():
+        share = np.fromiter(islice(remaining, SHARE), np.int64)
+        if number and not len(share):
+            return
+        path = folder / f"ids-{number:06d}.npy"
+        np.save(path, share)
+        yield Ids(str(path))

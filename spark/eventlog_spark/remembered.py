@@ -1,0 +1,129 @@
+"""What a publisher remembered when it stopped: out perhaps, perhaps not, and nobody else's to rename.
+
+Its events become part of the output as the publisher would send them again: the same rows under the
+same event-ids, from the part on that comes next, with the values of now. --finish settles them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Self
+
+from eventlog import neutral
+from eventlog.change import Change
+from eventlog.config import Config
+from eventlog.entry import COLUMNS, Status
+from eventlog.fold import Rules
+from eventlog.publishing.batches import Remembered, read_memory
+from eventlog.publishing.reading import Reader, Reading
+from eventlog.publishing.session import SessionSettings
+from eventlog.publishing.tally import LETTERS
+from eventlog.sinks import open_sink, sink_kind
+from eventlog.sql.readable import ReadableTable
+from eventlog.sql.snapshot import Snapshot
+from eventlog.sql.work import Batch, Failure
+from eventlog.tables import Table, Tables
+from eventlog.xds.settings import XdsSettings
+from eventlog_spark.commit import write_whole
+
+_OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
+Document = tuple[str, Sequence[Remembered]]
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """How --finish settles what was remembered."""
+
+    batches: Sequence[Batch] = ()
+    letters: Mapping[Status, Sequence[int]] = field(default_factory=dict)
+    failures: Sequence[Failure] = ()
+    objects: Sequence[tuple[str, str]] = ()  # they wait no longer
+
+    @property
+    def rows(self) -> frozenset[int]:
+        return frozenset(row for rows in self.letters.values() for row in rows)
+
+    def write(self, path: str) -> None:
+        write_whole(Path(path), json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, path: str) -> Self:
+        told = json.loads(Path(path).read_text("utf-8"))
+        return cls(
+            [Batch(*batch) for batch in told["batches"]],
+            {Status(letter): ids for letter, ids in told["letters"].items()},
+            [Failure(*failure) for failure in told["failures"]],
+            [(name, key) for name, key in told["objects"]],
+        )
+
+
+class _AsChanges:
+    """Writes events as lines of `changes`, which every format can be made from."""
+
+    def write(self, change: Change, event_id: str) -> str:
+        named = dict(change.extra) | {"event_id": event_id}
+        return neutral.dumps(change._replace(extra=tuple(named.items())))
+
+
+def settle(
+    batches: Sequence[Batch],
+    snapshot: Snapshot,
+    tables: Tables,
+    readable: Mapping[Table, ReadableTable],
+    rules: Rules,
+    config: Config,
+) -> tuple[Settlement, list[str]]:
+    """What becomes of the remembered rows, and the changes that must be out again, a line each."""
+    documents = [document for batch in batches for document in read_memory(batch.content)]
+    facts = list(_still_to_go(documents, _known(documents, config)))
+    reader = Reader(tables, readable, rules, XdsSettings(), _AsChanges())
+    reader.thorough = True
+    reading = reader.read_again(snapshot, facts)
+    letters = _letters(fact for _, among in documents for fact in among)
+    letters |= {row: (Status.ERROR, Failure(row, None, reason)) for row, reason in reading.refused}
+    objects = {(str(cells[_OBJECT][0]), str(cells[_OBJECT][1])) for cells in snapshot.rows(letters)}
+    settlement = Settlement(
+        batches,
+        {letter: [row for row, (own, _) in letters.items() if own is letter] for letter in Status},
+        [failure for _, failure in letters.values() if failure is not None],
+        sorted(objects),
+    )
+    return settlement, _lines(reading)
+
+
+def _lines(reading: Reading) -> list[str]:
+    return [sending.text + "\n" for sending in reading.sendings]
+
+
+def _known(documents: Sequence[Document], config: Config) -> set[str]:
+    """The documents that are out for sure, where the publisher's sink keeps a record of it."""
+    name = config.build(SessionSettings).sink
+    if not documents or not sink_kind(name).keeps_record:
+        return set()
+    with closing(open_sink(name, config.given)) as sink:
+        return {document for document, _ in documents if sink.knows(document)}
+
+
+def _still_to_go(documents: Iterable[Document], out: set[str]) -> Iterator[Remembered]:
+    for name, facts in documents:
+        for fact in facts:
+            if name not in out:
+                yield fact
+            elif fact.more:
+                yield fact._replace(part=fact.part + 1)
+
+
+def _letters(facts: Iterable[Remembered]) -> dict[int, tuple[Status, Failure | None]]:
+    """The letter of each row: that of the worst answer to the parts that were answered."""
+    found: dict[int, tuple[Status, Failure | None]] = {}
+    for fact in facts:
+        letter = LETTERS[fact.worst.level]
+        for row in fact.settles:
+            failed = letter in (Status.ERROR, Status.FATAL)
+            failure = Failure(row, fact.run_id, fact.worst.text, None, fact.tries + 1) if failed else None
+            found[row] = letter, failure
+    return found

@@ -1,0 +1,132 @@
+"""A live log for the tests: rows as triggers write them, a backlog of them, and what a publisher would do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from eventlog_spark.job import Backlog, Result
+from eventlog_spark.live import Live, run_live
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.config import Config
+from eventlog.convert import Job
+from eventlog.publishing.reading import Reading
+from eventlog.publishing.session import make_reader, read_rules
+from eventlog.sql import migrate
+from eventlog.sql.dialects import Dialect
+from eventlog.sql.log import Log
+from eventlog.sql.snapshot import Choice
+from eventlog.sql.store import Store
+from eventlog.xds.documents import document
+from tests.spark.helpers import CLOCK
+
+CONFIG = Config(
+    {"sync_tables": "usr", "allow_loopback": True, "max_changes": 3}, tables={"usr": {"withhold": ["secret"]}}
+)
+ROWS: list[tuple[Any, ...]] = [
+    (2, "idu=1", "fname", "a", "b"),
+    (6, "idu=2", None, None, None),
+    (5, "idu=3", None, None, None),
+    (8, "idu= 2", "lname", None, None),
+    (2, "idu=1", "lname", None, "x"),
+    (6, "idu=x", None, None, None),
+    (4, "idu=4", None, None, None),
+    (1, "idu=5", "nothing", None, "\u0001"),
+    (2, "idu=99999999999999999999", "fname", "swallowed", "too"),
+    (6, "idu=99999999999999999999", None, None, None),
+    (6, "idu=99999999999", None, None, None),
+    (2, "idu=99999999999", "secret", "1", "2"),
+    (4, "idu=99999999999", None, None, None),
+    (7, "idu=99999999999", "fname", None, None),
+    (1, "idu=99999999999", "lname", None, "not swallowed"),
+]
+
+
+def make_store(engine: Engine, dialect: Dialect) -> Store:
+    """An installed log with rows, and the table that they speak of."""
+    log = Log(dialect)
+    migrate.install(engine, log)
+    columns = "idu integer primary key, fname varchar(64), lname varchar(64), secret integer"
+    with engine.begin() as connection:
+        connection.execute(text(f"create table usr ({columns})"))
+        connection.execute(text("insert into usr values (1, 'John', 'Doe', 7), (2, 'Ann', null, 8)"))
+    made = Store(engine, log)
+    write(made, ROWS)
+    return made
+
+
+def write(store: Store, rows: list[tuple[Any, ...]], change: str | None = None) -> None:
+    """Rows as triggers log them, beside the change that they tell of."""
+    names = store.log.names()
+    columns = ("table_name", "event_type", "table_key", "column_name", "old_value", "new_value")
+    listed = ", ".join(names[column] for column in columns)
+    marks = ", ".join(f":{column}" for column in columns)
+    with store.engine.begin() as connection:
+        if change is not None:
+            connection.execute(text(change))
+        for row in rows:
+            given = dict(zip(columns, ("usr", *row), strict=True))
+            connection.execute(text(f"insert into {names['log']} ({listed}) values ({marks})"), given)
+
+
+def pending(store: Store) -> int:
+    with store.snapshot() as snapshot:
+        return len(snapshot.pick_up(Choice()))
+
+
+def letters(store: Store) -> str:
+    """The letters of all rows, in their order."""
+    names = store.log.names()
+    with store.engine.connect() as connection:
+        found = connection.execute(
+            text(f"select {names['status']} from {names['log']} order by {names['record_id']}")
+        )
+        return "".join(letter for (letter,) in found)
+
+
+def failures(store: Store) -> dict[int, str]:
+    """Why rows failed."""
+    with store.engine.connect() as connection:
+        found = connection.execute(text(f"select record_id, reason from {store.log.names()['failed']}"))
+        return {int(row[0]): str(row[1]) for row in found}
+
+
+def backlog(
+    spark: Any,
+    store: Store,
+    folder: Path,
+    meanwhile: Callable[[], None] = lambda: None,
+    finish: bool = False,
+    config: Config = CONFIG,
+    **how: Any,
+) -> Result:
+    """A backlog of the log; `meanwhile` is done when its rows are frozen."""
+    given = dict(config.given) | asdict(read_rules(config, store))
+    job = Job("log", "xds", (), str(folder), given=given)
+
+    def stage(name: str) -> None:
+        if name == "fold":
+            meanwhile()
+
+    return run_live(spark, Backlog(job, CLOCK, partitions=2, **how), Live(store, config, finish), stage)
+
+
+def published(store: Store, config: Config = CONFIG) -> Reading:
+    """What the publisher would do with the rows that are pending now."""
+    reader = make_reader(config, store)
+    reader.thorough = True
+    with store.snapshot() as snapshot:
+        return reader.pick_up(snapshot, 1_000_000)
+
+
+def told(reading: Reading) -> list[str]:
+    """The publisher's documents, an event each."""
+    return [document([sending.text]) for sending in reading.sendings]
+
+
+def documents(folder: Path) -> list[str]:
+    return [line for path in sorted(folder.glob("part-*")) for line in path.read_text("utf-8").splitlines()]

@@ -1,0 +1,97 @@
+"""Options that `backlog` shares with `convert`, and what makes a job another one."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eventlog_spark.commit import REFUSED, OtherJob
+from eventlog_spark.job import Backlog, run_job
+from eventlog_spark.refused import keep
+from eventlog_spark.session import translated
+
+from eventlog.convert import Report, convert
+from eventlog.errors import EventlogError
+from tests.spark.helpers import CLOCK, backlogged, converted, job, write_log
+
+ROWS = [
+    (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n}", "fname", str(n), str(n + 1))
+    for n in range(1, 9)
+]
+BAD = (9, "N", 2, "2025-03-23 10:57:19", None, "usr", "idu", "fname", "1", "2")
+HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
+
+
+def test_strict_stops_at_the_first_bad_record(spark: Any, tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.parquet", [*ROWS, BAD])
+    wanted = Backlog(job([log], tmp_path / "out"), CLOCK, partitions=1, strict=True)
+    with pytest.raises(EventlogError, match="stopped at the first bad record: record_id 9: "), translated():
+        run_job(spark, wanted)
+    assert not (tmp_path / "out" / "_SUCCESS").exists()
+    result = run_job(spark, replace(wanted, strict=False))
+    assert result.manifest["counts"]["refused"] == 1
+
+
+def test_bad_records_are_kept_as_they_came(spark: Any, tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_bytes(
+        HEADER.encode() + b"1,2,usr,idu=1,fname,a,b\n2,2,usr,idu,fname,a,b\nx,,\n3,2,usr,idu=1,fname,\xff,b\n"
+    )
+    wanted = job([log], tmp_path / "out")
+    run_job(spark, Backlog(wanted, CLOCK, partitions=2))
+    keep(tmp_path / "out" / REFUSED, tmp_path / "kept")
+    with (tmp_path / "expected").open("wb") as expected:
+        convert(replace(wanted, output=str(tmp_path / "xds.xml")), Report(lambda bad: None, expected), CLOCK)
+    lines = sorted((tmp_path / "expected").read_bytes().splitlines())
+    assert sorted((tmp_path / "kept").read_bytes().splitlines()) == lines
+    assert len(lines) == 3
+
+
+def test_a_truncate_becomes_the_deletes_of_what_stood_there(spark: Any, tmp_path: Path) -> None:
+    told = [
+        {"op": "truncate", "schema": "indirect", "table": "usr", "position": "5"},
+        {"op": "truncate", "table": "grp", "position": "6"},
+    ]
+    changes = tmp_path / "changes.jsonl"
+    changes.write_text("".join(json.dumps(line) + "\n" for line in told))
+    (tmp_path / "usr.csv").write_text("idu,fname,lname,photo,born,on,age\n7,Jack,,,,,\n8,,,,,,\n")
+    current = [("usr", str(tmp_path / "usr.csv"))]
+    wanted = replace(
+        job([changes], tmp_path / "expected", current, source="changes"), expand_truncate=True, given={}
+    )
+    expected, refused = converted(wanted)
+    found, left_out = backlogged(spark, replace(wanted, output=str(tmp_path / "out")))
+    assert found == expected
+    assert len(found) == 2
+    assert left_out == refused
+    assert len(refused) == 1
+
+
+def test_file_names_are_no_patterns(spark: Any, tmp_path: Path) -> None:
+    names = ["a[1]", "b c", "d%20e", "g{h}", "q?", "s*", "ü", "x\\y"]
+    for other in ("a1", "qx", "sx", "gh"):
+        write_log(tmp_path / f"{other}.parquet", [ROWS[3]])
+    bad = [(n + 10, *BAD[1:]) for n in range(len(names))]
+    logs = [
+        write_log(tmp_path / f"{name}.parquet", [row, wrong])
+        for name, row, wrong in zip(names, ROWS, bad, strict=True)
+    ]
+    expected, refused = converted(job(logs, tmp_path / "expected"))
+    found, left_out = backlogged(spark, job(logs, tmp_path / "out [*]"), partitions=1, order="log")
+    assert found == expected
+    assert left_out == refused
+    assert len(refused) == len(names)
+
+
+def test_a_file_beside_the_input_makes_another_job(spark: Any, tmp_path: Path) -> None:
+    log = tmp_path / "usr__ct.csv"
+    log.write_text("header__change_oper,header__change_mask,header__change_seq,idu,fname\n")
+    wanted = Backlog(job([log], tmp_path / "out", source="qlik-table"), CLOCK)
+    run_job(spark, wanted)
+    assert run_job(spark, wanted).before
+    (tmp_path / "usr__ct.dfm").write_text(json.dumps({"dataInfo": {"columns": []}}))
+    with pytest.raises(OtherJob):
+        run_job(spark, wanted)

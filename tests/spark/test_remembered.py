@@ -1,0 +1,146 @@
+"""A publisher that dies between remember and finish, a backlog, the publisher again: nothing is lost, and
+what comes twice comes under the same event-id."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from eventlog_spark.remembered import Settlement
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.config import Config
+from eventlog.publisher import Publisher, PublisherSettings
+from eventlog.publishing.session import make_reader
+from eventlog.sinks.files import FilesSink
+from eventlog.sinks.sink import Document, Reply, Sink
+from eventlog.sql.store import Store
+from eventlog.xds.answers import Level, Status
+from tests.databases import Database
+from tests.publisher.world import Receiver, events_of
+from tests.spark.lives import CONFIG, ROWS, backlog, documents, failures, letters, make_store, write
+
+CUT = [(1, "idu=1", "lname", None, str(n)) for n in range(7)]  # three parts of three values
+LATER = [(2, "idu=1", "fname", "b", "c"), (4, "idu=7", None, None, None)]
+
+
+class Crash(BaseException):
+    """kill -9, as far as one process can play it."""
+
+
+@pytest.fixture
+def store(engine: Engine, database: Database) -> Store:
+    return stopped(engine, database)
+
+
+def stopped(engine: Engine, database: Database) -> Store:
+    """A log whose pending rows are a long event, which is cut, and one of another object."""
+    made = make_store(engine, database.dialect)
+    with engine.begin() as connection:
+        connection.execute(text(f"update {made.log.names()['log']} set {made.log.names()['status']} = 'S'"))
+    write(made, CUT)
+    write(made, [(6, "idu=2", None, None, None)])
+    return made
+
+
+def publish(store: Store, sink: Sink, config: Config = CONFIG) -> None:
+    """One cycle of a publisher."""
+    leader = store.lead("publisher")
+    assert leader is not None
+    settings = config.build(PublisherSettings)
+    with leader:
+        Publisher(store, partial(make_reader, config, store), sink, leader.epoch, 10, settings).cycle()
+
+
+def crashing(at: str, level: Level) -> Callable[[Document], Reply]:
+    """Answers with this level, and dies at the part of that number."""
+
+    def answer(document: Document) -> Reply:
+        if any(item.event_id.endswith(at) for item in document.items):
+            raise Crash
+        return Reply((Status(level, None, "as told"),))
+
+    return answer
+
+
+def event_ids(documents: Iterator[str]) -> list[str]:
+    return [str(event.get("event-id")) for document in documents for event in events_of(document)]
+
+
+@pytest.mark.parametrize(
+    ("level", "letter"), [(Level.SUCCESS, "S"), (Level.WARNING, "W"), (Level.ERROR, "E")]
+)
+def test_nothing_is_lost_and_nothing_gets_another_name(
+    spark: Any, store: Store, tmp_path: Path, level: Level, letter: str
+) -> None:
+    dying = Receiver(crashing(".2", level))
+    with pytest.raises(Crash):
+        publish(store, dying)
+    before = dying.event_ids
+    write(store, LATER)
+    out = tmp_path / "out"
+    backlog(spark, store, out)
+    assert store.remembered()  # nothing is settled before --finish
+    assert letters(store).count("N") == len(CUT) + 1 + len(LATER)
+    found = event_ids(iter(documents(out)))
+    assert [name.partition(".")[2] for name in found[:2]] == ["2", "3"]
+    assert len(set(before) | set(found)) == len(before) + len(found)
+    backlog(spark, store, out, finish=True)
+    assert not store.remembered()
+    assert letters(store)[len(ROWS) :] == letter * len(CUT) + "SSS"
+    assert set(failures(store).values()) == ({"as told"} if letter == "E" else set())
+    receiver = Receiver()
+    publish(store, receiver)
+    assert receiver.event_ids == []
+    write(store, [(4, "idu=1", None, None, None)])
+    publish(store, receiver)
+    assert len(receiver.event_ids) == 1
+
+
+def test_a_publisher_that_comes_first_settles_it_itself(
+    spark: Any, postgres: Database, tmp_path: Path
+) -> None:
+    store = stopped(postgres.engine(), postgres)
+    with pytest.raises(Crash):
+        publish(store, Receiver(crashing(".2", Level.SUCCESS)))
+    out = tmp_path / "out"
+    backlog(spark, store, out)
+    receiver = Receiver()
+    publish(store, receiver)
+    assert receiver.event_ids == event_ids(iter(documents(out)))
+    write(store, CUT)
+    with pytest.raises(Crash):
+        publish(store, Receiver(crashing(".3", Level.SUCCESS)))
+    left = store.remembered()
+    assert backlog(spark, store, out, finish=True).finished == 0
+    assert store.remembered() == left
+
+
+def test_what_the_files_sink_knows_to_be_out_is_not_repeated(
+    spark: Any, postgres: Database, tmp_path: Path
+) -> None:
+    store = stopped(postgres.engine(), postgres)
+
+    class Dying(FilesSink):
+        def deliver(self, documents: Any) -> Iterator[Reply]:
+            replies = list(super().deliver(documents))
+            if any(document.name.partition("-")[0].endswith(".2") for document in documents):
+                raise Crash
+            yield from replies
+
+    folder = tmp_path / "documents"
+    with closing(Dying(folder)) as dying, pytest.raises(Crash):
+        publish(store, dying)
+    config = Config({**CONFIG.given, "sink": "files", "files_folder": str(folder)}, tables=CONFIG.tables)
+    backlog(spark, store, tmp_path / "out", finish=True, config=config)
+    known = event_ids(path.read_text() for path in folder.glob("*.xml"))
+    found = event_ids(iter(documents(tmp_path / "out")))
+    assert sorted(name.partition(".")[2] for name in known) == ["", "2"]
+    assert [name.partition(".")[2] for name in found] == ["3", ""]
+    assert set(letters(store)) == {"S"}
+    assert Settlement.read(str(tmp_path / "out" / "_frozen" / "remembered.json")).rows

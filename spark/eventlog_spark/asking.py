@@ -61,8 +61,8 @@ def ask(
     folder: str,
     tasks: int,
 ) -> list[str]:
-    """The files of the current rows that these rows ask for."""
-    asking = rows.where("kind between 5 and 8").select("table_name", "table_key")
+    """The files of the current rows that these rows of a log ask for, whatever else they say."""
+    asking = rows.where("event_type between 5 and 8").select("table_name", "table_key").dropna()
     apart = asking.repartition(tasks, "table_name", "table_key").dropDuplicates()
     ordered = apart.sortWithinPartitions("table_name", "table_key")
     told = ordered.mapInArrow(_Ask(access, tables, readable, folder), FILES).collect()

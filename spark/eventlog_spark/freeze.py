@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from eventlog.codec import Shape
 from eventlog.config import Config, statements
 from eventlog.entry import read_event_time
 from eventlog.fold import Rules
@@ -20,14 +19,13 @@ from eventlog.sql.readable import ReadableTable
 from eventlog.sql.snapshot import Choice, Snapshot
 from eventlog.sql.store import Store
 from eventlog.tables import Table, Tables
-from eventlog_spark import rows
 from eventlog_spark.access import Access
 from eventlog_spark.asking import ask
 from eventlog_spark.datasource import load
 from eventlog_spark.frozen import Frozen
 from eventlog_spark.pending import CHUNK, PendingRows, share_out
 from eventlog_spark.remembered import settle
-from eventlog_spark.storage import expand
+from eventlog_spark.storage import uri
 
 _ASKING = 200_000  # rows of the log that make one more task ask for current rows
 
@@ -92,7 +90,6 @@ def _freeze_current(
     spark: Any, source: Source, access: Access, logs: Mapping[str, int], frozen: Frozen
 ) -> list[str]:
     """The files of the current rows of every object that a query-back row names."""
-    files = rows.sort_out(expand((str(frozen.path / name) for name in logs), Shape.ROWS, None))
-    frame = rows.read(spark, files, source.rules, "1970-01-01 00:00:00", None, wide=False)
+    frame = spark.read.parquet(*(uri(str(frozen.path / name)) for name in logs))
     tasks = max(spark.sparkContext.defaultParallelism, sum(logs.values()) // _ASKING)
     return ask(frame, access, source.tables, source.readable, str(frozen.path), tasks)

@@ -26,6 +26,7 @@ SHARE = 250_000  # rows of one task
 CHUNK = 25_000  # rows of one statement, and of one batch
 FILES = "file string, rows long"
 _EVENT_TIME = COLUMNS.index("event_time")
+_SECONDS = len("yyyy-mm-dd hh:mm:ss")
 
 
 class Share(Protocol):
@@ -74,12 +75,21 @@ class PendingRows:
     def read(self, share: Share) -> Iterator[pa.RecordBatch]:
         """The name of the share's file."""
         with self.access.snapshot() as snapshot:
-            cells = filter(self._wanted, share.cells(snapshot, self.choice))
-            name, rows = write_parquet(self.folder, gather(cells, LOG, CHUNK), LOG)
+            wanted = filter(self._wanted, share.cells(snapshot, self.choice))
+            name, rows = write_parquet(self.folder, gather(map(_sure, wanted), LOG, CHUNK), LOG)
         yield pa.record_batch([pa.array([name]), pa.array([rows])], names=["file", "rows"])
 
     def _wanted(self, cells: Cells) -> bool:
         return cells[0] not in self.without and (self.now is None or _due(cells[_EVENT_TIME], self.now))
+
+
+def _sure(cells: Cells) -> Cells:
+    """The row with its time as Spark is sure of it: without noughts at the end of a fraction."""
+    time = cells[_EVENT_TIME]
+    if not isinstance(time, str) or not time.endswith("0") or len(time) <= _SECONDS:
+        return cells
+    shorter = time[:_SECONDS] + time[_SECONDS:].rstrip("0").rstrip(".")
+    return (*cells[:_EVENT_TIME], shorter, *cells[_EVENT_TIME + 1 :])
 
 
 def _due(time: object, now: str) -> bool:

@@ -56,6 +56,11 @@ def make_store(engine: Engine, dialect: Dialect) -> Store:
         connection.execute(text("insert into usr values (1, 'John', 'Doe', 7), (2, 'Ann', null, 8)"))
     made = Store(engine, log)
     write(made, ROWS)
+    names = log.names()
+    with engine.begin() as connection:  # a time that MariaDB writes with a nought at its end
+        of_some = f"where {names['event_type']} > 4"
+        time = "timestamp '2025-03-23 10:57:19.120000'"
+        connection.execute(text(f"update {names['log']} set {names['event_time']} = {time} {of_some}"))
     return made
 
 

@@ -17,6 +17,7 @@ from eventlog_spark.task import LONGEST
 from eventlog_spark.vectors import Ints
 
 _DELETE = 4
+_SLICE = 32_768  # rows of one batch of the file
 
 
 class LongLife:
@@ -31,8 +32,8 @@ class LongLife:
     def add(self, batch: pa.RecordBatch) -> None:
         assert self._writer is not None
         self.kinds.update(np.unique(batch.column("kind").to_numpy()).tolist())
-        for start in range(0, batch.num_rows, LONGEST):
-            self._writer.write_batch(batch.slice(start, LONGEST))
+        for start in range(0, batch.num_rows, _SLICE):
+            self._writer.write_batch(batch.slice(start, _SLICE))
 
     def rows(self) -> Iterator[LogRow]:
         """All rows, from the first; as often as one likes."""
@@ -43,7 +44,7 @@ class LongLife:
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-        with pa.memory_map(str(self._path)) as file:
+        with pa.OSFile(str(self._path)) as file:
             reader = pa.ipc.open_file(file)
             for number in range(reader.num_record_batches):
                 yield reader.get_batch(number)

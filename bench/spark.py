@@ -158,7 +158,7 @@ def cpu_seconds() -> float:
         except OSError:
             continue
         told[int(path.parent.name)] = {"PPid": facts[1], "ticks": sum(map(int, facts[11:15]))}
-    held = sum(facts["ticks"] for pid, facts in told.items() if _descends(pid, told))
+    held: int = sum(facts["ticks"] for pid, facts in told.items() if _descends(pid, told))
     return held / os.sysconf("SC_CLK_TCK")
 
 

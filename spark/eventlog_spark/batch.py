@@ -127,7 +127,7 @@ class Batch:
         escape(spoken or cells.some(np.flatnonzero(said)), texts)
         long = flags(pc.greater(pc.binary_length(cells.array), self.shapes.limit)) & said
         texts.doubt(cells.objects[long])
-        for pair in np.unique(self.log.pairs).tolist():
+        for pair in np.flatnonzero(np.bincount(self.log.pairs)).tolist():
             column = self.shapes.column(pair)
             if column is not None:
                 at = np.flatnonzero((self.log.pairs == pair) & said)
@@ -136,7 +136,7 @@ class Batch:
 
     def _compare(self, same: Flags, differ: Flags) -> None:
         """Texts that differ may mean the same, where they are more than text."""
-        for pair in np.unique(self.log.pairs[differ]).tolist():
+        for pair in np.flatnonzero(np.bincount(self.log.pairs[differ])).tolist():
             column = self.shapes.column(pair)
             if column is None or column.treatment is Treatment.INT:
                 continue

@@ -34,10 +34,13 @@ class Columnar:
         self._shapes = Shapes(self._task)
         self._writer = EventWriter(self._task.tables, self._task.target_settings)
 
-    def write(self, rows: pa.RecordBatch) -> None:
-        """The documents of these rows, object by object."""
+    def _forget_much(self) -> None:
         if self._shapes.many:
             self._forget()
+
+    def write(self, rows: pa.RecordBatch) -> None:
+        """The documents of these rows, object by object."""
+        self._forget_much()
         batch = Batch(self._shapes, rows)
         if not len(batch.log.ids):
             return
@@ -50,6 +53,7 @@ class Columnar:
 
     def write_long(self, life: LongLife) -> None:
         """The documents of a life that is longer than a batch."""
+        self._forget_much()
         HotLife(self._task, self._attempt, self._shapes, self._writer, life).write()
 
     def _plainly(self, rows: pa.RecordBatch) -> Plainly:

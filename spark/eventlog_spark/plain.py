@@ -108,9 +108,8 @@ class _Answers:
 def seen(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches, whose record_ids must stand nowhere else."""
     for batch in batches:
-        rows = batch.column("kind").to_numpy()
-        ids = batch.column("record_id").filter(pa.array((rows != CURRENT) & (rows != UNREADABLE)))
-        attempt.see(ids.to_numpy())
+        kinds = batch.column("kind").to_numpy()
+        attempt.see(batch.column("record_id").to_numpy()[(kinds != CURRENT) & (kinds != UNREADABLE)])
         yield batch
 
 

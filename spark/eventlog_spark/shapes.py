@@ -34,7 +34,8 @@ class Shapes:
     @property
     def many(self) -> bool:
         """Whether so much is known that it is time to begin anew."""
-        return max(len(self._templates), len(self._seen) // 10, len(self.named)) > _MOST_SHAPES
+        known = len(self._templates), len(self._seen) // 10, len(self.named), len(self._bodies)
+        return max(known) > _MOST_SHAPES
 
     def pair(self, name: Name) -> int:
         """The number of a table and a column."""

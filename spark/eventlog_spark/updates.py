@@ -66,7 +66,7 @@ class LongUpdates:
         ids, silent, deleted = [], 0, None
         for batch in self._batches():
             rows = self._rows(batch)
-            if rows is None:
+            if rows is None or self._shapes.many:
                 return None
             speaks = np.array([body.values > 0 for body in rows.bodies], np.bool_)[rows.kind]
             update = batch.log.kinds != 4

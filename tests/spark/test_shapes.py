@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from eventlog_spark import cells, names, summary
+import pytest
+from eventlog_spark import cells, names, shapes, summary
 from eventlog_spark.fold import FoldToParts
 from eventlog_spark.parts import Layout
 from eventlog_spark.summary import Summary
@@ -187,3 +188,13 @@ def test_a_long_life_of_updates_is_the_same(
     found, counts, left_out = written(task, rows, size)
     assert (found, left_out) == (expected, refused)
     assert (counts.fates, counts.events, counts.rows) == (counted.fates, counted.events, counted.rows)
+
+
+def test_a_long_life_of_ever_new_columns_goes_on_row_by_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shapes, "_MOST_SHAPES", 5)
+    rows = [(n, 2, names.pack("usr", f"c{n}"), "idu=1", None, "a") for n in range(1, 30)]
+    expected, *_ = written(make(Plain, tmp_path / "plain"), rows, 4)
+    found, *_ = written(replace(make(Task, tmp_path / "fast"), longest=2), rows, 4)
+    assert found == expected

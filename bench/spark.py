@@ -2,8 +2,9 @@
 
     eventlog bench spark [EVENTS] [ROUNDS] [CASE…]
 
-Judge ratios within one run: machines differ, and so do minutes on one machine. Memory is the peak of
-this process's children, Python workers and JVM each, as the kernel tells it.
+Judge ratios within one run: machines differ, and so do minutes on one machine. Where others work on the
+machine too, the ratio of CPU time says more than that of time. Memory is the peak of this process's
+children, Python workers and JVM each, as the kernel tells it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -148,7 +149,20 @@ class Peak:
         self.python = max([self.python, *(size for name, size in sizes if name != "java")])
 
 
-def _descends(pid: int, told: dict[int, dict[str, str]]) -> bool:
+def cpu_seconds() -> float:
+    """What this process's children have worked so far, those that are gone included."""
+    told: dict[int, dict[str, Any]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            facts = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        told[int(path.parent.name)] = {"PPid": facts[1], "ticks": sum(map(int, facts[11:15]))}
+    held: int = sum(facts["ticks"] for pid, facts in told.items() if _descends(pid, told))
+    return held / os.sysconf("SC_CLK_TCK")
+
+
+def _descends(pid: int, told: dict[int, dict[str, Any]]) -> bool:
     """Whether a process is a child of this one, however far."""
     while pid in told:
         pid = int(told[pid]["PPid"])
@@ -157,11 +171,22 @@ def _descends(pid: int, told: dict[int, dict[str, str]]) -> bool:
     return False
 
 
-def measure(name: str, events: int, rounds: int, work: Callable[[Path], None], folder: Path) -> float:
-    """The median rate of some rounds."""
+class Measured(NamedTuple):
+    """Medians of some rounds, in thousands of events."""
+
+    rate: float  # a second
+    work: float  # a second of CPU time
+
+    def of(self, floor: Measured) -> str:
+        """The share of the floor."""
+        return f"{self.rate / floor.rate:.2f} (by CPU time {self.work / floor.work:.2f})"
+
+
+def measure(name: str, events: int, rounds: int, work: Callable[[Path], None], folder: Path) -> Measured:
+    """How fast that is."""
     import threading
 
-    seconds = []
+    seconds, busy = [], []
     peak, over = Peak(), threading.Event()
 
     def watch() -> None:
@@ -172,16 +197,18 @@ def measure(name: str, events: int, rounds: int, work: Callable[[Path], None], f
     watcher.start()
     for number in range(rounds):
         out = folder / f"out-{number}"
-        began = time.monotonic()
+        began, worked = time.monotonic(), cpu_seconds()
         work(out)
         seconds.append(time.monotonic() - began)
+        busy.append(cpu_seconds() - worked)
         shutil.rmtree(out)
     over.set()
     watcher.join()
-    rate = events / statistics.median(seconds)
+    found = Measured(*(events / 1000 / statistics.median(each) for each in (seconds, busy)))
     memory = f"worker {peak.python >> 20:5} MiB   JVM {peak.java >> 20:5} MiB"
-    print(f"{name:34}{rate / 1000:8.0f} k events/s   {memory}", flush=True)
-    return rate
+    rates = f"{found.rate:6.0f} k events/s {found.work:6.0f} k/CPU second"
+    print(f"{name:24}{rates}   {memory}", flush=True)
+    return found
 
 
 def main() -> None:
@@ -205,9 +232,9 @@ def main() -> None:
             names = even if case == "even" else make_log(folder / case, events, case)
             rows_of = current if case == "query-back" else ()
             work = partial(ours, spark, names, current=rows_of)
-            rate = measure(f"ours, {case}", events, rounds, work, folder)
-            ratios = f"{rate / text:.2f} of the floor with text keys, {rate / hashed:.2f} of the hashed one"
-            print(f"{'':34}    {ratios}", flush=True)
+            found = measure(f"ours, {case}", events, rounds, work, folder)
+            ratios = f"{found.of(text)} of the floor with text keys, {found.of(hashed)} of the hashed one"
+            print(f"{'':24}{ratios}", flush=True)
         spark.stop()
 
 

@@ -20,7 +20,7 @@ from eventlog_spark.vectors import Flags, Ints, codes, digest, flags, number
 
 _LONGEST = 64  # rows of a life that is filled in; longer ones are rarely alike
 _MOST_CELLS = 40  # of a current row
-_FACTS = 256  # what a row's shape says beside its table and column
+FACTS = 256  # what a row's shape says beside its table and column
 
 
 class Log(NamedTuple):
@@ -102,15 +102,15 @@ class Batch:
         pool: list[pa.Array] = [log.keys, log.old, log.new, ids, current.cells]
         bases = np.cumsum([0, *map(len, pool)])
         texts = Texts(int(bases[-1]), self.doubtful)
-        facts = self._facts(texts, bases)
-        self._check_keys()
+        facts = self.facts(texts, bases)
+        self.check_keys()
         current.treat(texts, int(bases[4]))
         self.doubtful[log.owners[log.lengths > _LONGEST]] = True
         return Ready(texts, pool, bases, list(self._group(facts, current)), current.begins)
 
     # -- what the rows of a batch say -------------------------------------------------------------
 
-    def _facts(self, texts: Texts, bases: Ints) -> Ints:
+    def facts(self, texts: Texts, bases: Ints) -> Ints:
         """What the shape of each row says beside its table and column."""
         log = self.log
         old, new = (flags(pc.is_valid(side)) for side in (log.old, log.new))
@@ -127,7 +127,7 @@ class Batch:
         escape(spoken or cells.some(np.flatnonzero(said)), texts)
         long = flags(pc.greater(pc.binary_length(cells.array), self.shapes.limit)) & said
         texts.doubt(cells.objects[long])
-        for pair in np.unique(self.log.pairs).tolist():
+        for pair in np.flatnonzero(np.bincount(self.log.pairs)).tolist():
             column = self.shapes.column(pair)
             if column is not None:
                 at = np.flatnonzero((self.log.pairs == pair) & said)
@@ -136,7 +136,7 @@ class Batch:
 
     def _compare(self, same: Flags, differ: Flags) -> None:
         """Texts that differ may mean the same, where they are more than text."""
-        for pair in np.unique(self.log.pairs[differ]).tolist():
+        for pair in np.flatnonzero(np.bincount(self.log.pairs[differ])).tolist():
             column = self.shapes.column(pair)
             if column is None or column.treatment is Treatment.INT:
                 continue
@@ -144,7 +144,7 @@ class Batch:
             sides = (side.take(pa.array(at)).to_pylist() for side in (self.log.old, self.log.new))
             same[at] = [column.same(old, new) for old, new in zip(*sides, strict=True)]
 
-    def _check_keys(self) -> None:
+    def check_keys(self) -> None:
         """Doubt objects whose key is not surely right, for query-backs by their table's form."""
         log = self.log
         self.doubtful |= ~flags(pc.match_substring_regex(log.keys, PLAIN_KEY))
@@ -165,7 +165,7 @@ class Batch:
     def _group(self, facts: Ints, current: Current) -> Iterator[tuple[Template | None, Ints]]:
         """The lives of each shape; None for those that go the plain way."""
         log = self.log
-        rows = log.pairs * _FACTS + facts
+        rows = log.pairs * FACTS + facts
         asks = np.maximum.reduceat(log.kinds, log.starts) > 4
         ended = log.kinds[log.starts + log.lengths - 1] == 4
         answers = np.where(asks & ~ended, current.shapes[log.owners], 0)

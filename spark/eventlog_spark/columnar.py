@@ -6,7 +6,6 @@ numbers into it, and one `take` writes them all. What is not certain to be right
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from eventlog.errors import EventlogError
@@ -17,7 +16,8 @@ from eventlog.xds.write import EventWriter
 from eventlog_spark import plain
 from eventlog_spark.batch import Batch
 from eventlog_spark.filling import Filling, Plainly
-from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
+from eventlog_spark.hot import HotLife
+from eventlog_spark.lives import LongLife
 from eventlog_spark.shapes import Shapes
 from eventlog_spark.task import Attempt, Task
 
@@ -32,15 +32,15 @@ class Columnar:
 
     def _forget(self) -> None:
         self._shapes = Shapes(self._task)
-        self.writer = EventWriter(self._task.tables, self._task.target_settings)
+        self._writer = EventWriter(self._task.tables, self._task.target_settings)
+
+    def _forget_much(self) -> None:
+        if self._shapes.many:
+            self._forget()
 
     def write(self, rows: pa.RecordBatch) -> None:
         """The documents of these rows, object by object."""
-        if self._shapes.many:
-            self._forget()
-        rows = self._taking_part(rows)
-        if not rows.num_rows:
-            return
+        self._forget_much()
         batch = Batch(self._shapes, rows)
         if not len(batch.log.ids):
             return
@@ -51,20 +51,10 @@ class Columnar:
         self._attempt.summary.fates += filled.fates
         self._attempt.summary.events += filled.events
 
-    def _taking_part(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that stand in lives, and current rows; the others are counted."""
-        kinds = batch.column("kind").to_numpy()
-        summary = self._attempt.summary
-        summary.rows += int(np.count_nonzero(kinds != CURRENT))
-        away = (kinds < CURRENT) | (kinds > 8)
-        if not away.any():
-            return batch
-        for kind, count in zip(*np.unique(kinds[away], return_counts=True), strict=True):
-            if kind == UNREADABLE:
-                summary.unreadable += int(count)
-            else:
-                summary.fates[FATES[int(kind)].value] += int(count)
-        return batch.filter(pa.array(~away))
+    def write_long(self, life: LongLife) -> None:
+        """The documents of a life that is longer than a batch."""
+        self._forget_much()
+        HotLife(self._task, self._attempt, self._shapes, self._writer, life).write()
 
     def _plainly(self, rows: pa.RecordBatch) -> Plainly:
         """The documents of whole objects, the plain way."""
@@ -72,7 +62,7 @@ class Columnar:
         for event in plain.fold(self._task, self._attempt, plain.log_rows([rows])):
             self._attempt.summary.events[f"{event.change.table} {self._task.operation(event.change)}"] += 1
             try:
-                text = self.writer.write(event.change, event.event_id)
+                text = self._writer.write(event.change, event.event_id)
             except EventlogError as fault:
                 self._attempt.refuse(refuse(event.change, fault), event.settles)
                 continue

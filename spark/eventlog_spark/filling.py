@@ -73,10 +73,6 @@ class Filling:
         return self._counted(pool.take(pa.array(texts.redirected(wanted, len(pool)))), plainly.documents)
 
     def _counted(self, filled: pa.Array, documents: int) -> Filled:
-        lines = memoryview(b"")
-        if len(filled):
-            at = offsets(filled)
-            lines = memoryview(filled.buffers()[2])[int(at[0]) : int(at[-1])]
         fates: Counter[str] = Counter()
         events: Counter[str] = Counter()
         for template, lives in self._groups:
@@ -84,7 +80,7 @@ class Filling:
             for counted, of in ((fates, template.fates), (events, template.events)):
                 for name, count in of.items():
                     counted[name] += count * len(lives)
-        return Filled(lines, documents, fates, events)
+        return Filled(lines_of(filled), documents, fates, events)
 
     def _fill(
         self,
@@ -136,6 +132,14 @@ class Filling:
                 made += _digests(data, at, rows, settled)
             starts.append(np.array(begins, np.int64))
         return made, starts
+
+
+def lines_of(texts: pa.Array) -> memoryview:
+    """The bytes of all texts behind one another."""
+    if not len(texts):
+        return memoryview(b"")
+    at = offsets(texts)
+    return memoryview(texts.buffers()[2])[int(at[0]) : int(at[-1])]
 
 
 def _digests(data: bytes, at: Ints, rows: Ints, settled: tuple[int, ...]) -> list[str]:

@@ -10,7 +10,6 @@ import pyarrow as pa
 from eventlog_spark import plain
 from eventlog_spark.batches import gather
 from eventlog_spark.columnar import Columnar
-from eventlog_spark.hot import HotLife
 from eventlog_spark.lives import LongLife, cut
 from eventlog_spark.task import Attempt, Task
 
@@ -29,9 +28,10 @@ class FoldToParts:
         with Attempt(self._task) as attempt:
             if self._task.fast:
                 columnar = Columnar(self._task, attempt)
-                for rows in cut(plain.seen(attempt, batches), self._task.longest):
+                taking_part = plain.taking_part(attempt, plain.seen(attempt, batches))
+                for rows in cut(taking_part, self._task.longest):
                     if isinstance(rows, LongLife):
-                        HotLife(self._task, attempt, columnar.writer, rows).write()
+                        columnar.write_long(rows)
                     else:
                         columnar.write(rows)
             else:

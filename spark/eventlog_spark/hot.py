@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import hashlib
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
+from itertools import chain, count, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -28,8 +29,11 @@ from eventlog.xds.write import EventWriter
 from eventlog_spark.kinds import CURRENT
 from eventlog_spark.lives import LongLife
 from eventlog_spark.plain import entry_of
+from eventlog_spark.shapes import Shapes
 from eventlog_spark.task import Attempt, Task
+from eventlog_spark.templates import ASSOCIATION_END, MODIFY_END
 from eventlog_spark.untold import fault_of
+from eventlog_spark.updates import Frame, LongUpdates, Said
 from eventlog_spark.vectors import Flags, Ints
 
 _NONE, _ADD, _MODIFY, _DELETE = range(4)
@@ -57,9 +61,12 @@ class Facts(NamedTuple):
 class HotLife:
     """One long life of one object."""
 
-    def __init__(self, task: Task, attempt: Attempt, writer: EventWriter, life: LongLife) -> None:
+    def __init__(
+        self, task: Task, attempt: Attempt, shapes: Shapes, writer: EventWriter, life: LongLife
+    ) -> None:
         self._task = task
         self._attempt = attempt
+        self._shapes = shapes
         self._writer = writer
         self._life = life
         self._of: Object | None = None
@@ -70,6 +77,15 @@ class HotLife:
 
     def write(self) -> None:
         """The documents of the life."""
+        updates = LongUpdates(self._shapes, self._life, self._task.rules.max_changes)
+        said = updates.said()
+        if said is not None:
+            self._write_updates(updates, said)
+        else:
+            self._write_steps()
+
+    def _write_steps(self) -> None:
+        """The same, row by row."""
         facts = self._understand()
         if not len(facts.ids):
             return
@@ -81,6 +97,37 @@ class HotLife:
             walk = self._walk(starts)
             for run in np.split(starts, bounds):
                 self._write_run(facts, run, spoken, walk)
+
+    # -- nothing but updates -----------------------------------------------------------------------
+
+    def _write_updates(self, updates: LongUpdates, said: Said) -> None:
+        self._object_of(next(self._entries()))
+        self._count(Fate.SAYS_NOTHING, said.silent)
+        self._count(Fate.SENT, len(said.ids))
+        if len(said.ids):
+            parts = Counter[str]()
+            for lines in updates.lines(self._frames(self._name(said.ids), parts)):
+                self._attempt.parts.write_lines(lines, 0)
+            self._attempt.parts.write_lines(b"", parts.total())
+            self._attempt.summary.events += parts
+        if said.deleted is not None:
+            self._count(Fate.SENT, 1)
+            deleted = np.array([said.deleted], np.int64)
+            self._write(Op.DELETE, (), self._name(deleted), False, deleted)
+
+    def _frames(self, name: str, parts: Counter[str]) -> Iterator[Frame]:
+        """What stands around the rows of each part, written around the first row of all."""
+        assert self._of is not None
+        steps = (STEPS[entry.event_type](self._of, entry, ("", 0)) for entry in self._entries())
+        first = next(step for step in steps if not step.silence)
+        for number in count(1):
+            part = name if number == 1 else f"{name}.{number}"
+            change = self._change(Op.UPDATE, first.fields, part, False)
+            parts[f"{change.table} {self._task.operation(change)}"] += 1
+            text = document([self._writer.write(change, part)]) + "\n"
+            head, end, _ = text.partition(ASSOCIATION_END)
+            _, start, tail = text.rpartition(MODIFY_END)
+            yield Frame(head + end, start + tail)
 
     # -- which rows go together ------------------------------------------------------------------
 
@@ -97,10 +144,9 @@ class HotLife:
             if row.kind == CURRENT:
                 self._current.append(row.current)
                 continue
-            self._attempt.summary.rows += 1
             try:
-                of, entry = self._object(row.table_name, row.table_key), entry_of(self._task, row)
-                step = STEPS[entry.event_type](of, entry, ("", row.record_id))
+                entry = entry_of(self._task, row)
+                step = STEPS[entry.event_type](self._object_of(entry), entry, ("", row.record_id))
             except EventlogError as fault:
                 self._settle(Outcome(Fate.REFUSED, str(fault)), [row.record_id])
                 self._refused.add(row.record_id)
@@ -116,10 +162,10 @@ class HotLife:
             np.array(silent, np.bool_),
         )
 
-    def _object(self, name: str, key: str) -> Object:
+    def _object_of(self, entry: Entry) -> Object:
         if self._of is None:
             reader = Reader(self._task.tables, self._task.rules, self._task.answerable)
-            self._of = reader.object(name, key)
+            self._of = reader.object(entry.table_name, entry.table_key)
         return self._of
 
     def _decide(self, facts: Facts, ended: bool) -> Ints:
@@ -271,12 +317,7 @@ class HotLife:
         return f"{log}:{settled[0]}-{settled[-1]}:{digest.hexdigest()[:8]}"
 
     def _write(self, op: Op, fields: Sequence[Field], name: str, reads_back: bool, settled: Ints) -> None:
-        assert self._of is not None
-        reader = self._of.reader
-        extra = (("event_id", name), ("table_key", self._of.table_key))
-        change = Change(
-            op, reader.schema, reader.name, self._of.key, tuple(fields), current=reads_back, extra=extra
-        )
+        change = self._change(op, fields, name, reads_back)
         self._attempt.summary.events[f"{change.table} {self._task.operation(change)}"] += 1
         try:
             text = self._writer.write(change, name)
@@ -285,6 +326,14 @@ class HotLife:
             return
         if text:
             self._attempt.parts.write_lines(f"{document([text])}\n".encode(), 1)
+
+    def _change(self, op: Op, fields: Sequence[Field], name: str, reads_back: bool) -> Change:
+        assert self._of is not None
+        reader = self._of.reader
+        extra = (("event_id", name), ("table_key", self._of.table_key))
+        return Change(
+            op, reader.schema, reader.name, self._of.key, tuple(fields), current=reads_back, extra=extra
+        )
 
     # -- outcomes ------------------------------------------------------------------------------------
 

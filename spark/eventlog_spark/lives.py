@@ -17,6 +17,7 @@ from eventlog_spark.task import LONGEST
 from eventlog_spark.vectors import Ints
 
 _DELETE = 4
+_SLICE = 32_768  # rows of one batch of the file
 
 
 class LongLife:
@@ -26,21 +27,27 @@ class LongLife:
         self._folder = tempfile.TemporaryDirectory(prefix="eventlog-life-")
         self._path = Path(self._folder.name) / "rows.arrow"
         self._writer: pa.RecordBatchFileWriter | None = pa.ipc.new_file(self._path, schema)
+        self.kinds: set[int] = set()
 
     def add(self, batch: pa.RecordBatch) -> None:
         assert self._writer is not None
-        for start in range(0, batch.num_rows, LONGEST):
-            self._writer.write_batch(batch.slice(start, LONGEST))
+        self.kinds.update(np.unique(batch.column("kind").to_numpy()).tolist())
+        for start in range(0, batch.num_rows, _SLICE):
+            self._writer.write_batch(batch.slice(start, _SLICE))
 
     def rows(self) -> Iterator[LogRow]:
         """All rows, from the first; as often as one likes."""
+        return log_rows(self.batches())
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The same in batches."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
-        with pa.memory_map(str(self._path)) as file:
+        with pa.OSFile(str(self._path)) as file:
             reader = pa.ipc.open_file(file)
             for number in range(reader.num_record_batches):
-                yield from log_rows([reader.get_batch(number)])
+                yield reader.get_batch(number)
 
     def close(self) -> None:
         self._folder.cleanup()

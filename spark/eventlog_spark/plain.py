@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby, repeat
 from typing import NamedTuple
 
+import numpy as np
 import pyarrow as pa
 
 from eventlog import tablekey
@@ -113,10 +114,20 @@ class _Answers:
 def seen(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches, whose record_ids must stand nowhere else."""
     for batch in batches:
-        rows = batch.column("kind").to_numpy()
-        ids = batch.column("record_id").filter(pa.array((rows != CURRENT) & (rows != UNREADABLE)))
-        attempt.see(ids.to_numpy())
+        kinds = batch.column("kind").to_numpy()
+        attempt.see(batch.column("record_id").to_numpy()[(kinds != CURRENT) & (kinds != UNREADABLE)])
         yield batch
+
+
+def taking_part(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that stand in lives, and current rows; the others are counted."""
+    for batch in batches:
+        kinds = batch.column("kind").to_numpy()
+        attempt.summary.rows += int(np.count_nonzero(kinds != CURRENT))
+        away = (kinds < CURRENT) | (kinds > 8)
+        for kind, count in zip(*np.unique(kinds[away], return_counts=True), strict=True):
+            _count(attempt, int(kind), int(count))
+        yield batch.filter(pa.array(~away)) if away.any() else batch
 
 
 def _left(attempt: Attempt, row: LogRow) -> bool:
@@ -124,11 +135,15 @@ def _left(attempt: Attempt, row: LogRow) -> bool:
     attempt.summary.rows += row.kind != CURRENT
     if CURRENT <= row.kind <= 8:
         return False
-    if row.kind == UNREADABLE:
-        attempt.summary.unreadable += 1
-    else:
-        attempt.summary.fates[FATES[row.kind].value] += 1
+    _count(attempt, row.kind, 1)
     return True
+
+
+def _count(attempt: Attempt, kind: int, rows: int) -> None:
+    if kind == UNREADABLE:
+        attempt.summary.unreadable += rows
+    else:
+        attempt.summary.fates[FATES[kind].value] += rows
 
 
 def entry_of(task: Task, row: LogRow) -> Entry:

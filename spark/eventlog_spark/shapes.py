@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from eventlog.errors import EventlogError
@@ -9,7 +10,7 @@ from eventlog.tables import Table
 from eventlog_spark.keys import key_form
 from eventlog_spark.names import Name
 from eventlog_spark.task import Task
-from eventlog_spark.templates import Compiler, RowShape, Template, Treatment, treatment
+from eventlog_spark.templates import Body, Compiler, RowShape, Template, Treatment, treatment
 from eventlog_spark.texts import ColumnTexts
 from eventlog_spark.vectors import Ints
 
@@ -24,6 +25,7 @@ class Shapes:
         self._compiler = Compiler(task)
         self._templates: dict[bytes, Template | None] = {}
         self._seen: set[bytes] = set()
+        self._bodies: dict[tuple[int, int], Body | None] = {}
         self._pairs: dict[Name, int] = {}
         self.named: list[Name] = []
         self._columns: dict[int, ColumnTexts | None] = {}
@@ -32,7 +34,8 @@ class Shapes:
     @property
     def many(self) -> bool:
         """Whether so much is known that it is time to begin anew."""
-        return max(len(self._templates), len(self._seen) // 10, len(self.named)) > _MOST_SHAPES
+        known = len(self._templates), len(self._seen) // 10, len(self.named), len(self._bodies)
+        return max(known) > _MOST_SHAPES
 
     def pair(self, name: Name) -> int:
         """The number of a table and a column."""
@@ -86,16 +89,25 @@ class Shapes:
         if alone and shape not in self._seen:
             self._seen.add(shape)
             return None
-        rows = [
-            RowShape(fact >> 4, self.named[pair].column, bool(fact & 1), bool(fact & 2), bool(fact & 4))
-            for pair, fact in zip(pairs.tolist(), facts.tolist(), strict=True)
-        ]
+        rows = [self._row(*facts_of) for facts_of in zip(pairs.tolist(), facts.tolist(), strict=True)]
         try:
             made = self._compiler.compile(self.named[int(pairs[0])].table, rows, current)
         except EventlogError:
             made = None
         self._templates[shape] = made
         return made
+
+    def body(self, pair: int, fact: int) -> Body | None:
+        """What one update adds to a document of its life; None if that is not certain."""
+        if (pair, fact) not in self._bodies:
+            made = None
+            with suppress(EventlogError):
+                made = self._compiler.body(self.named[pair].table, self._row(pair, fact))
+            self._bodies[pair, fact] = made
+        return self._bodies[pair, fact]
+
+    def _row(self, pair: int, fact: int) -> RowShape:
+        return RowShape(fact >> 4, self.named[pair].column, bool(fact & 1), bool(fact & 2), bool(fact & 4))
 
     @property
     def constants(self) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -26,6 +26,7 @@ from eventlog.xds.text import attribute, content
 from eventlog.xds.write import EventWriter
 from eventlog_spark.task import Task
 
+ASSOCIATION_END, MODIFY_END = "</association>", "</modify>"
 OPEN, CLOSE = '<value type="string">', "</value>"
 _HUGE = 1 << 62
 _GAP = re.compile("\ue000([a-z])([0-9]*)\ue001")
@@ -91,6 +92,20 @@ class Template:
     events: Counter[str]
 
 
+class Form(NamedTuple):
+    """The pieces of a part of a document."""
+
+    segments: npt.NDArray[np.int64]
+    at: npt.NDArray[np.int64]
+
+
+class Body(NamedTuple):
+    """What a row of type 2 or 3 adds to a document: whole, and as two halves where a cut goes through it."""
+
+    values: int  # removed or added; 0 for a row that says nothing
+    forms: tuple[Form, Form, Form]
+
+
 class Compiler:
     """Makes templates, and keeps the constants of all of them."""
 
@@ -129,6 +144,38 @@ class Compiler:
         if Fate.REFUSED.value in fates:
             return None
         return self._template(name, rows, key, events, fates)
+
+    def body(self, name: str, row: RowShape) -> Body | None:
+        """The body of a row alone in its life; None where no template is."""
+        none = _form([])
+        if row.kind == 4:
+            return Body(0, (none, none, none))
+        whole = self.compile(name, [row], None)
+        if whole is None or whole.documents > 1:
+            return None
+        if not whole.documents:
+            return Body(0, (none, none, none))
+        values = (row.kind == 3 or row.old) + row.new
+        if values == 1:
+            return Body(1, (self._inside(whole), none, none))
+        halves = row._replace(new=False), RowShape(2, row.column, False, True, False)
+        first, second = (self.compile(name, [half], None) for half in halves)
+        if first is None or second is None:
+            return None
+        return Body(2, (self._inside(whole), self._inside(first), self._inside(second)))
+
+    def _inside(self, template: Template) -> Form:
+        """The pieces between the association and the end of the event."""
+        pieces = list(map(Piece, map(Segment, template.segments.tolist()), template.at.tolist()))
+        inside = pieces[pieces.index(Piece(Segment.KEY, 0)) + 1 :]
+        texts = [self.constants[p.at] if p.segment is Segment.CONSTANT else None for p in inside]
+        if texts[0] is not None:
+            texts[0] = texts[0].partition(ASSOCIATION_END)[2]
+        if texts[-1] is not None:
+            texts[-1] = texts[-1].rpartition(MODIFY_END)[0]
+        return _form(
+            p if t is None else self._constant(t) for p, t in zip(inside, texts, strict=True) if t != ""
+        )
 
     def _template(
         self, name: str, rows: Sequence[RowShape], key: str, events: Sequence[Event], fates: Counter[str]
@@ -192,6 +239,11 @@ class Compiler:
             self._known[text] = len(self.constants)
             self.constants.append(text)
         return Piece(Segment.CONSTANT, self._known[text])
+
+
+def _form(pieces: Iterable[Piece]) -> Form:
+    segments, at = zip(*pieces, strict=True) if (pieces := list(pieces)) else ((), ())
+    return Form(np.array(segments, np.int64), np.array(at, np.int64))
 
 
 _SEGMENTS = {"k": Segment.KEY, "o": Segment.OLD, "n": Segment.NEW, "c": Segment.CURRENT}

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from eventlog_spark import cells, names, summary
+import pytest
+from eventlog_spark import cells, names, shapes, summary
 from eventlog_spark.fold import FoldToParts
 from eventlog_spark.parts import Layout
 from eventlog_spark.summary import Summary
@@ -23,7 +24,7 @@ from eventlog.codec import Shape
 from eventlog.errors import EventlogError
 from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
 from tests.spark.helpers import TABLES, by_object
-from tests.spark.strategies import logs
+from tests.spark.strategies import COLUMNS, KEYS, VALUES, logs
 
 _NUMBERS = itertools.count()
 SCHEMA = pa.schema(
@@ -155,3 +156,48 @@ def test_both_ways_write_the_same(
     assert by_object(lines(found), repeated) == by_object(lines(expected), repeated)
     assert left_out == refused
     assert (counts.fates, counts.events, counts.rows) == (counted.fates, counted.events, counted.rows)
+
+
+@st.composite
+def updates(draw: st.DrawFn) -> list[tuple[Any, ...]]:
+    """Rows of one object as they leave the shuffle: updates, now and then a delete or one that is not new."""
+    kinds = st.sampled_from((2, 2, 2, 2, 2, 3, 3, 11, *draw(st.sampled_from(((), (4,), (1,), (8,))))))
+    columns = st.sampled_from(draw(st.sampled_from((("fname", "extra"), COLUMNS["usr"]))))
+    values = (
+        st.one_of(st.none(), st.sampled_from(("a", "b", "<&>", "x ", "7"))) if draw(st.booleans()) else VALUES
+    )
+    key = draw(st.sampled_from(KEYS["usr"]))
+    rows = []
+    for number in range(1, draw(st.integers(1, 40)) + 1):
+        kind = draw(kinds)
+        column = None if kind == 4 else draw(columns)
+        rows.append((number, kind, names.pack("usr", column), key, draw(values), draw(values)))
+    return rows
+
+
+@settings(
+    max_examples=300,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(updates(), st.integers(1, 12), st.sampled_from((1000, 3, 2, 1)), st.integers(1, 8))
+def test_a_long_life_of_updates_is_the_same(
+    tmp_path: Path, rows: list[tuple[Any, ...]], size: int, most: int, longest: int
+) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    expected, counted, refused = written(make(Plain, folder / "plain", max_changes=most), rows, size)
+    task = replace(make(Task, folder / "fast", max_changes=most), longest=longest)
+    found, counts, left_out = written(task, rows, size)
+    assert (found, left_out) == (expected, refused)
+    assert (counts.fates, counts.events, counts.rows) == (counted.fates, counted.events, counted.rows)
+
+
+def test_a_long_life_of_ever_new_columns_goes_on_row_by_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shapes, "_MOST_SHAPES", 5)
+    rows = [(n, 2, names.pack("usr", f"c{n}"), "idu=1", None, "a") for n in range(1, 30)]
+    expected, *_ = written(make(Plain, tmp_path / "plain"), rows, 4)
+    found, *_ = written(replace(make(Task, tmp_path / "fast"), longest=2), rows, 4)
+    assert found == expected

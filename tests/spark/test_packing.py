@@ -1,0 +1,37 @@
+"""What is packed for the way to Python comes out as it went in, packed by Spark or by Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from eventlog_spark import cells, names
+from hypothesis import given
+from hypothesis import strategies as st
+
+TEXTS = st.text(max_size=5) | st.sampled_from(("", " ", "=", "1 a", "é=中", "\U0001f600"))
+ROWS = st.lists(st.lists(st.none() | TEXTS, max_size=4), min_size=1, max_size=5)
+
+
+@given(TEXTS, st.none() | TEXTS)
+def test_a_name_is_packed_and_unpacked(table: str, column: str | None) -> None:
+    assert names.unpack(names.pack(table, column)) == (table, column)
+
+
+@given(ROWS)
+def test_cells_are_packed_and_unpacked(rows: list[list[str | None]]) -> None:
+    packed = [cells.pack(row) for row in rows]
+    assert [list(cells.unpack(*row)) for row in packed] == rows
+    lengths, texts = (pa.array(side, pa.string()) for side in zip(*packed, strict=True))
+    found, counts = cells.unpack_all(lengths, texts)
+    found.validate(full=True)
+    assert found.to_pylist() == [cell for row in rows for cell in row]
+    assert counts.tolist() == [len(row) for row in rows]
+
+
+def test_spark_packs_alike(spark: Any) -> None:
+    rows = [("", None), ("usr", "fname"), ("é=中", ""), ("1 \U0001f600", "a=b"), ("x", "\U0001f600é")]
+    frame = spark.createDataFrame(rows, "table_name string, column_name string")
+    lengths, text = cells.packed([frame.table_name, frame.column_name])
+    found = [tuple(row) for row in frame.select(names.packed(), lengths, text).collect()]
+    assert found == [(names.pack(*row), *cells.pack(row)) for row in rows]

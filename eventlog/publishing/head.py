@@ -26,6 +26,7 @@ class Look(NamedTuple):
 
     cells: list[Cells]  # the rows that may go
     loopback: list[int]  # the rows of our own user
+    limit: int  # of either; fewer than were asked for where they are long
 
 
 class Head:
@@ -56,8 +57,8 @@ class Head:
         if whole:
             self._plan(self._clock() - begun)
         if doubts == self._doubts:  # else what this snapshot shows proves nothing any more
-            self._judge(found, choice.limit, routine=routine)
-        self._grow(snapshot, found, choice.limit)
+            self._judge(found, routine=routine)
+        self._grow(snapshot, found)
         return found
 
     def _is_due(self, now: float) -> bool:
@@ -73,21 +74,21 @@ class Head:
         self._told_at = now + TOLD * took
         self._routine_at = now + min(LONGEST, max(SHORTEST, ROUTINE * took))
 
-    def _judge(self, found: Look, limit: int, *, routine: bool) -> None:
+    def _judge(self, found: Look, *, routine: bool) -> None:
         """Whether what was claimed is so: no known row may go, and the look reached the end."""
         ids = [_ids(found.cells), found.loopback]
         if any(self._claimed.covers(row) for among in ids for row in among):
             if routine:  # somebody reuses record ids, or makes rows new by hand
                 self._claimed = NO_STRETCH
             self.proved = NO_STRETCH
-        elif all(_reach(among, limit) >= self._claimed.end for among in ids):
+        elif all(_reach(among, found.limit) >= self._claimed.end for among in ids):
             self.proved = self._claimed
 
-    def _grow(self, snapshot: Snapshot, found: Look, limit: int) -> None:
+    def _grow(self, snapshot: Snapshot, found: Look) -> None:
         begun = self._clock()
         if begun < self._grow_at:
             return
-        upto = min(_reach(_ids(found.cells), limit), _reach(found.loopback, limit))
+        upto = min(_reach(_ids(found.cells), found.limit), _reach(found.loopback, found.limit))
         longer = snapshot.grow(self._claimed, upto, self._enough + len(found.cells) + len(found.loopback))
         self._claimed = longer or self._claimed
         now = self._clock()
@@ -100,10 +101,11 @@ def look_at_all(snapshot: Snapshot, choice: Choice, *, loopback: bool = False) -
 
 
 def _read(snapshot: Snapshot, choice: Choice, stretch: Stretch, *, loopback: bool) -> Look:
-    cells = snapshot.pick_up(choice, stretch)
-    if not loopback or choice.driver_user is None:
-        return Look(cells, [])
-    return Look(cells, snapshot.loopback(choice.driver_user, choice.limit, stretch))
+    fit = snapshot.fit(choice, stretch)
+    cells = snapshot.pick_up(fit, stretch)
+    if not loopback or fit.driver_user is None:
+        return Look(cells, [], fit.limit)
+    return Look(cells, snapshot.loopback(fit.driver_user, fit.limit, stretch), fit.limit)
 
 
 def _ids(cells: Iterable[Cells]) -> list[int]:

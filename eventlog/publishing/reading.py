@@ -62,11 +62,11 @@ class Reader:
         choice = Choice(limit, user, rules.handle_future_events)
         finish = user is not None and rules.loopback_rows == "finish"
         look = look_at_all if head is None else head.look
-        cells, loopback = look(snapshot, choice, loopback=finish)
+        cells, loopback, most = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = self._read(snapshot, cells, rules, now)
         reading.silent += loopback
-        reading.full = reading.rows >= limit or len(loopback) >= limit
+        reading.full = reading.rows >= most or len(loopback) >= most
         if rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
         return reading

@@ -31,6 +31,7 @@ class Look(NamedTuple):
 
     cells: list[Cells]  # the rows that may go
     loopback: list[int]  # the rows of our own user
+    limit: int  # of either; fewer than were asked for where they are long
 
 
 class Head:
@@ -76,8 +77,8 @@ class Head:
         kept = self._keep_back(found)
         if whole:
             self._plan(self._clock() - begun)
-        self._judge(snapshot, found, choice.limit, routine=routine)
-        self._grow(snapshot, found, choice.limit)
+        self._judge(snapshot, found, routine=routine)
+        self._grow(snapshot, found)
         return kept
 
     def _heed(self, snapshot: Snapshot) -> None:
@@ -103,21 +104,23 @@ class Head:
         self._released_at = now + TOLD * took
         self._routine_at = now + min(LONGEST, max(SHORTEST, ROUTINE * took))
 
-    def _judge(self, snapshot: Snapshot, found: Look, limit: int, *, routine: bool) -> None:
+    def _judge(self, snapshot: Snapshot, found: Look, *, routine: bool) -> None:
         """Whether what was claimed is so: no known row may go, and the look reached the end."""
         ids = [_ids(found.cells), found.loopback]
         if any(self._claimed.covers(row) for among in ids for row in among):
             if routine:  # somebody reuses record ids, or makes rows new by hand
                 self._claimed = NO_STRETCH
             self._forget()
-        elif self.proved is not self._claimed and all(_reach(a, limit) >= self._claimed.end for a in ids):
+        elif self.proved is not self._claimed and all(
+            _reach(a, found.limit) >= self._claimed.end for a in ids
+        ):
             self.proved, self._notice = self._claimed, snapshot.latest_notice()
 
-    def _grow(self, snapshot: Snapshot, found: Look, limit: int) -> None:
+    def _grow(self, snapshot: Snapshot, found: Look) -> None:
         begun = self._clock()
         if begun < self._grow_at:
             return
-        upto = min(_reach(_ids(found.cells), limit), _reach(found.loopback, limit))
+        upto = min(_reach(_ids(found.cells), found.limit), _reach(found.loopback, found.limit))
         longer = snapshot.grow(self._claimed, upto, self._enough + len(found.cells) + len(found.loopback))
         self._claimed = longer or self._claimed
         now = self._clock()
@@ -132,10 +135,11 @@ def look_at_all(snapshot: Snapshot, choice: Choice, *, loopback: bool = False) -
 def _read(
     snapshot: Snapshot, choice: Choice, stretch: Stretch, *, loopback: bool, in_flight: Set[int] = _NONE
 ) -> Look:
-    cells = snapshot.pick_up(choice, stretch, in_flight)
-    if not loopback or choice.driver_user is None:
-        return Look(cells, [])
-    return Look(cells, snapshot.loopback(choice.driver_user, choice.limit, stretch))
+    fit = snapshot.fit(choice, stretch, in_flight)
+    cells = snapshot.pick_up(fit, stretch, in_flight)
+    if not loopback or fit.driver_user is None:
+        return Look(cells, [], fit.limit)
+    return Look(cells, snapshot.loopback(fit.driver_user, fit.limit, stretch), fit.limit)
 
 
 def _ids(cells: Iterable[Cells]) -> list[int]:

@@ -79,13 +79,13 @@ class Reader:
         choice = Choice(limit, user, rules.handle_future_events)
         finish = user is not None and rules.loopback_rows == "finish"
         if head is None:
-            cells, loopback = look_at_all(snapshot, choice, loopback=finish)
+            cells, loopback, most = look_at_all(snapshot, choice, loopback=finish)
         else:
-            cells, loopback = head.look(snapshot, choice, loopback=finish, in_flight=in_flight)
+            cells, loopback, most = head.look(snapshot, choice, loopback=finish, in_flight=in_flight)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = self._read(snapshot, cells, rules, now)
         reading.silent += [row for row in loopback if row not in in_flight]
-        reading.full = len(reading.picked) >= limit or len(loopback) >= limit
+        reading.full = len(reading.picked) >= most or len(loopback) >= most
         if rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
         return reading

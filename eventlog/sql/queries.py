@@ -12,7 +12,7 @@ from sqlalchemy.engine import Connection
 from eventlog.sql import templates
 from eventlog.sql.log import Log
 
-PIECES = ("row", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids")
+PIECES = ("row", "size", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids")
 
 
 class Queries:

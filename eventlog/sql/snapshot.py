@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -27,6 +28,7 @@ class Choice:
     limit: int = 10_000
     driver_user: str | None = None  # whose rows are left out, as loopback
     future: bool = False  # in order of event_time, rows later than now left out
+    most_bytes: int = 256 << 20  # of keys and values in one cycle, and as much again of further rows
 
 
 class KeyColumn(NamedTuple):
@@ -83,6 +85,19 @@ class Snapshot:
             picked += self._further(choice, picked, stretch, in_flight)
         return picked
 
+    def fit(self, choice: Choice, stretch: Stretch = NO_STRETCH, in_flight: Set[int] = frozenset()) -> Choice:
+        """The same choice with no more rows than its bytes allow, but for one."""
+        among = replace(choice, limit=choice.limit + len(in_flight))
+
+        def add_up(lane: Lane, most: int) -> list[Any]:
+            return self._lane("pending_bytes", replace(choice, limit=most), lane)
+
+        if sum(int(row[0]) for row in _each_lane(add_up, stretch, among.limit)) <= choice.most_bytes:
+            return choice
+        found = (row for row in self._pending("pending_sizes", among, stretch) if row[0] not in in_flight)
+        sizes = [int(size) for _, size in islice(found, choice.limit)]
+        return replace(choice, limit=max(1, _fitting(sizes, choice.most_bytes)))
+
     def _beside(self, choice: Choice, stretch: Stretch, in_flight: Set[int]) -> list[Any]:
         """What comes first beside the rows in flight, be it between them, committed late."""
         among = replace(choice, limit=choice.limit + len(in_flight))
@@ -127,7 +142,8 @@ class Snapshot:
         # behind the last row in the one order; in the other there is no single place to go on from
         where = {"skip": choice.limit} if choice.future else {"after": picked[-1][0]}
         found = (row for row in self._pending("further", among, stretch, **where) if row[0] not in in_flight)
-        ids = [number for number, *named in islice(found, choice.limit) if tuple(named) in objects]
+        theirs = [number for number, *named in islice(found, choice.limit) if tuple(named) in objects]
+        ids = self._fitting(theirs, choice)
         rows = {cells[0]: cells for cells in self.rows(ids)}
         return (rows[number] for number in ids)
 
@@ -142,6 +158,13 @@ class Snapshot:
     def _lane(self, name: str, choice: Choice, lane: Lane, skip: int = 0) -> list[Any]:
         clause, values = pending_statement(self._queries, name, choice, lane, skip)
         return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
+
+    def _fitting(self, ids: list[int], choice: Choice) -> list[int]:
+        """The first of these rows, as many as the bytes allow."""
+        chunks = self._queries.chunks(ids)
+        found = (self._queries.run(self._connection, "sizes_by_id", ids=chunk) for chunk in chunks)
+        sizes = {row[0]: int(row[1]) for rows in found for row in rows}
+        return ids[: _fitting([sizes[number] for number in ids], choice.most_bytes)]
 
     def attempt(self) -> AbstractContextManager[object]:
         """A block whose failing statement costs only itself, not the snapshot."""
@@ -207,6 +230,16 @@ def _in_lanes(read: Callable[[Lane, int], list[Any]], stretch: Stretch, after: i
     found.sort(key=itemgetter(0))
     del found[limit:]
     return found + read(stretch.rest(after), limit - len(found)) if len(found) < limit else found
+
+
+def _each_lane(read: Callable[[Lane, int], list[Any]], stretch: Stretch, most: int) -> Iterator[Any]:
+    for lane in (*stretch.gaps(LOWEST), stretch.rest(LOWEST)):
+        yield from read(lane, most)
+
+
+def _fitting(sizes: Sequence[int], most: int) -> int:
+    """How many of the first come to no more than that."""
+    return bisect_right(list(accumulate(sizes)), most)
 
 
 def pending_statement(

@@ -81,7 +81,7 @@ class History:
 
     def look(self) -> None:
         """The law; then some of what was found is finished."""
-        choice = Choice(self.dice.choice((1, 3, 50)), "idm")
+        choice = Choice(self.dice.choice((1, 3, 50)), "idm", most_bytes=self.dice.choice((1, 40, 1 << 20)))
         with self.world.store.snapshot() as snapshot:
             known = self.head.proved
             found = self.head.look(snapshot, choice, loopback=self._finishes)
@@ -223,3 +223,14 @@ def test_rows_that_may_not_go_are_read_no_second_time(world: World, held: bool) 
             work.finish({Status.SUCCESS: done})
     assert rows_read(world, lambda snapshot: look_at_all(snapshot, choice)) >= BLOCKED
     assert rows_read(world, lambda snapshot: head.look(snapshot, choice)) < 200
+
+
+def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -> None:
+    long = {"event_type": 1, "column_name": "fname", "new_value": "é" * 500}
+    world.write(key(1, **long), key(2, **long), key(1, event_type=4), key(2, **long), key(3, **long))
+    with world.store.snapshot() as snapshot:
+        found = [
+            [row[0] for row in look_at_all(snapshot, Choice(most_bytes=most)).cells]
+            for most in (1, 1100, 2100, 2200, 10_000)
+        ]
+    assert found == [[1], [1], [1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4, 5]]

@@ -1,4 +1,4 @@
--- concat: an index of status would be read, and locked, from end to end for each id
+-- by the key alone: another way reads, and locks, what writers have open
 delete {log} from {wanted_ids}
-straight_join {log} on {record_id} = wanted.id and concat({status}) = 'N'
+straight_join {log} force index (primary) on {record_id} = wanted.id and {status} = 'N'
 /

@@ -1,5 +1,5 @@
--- concat: an index of status would be read, and locked, from end to end for each id
+-- by the key alone: another way reads, and locks, what writers have open
 update {wanted_ids}
-straight_join {log} on {record_id} = wanted.id and concat({status}) in ('N', 'E', 'F')
+straight_join {log} force index (primary) on {record_id} = wanted.id and {status} in ('N', 'E', 'F')
 set {status} = 'W'
 /

@@ -115,7 +115,8 @@ def seen(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Rec
     """The batches, whose record_ids must stand nowhere else."""
     for batch in batches:
         kinds = batch.column("kind").to_numpy()
-        attempt.see(batch.column("record_id").to_numpy()[(kinds != CURRENT) & (kinds != UNREADABLE)])
+        numbered = batch.column("record_id").filter(pa.array((kinds != CURRENT) & (kinds != UNREADABLE)))
+        attempt.see(numbered.to_numpy())
         yield batch
 
 

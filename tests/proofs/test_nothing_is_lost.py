@@ -14,6 +14,7 @@ from tests.databases import Database
 from tests.killable import KILLABLE
 from tests.proofs.rig import KILLS, SECONDS, Arrivals, Chain, Rig, events_of, first_row
 
+SMALL = ("--batch-size", "3", "--query-limit", "20")  # full cycles, whose next rows are read ahead
 HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
 
 
@@ -46,7 +47,7 @@ def kill_and_restart(rig: Rig, *words: str) -> None:
 
 def test_files_hold_every_event_once(rig: Rig) -> None:
     folder = rig.folder / "out"
-    kill_and_restart(rig, "--sink", "files", "--files-folder", str(folder), "--batch-size", "3")
+    kill_and_restart(rig, "--sink", "files", "--files-folder", str(folder), *SMALL)
     events = [event for path in folder.glob("*.xml") for event in events_of(path.read_text())]
     chain = Chain()
     for event in sorted(events, key=first_row):  # a file's time is too coarse to tell their order
@@ -58,7 +59,7 @@ def test_files_hold_every_event_once(rig: Rig) -> None:
 def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
     rig: Rig, arrivals: Arrivals
 ) -> None:
-    kill_and_restart(rig, *HTTP, "--http-url", arrivals.url, "--batch-size", "3")
+    kill_and_restart(rig, *HTTP, "--http-url", arrivals.url, *SMALL)
     chain = Chain()
     for document in arrivals.documents:
         chain.take(document)

@@ -103,10 +103,9 @@ class Bench:
         )
         rates: list[float] = []
         sent = 0
-        while (cycle := publisher.cycle(straight_on=True)).rows:
+        while (cycle := publisher.cycle()).rows:
             sent += cycle.rows
             rates.append(cycle.rows / cycle.seconds)
-        publisher.close()
         sink.close()
         assert sent == self.rows, f"{sent} of {self.rows}"
         tenth = max(1, len(rates) // 10)

@@ -117,7 +117,7 @@ class Daemon:
     def _cycles(self, session: Session) -> None:
         self._spoke, nap = time.monotonic(), NAPS
         while not self._interrupted:
-            cycle = session.cycle(straight_on=not self._once)
+            cycle = session.cycle()
             self._monitor.cycle(cycle)
             self._alive()
             if self._once:

@@ -10,7 +10,7 @@ import gc
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -18,7 +18,6 @@ from datetime import datetime, timedelta
 from eventlog.entry import Status as Letter
 from eventlog.errors import EventlogError
 from eventlog.publishing import batches
-from eventlog.publishing.ahead import Ahead
 from eventlog.publishing.batches import Draft, Remembered, Sending
 from eventlog.publishing.head import Head
 from eventlog.publishing.reading import Reader, Reading
@@ -102,21 +101,12 @@ class Publisher:
         self._was_down = False  # the receiver, in the last cycle
         self._faults = 0  # documents without an answer, one after another
         self._clock: datetime | None = None  # the database's, when ours stood at 0
-        self._ahead = Ahead()
         self._begin()
 
-    def close(self) -> None:
-        self._ahead.close()
-
-    def cycle(self, *, straight_on: bool = False) -> Cycle:
-        """One cycle; ReceiverFatal once everything that was answered is finished.
-
-        `straight_on` says that the next one follows at once if this one was full: its rows are
-        read meanwhile.
-        """
+    def cycle(self) -> Cycle:
+        """One cycle; ReceiverFatal once everything that was answered is finished."""
         begun = time.monotonic()
         self._begin()
-        self._straight_on = straight_on
         with _without_collections():
             for stage in (self._go_on, self._try_again, self._publish_new):
                 if not self._stopped:
@@ -170,7 +160,6 @@ class Publisher:
                 self._set_clock(snapshot.now())
         waiting = self._store.waiting(self._now(), MOST_AGAIN)
         if waiting:
-            self._ahead.drop()
             found = self._read_again([Remembered(w.event_id, w.record_ids, tries=w.tries) for w in waiting])
             gone = (w for w in waiting if w.event_id not in found)
             self._tally.released += ((w.table_name, w.table_key) for w in gone)
@@ -179,12 +168,8 @@ class Publisher:
 
     def _publish_new(self) -> None:
         """Then the pending rows."""
-        reading = self._ahead.take()
-        if reading is None or reading.doubtful:
-            reading = self._read(self._pick_up(frozenset()))
-        if self._straight_on and reading.full and not self._reader.by_time and not self._head.wants_all:
-            in_flight = frozenset(reading.picked)
-            self._ahead.start(lambda: self._read_once(self._pick_up(in_flight)))
+        limit = self._settings.query_limit
+        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, limit, self._head))
         self._cycle.rows += len(reading.picked)
         self._cycle.full = reading.full
         self._account(reading)
@@ -195,12 +180,6 @@ class Publisher:
             sendings = sendings[1:]
         if not self._stopped:
             self._send(batches.pack(sendings, self._batch_size))
-        if self._stopped or self._tally.blocked:
-            self._ahead.drop()  # it may hold later events of what did not go out
-
-    def _pick_up(self, in_flight: Set[int]) -> Callable[[Reader, Snapshot], Reading]:
-        limit = self._settings.query_limit
-        return lambda reader, snapshot: reader.pick_up(snapshot, limit, self._head, in_flight)
 
     def _read(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
         """What rows say. Before any is refused the catalogue is read again: perhaps the tables changed."""

@@ -9,7 +9,7 @@ people do by hand, a look at everything finds it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from eventlog.entry import COLUMNS
@@ -22,7 +22,6 @@ ROUTINE = 19  # times as long as a whole look took until the next one: a twentie
 TOLD = 3  # likewise where an object was released
 SHORTEST, LONGEST = 1.0, 60.0  # seconds between two whole looks
 FRUITLESS = 10.0  # seconds until growing is tried again
-_NONE: Set[int] = frozenset()
 _NAME = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 
 
@@ -51,23 +50,11 @@ class Head:
         if self.proved is not NO_STRETCH:
             self._released.update(objects)
 
-    @property
-    def wants_all(self) -> bool:
-        """Whether the next look should be one with no row in flight, which may prove and claim."""
-        if self._claimed is NO_STRETCH:
-            return self._clock() >= self._grow_at
-        return self.proved is NO_STRETCH or self._is_due(self._clock())
-
-    def look(
-        self, snapshot: Snapshot, choice: Choice, *, loopback: bool = False, in_flight: Set[int] = _NONE
-    ) -> Look:
+    def look(self, snapshot: Snapshot, choice: Choice, *, loopback: bool = False) -> Look:
         """The rows that may go now and, where they are wanted, those of our own user."""
         if choice.future:
             return look_at_all(snapshot, choice, loopback=loopback)
         self._heed(snapshot)
-        if in_flight:
-            found = _read(snapshot, choice, self.proved, loopback=loopback, in_flight=in_flight)
-            return self._keep_back(found)
         begun = self._clock()
         routine = not self._released and self.proved is not NO_STRETCH and self._is_due(begun)
         if self._is_due(begun):
@@ -132,11 +119,9 @@ def look_at_all(snapshot: Snapshot, choice: Choice, *, loopback: bool = False) -
     return _read(snapshot, choice, NO_STRETCH, loopback=loopback)
 
 
-def _read(
-    snapshot: Snapshot, choice: Choice, stretch: Stretch, *, loopback: bool, in_flight: Set[int] = _NONE
-) -> Look:
-    fit = snapshot.fit(choice, stretch, in_flight)
-    cells = snapshot.pick_up(fit, stretch, in_flight)
+def _read(snapshot: Snapshot, choice: Choice, stretch: Stretch, *, loopback: bool) -> Look:
+    fit = snapshot.fit(choice, stretch)
+    cells = snapshot.pick_up(fit, stretch)
     if not loopback or fit.driver_user is None:
         return Look(cells, [], fit.limit)
     return Look(cells, snapshot.loopback(fit.driver_user, fit.limit, stretch), fit.limit)

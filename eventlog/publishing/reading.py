@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Protocol
@@ -66,25 +66,19 @@ class Reader:
         self._rules = rules
         self._again = replace(rules, driver_user=None, handle_future_events=False)
         self._writer: Writer = writer or EventWriter(tables, xds)
-        self.by_time = rules.handle_future_events
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
-    def pick_up(
-        self, snapshot: Snapshot, limit: int, head: Head | None = None, in_flight: Set[int] = frozenset()
-    ) -> Reading:
-        """The pending rows that may go now, but for those that are about to be finished; what is known of
-        the log's head saves reading it."""
+    def pick_up(self, snapshot: Snapshot, limit: int, head: Head | None = None) -> Reading:
+        """The pending rows that may go now; what is known of the log's head saves reading it."""
         rules = self._rules
         user = None if rules.allow_loopback else rules.driver_user
         choice = Choice(limit, user, rules.handle_future_events)
         finish = user is not None and rules.loopback_rows == "finish"
-        if head is None:
-            cells, loopback, most = look_at_all(snapshot, choice, loopback=finish)
-        else:
-            cells, loopback, most = head.look(snapshot, choice, loopback=finish, in_flight=in_flight)
+        look = look_at_all if head is None else head.look
+        cells, loopback, most = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = self._read(snapshot, cells, rules, now)
-        reading.silent += [row for row in loopback if row not in in_flight]
+        reading.silent += loopback
         reading.full = len(reading.picked) >= most or len(loopback) >= most
         if rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))

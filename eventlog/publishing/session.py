@@ -96,7 +96,6 @@ class Session:
                 config.build(PublisherSettings),
                 self._stopping,
             )
-            stack.callback(self._publisher.close)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -107,13 +106,13 @@ class Session:
     ) -> None:
         self._stack.close()
 
-    def cycle(self, *, straight_on: bool = True) -> Cycle:
+    def cycle(self) -> Cycle:
         """One cycle, unless somebody asked the publisher to rest."""
         self._leader.ping()
         with self.store.upkeep() as upkeep:
             if upkeep.state().paused_at is not None:
                 return Cycle(paused=True)
-        cycle = self._publisher.cycle(straight_on=straight_on)
+        cycle = self._publisher.cycle()
         if cycle.documents and self._after:
             run_statements(self.store.engine, self._after, self._settings.transaction_isolation_level)
         self._note(cycle)

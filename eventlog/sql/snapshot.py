@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
@@ -70,39 +70,25 @@ class Snapshot:
         """The database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
 
-    def pick_up(
-        self, choice: Choice, stretch: Stretch = NO_STRETCH, in_flight: Set[int] = frozenset()
-    ) -> list[Cells]:
+    def pick_up(self, choice: Choice, stretch: Stretch = NO_STRETCH) -> list[Cells]:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
         as many again (specification 4.5). Waiting objects, loopback and future rows do not count. What a
-        stretch covers is not read: its rows may not go. Rows in flight are as good as finished; they can
-        be left out in the order of record_id only."""
-        if in_flight:
-            picked = self._beside(choice, stretch, in_flight)
-        else:
-            picked = self._pending("pick_up", choice, stretch)
+        stretch covers is not read: its rows may not go."""
+        picked = self._pending("pick_up", choice, stretch)
         if len(picked) == choice.limit:
-            picked += self._further(choice, picked, stretch, in_flight)
+            picked += self._further(choice, picked, stretch)
         return picked
 
-    def fit(self, choice: Choice, stretch: Stretch = NO_STRETCH, in_flight: Set[int] = frozenset()) -> Choice:
+    def fit(self, choice: Choice, stretch: Stretch = NO_STRETCH) -> Choice:
         """The same choice with no more rows than its bytes allow, but for one."""
-        among = replace(choice, limit=choice.limit + len(in_flight))
 
         def add_up(lane: Lane, most: int) -> list[Any]:
             return self._lane("pending_bytes", replace(choice, limit=most), lane)
 
-        if sum(int(row[0]) for row in _each_lane(add_up, stretch, among.limit)) <= choice.most_bytes:
+        if sum(int(row[0]) for row in _each_lane(add_up, stretch, choice.limit)) <= choice.most_bytes:
             return choice
-        found = (row for row in self._pending("pending_sizes", among, stretch) if row[0] not in in_flight)
-        sizes = [int(size) for _, size in islice(found, choice.limit)]
+        sizes = [int(row[1]) for row in self._pending("pending_sizes", choice, stretch)]
         return replace(choice, limit=max(1, _fitting(sizes, choice.most_bytes)))
-
-    def _beside(self, choice: Choice, stretch: Stretch, in_flight: Set[int]) -> list[Any]:
-        """What comes first beside the rows in flight, be it between them, committed late."""
-        among = replace(choice, limit=choice.limit + len(in_flight))
-        numbers = [cells[0] for cells in self._pending("pending_ids", among, stretch)]
-        return list(self.rows([n for n in numbers if n not in in_flight][: choice.limit]))
 
     def share(self) -> str:
         """The name by which other sessions see what this one sees, where the dialect can do that."""
@@ -134,16 +120,12 @@ class Snapshot:
         """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
         return grow(self._connection, self._queries, stretch, upto, enough)
 
-    def _further(
-        self, choice: Choice, picked: Sequence[Any], stretch: Stretch, in_flight: Set[int]
-    ) -> Iterator[Any]:
+    def _further(self, choice: Choice, picked: Sequence[Any], stretch: Stretch) -> Iterator[Any]:
         objects = {_object(cells) for cells in picked}
-        among = replace(choice, limit=choice.limit + len(in_flight))
         # behind the last row in the one order; in the other there is no single place to go on from
         where = {"skip": choice.limit} if choice.future else {"after": picked[-1][0]}
-        found = (row for row in self._pending("further", among, stretch, **where) if row[0] not in in_flight)
-        theirs = [number for number, *named in islice(found, choice.limit) if tuple(named) in objects]
-        ids = self._fitting(theirs, choice)
+        found = self._pending("further", choice, stretch, **where)
+        ids = self._fitting([number for number, *named in found if tuple(named) in objects], choice)
         rows = {cells[0]: cells for cells in self.rows(ids)}
         return (rows[number] for number in ids)
 

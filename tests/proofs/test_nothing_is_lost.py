@@ -14,7 +14,7 @@ from tests.databases import Database
 from tests.killable import KILLABLE
 from tests.proofs.rig import KILLS, SECONDS, Arrivals, Chain, Rig, events_of, first_row
 
-SMALL = ("--batch-size", "3", "--query-limit", "20")  # full cycles, whose next rows are read ahead
+SMALL = ("--batch-size", "3", "--query-limit", "20")  # so that cycles are full
 HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
 
 

@@ -111,18 +111,18 @@ def _json(made: list[Change]) -> Iterator[Case]:
 def _avro(made: list[Change]) -> Iterator[Case]:
     settings = MessageSettings(encoding="avro")
     written = _all(messages.write(made, KNOWN, settings))
-    outer = [avro.decode(avro.ENVELOPE, data) for data in written]
+    outer = [avro.decode(avro.envelope(), data) for data in written]
     meta = avro.decode(avro.foreign(outer[0]["messageSchema"]), outer[0]["message"])
     schema = avro.foreign(meta["dataSchema"])
     inner = [avro.decode(schema, envelope["message"]) for envelope in outer[1:]]
 
     def floor_read() -> None:
         for data in written[1:]:
-            avro.decode(schema, avro.decode(avro.ENVELOPE, data)["message"])
+            avro.decode(schema, avro.decode(avro.envelope(), data)["message"])
 
     def floor_write() -> None:
         for envelope, record in zip(outer[1:], inner, strict=True):
-            avro.encode(avro.ENVELOPE, {**envelope, "message": avro.encode(schema, record)})
+            avro.encode(avro.envelope(), {**envelope, "message": avro.encode(schema, record)})
 
     yield "messages, Avro, read", floor_read, lambda: _drain(_read_messages(written)), COUNT
     yield (

@@ -17,6 +17,7 @@ from eventlog import settings
 from eventlog.change import Change
 from eventlog.codec import Format
 from eventlog.errors import Misuse, Refused
+from eventlog.extras import extra
 from eventlog.linter import rows as linter_rows
 from eventlog.linter.changes import Reader as LinterReader
 from eventlog.qlik import store
@@ -65,7 +66,8 @@ def connected(given: Mapping[str, Any]) -> dict[str, Any]:
 
 @contextmanager
 def _read_topics(source: Format, place: Place) -> Iterator[Carried]:
-    from eventlog.qlik.kafka import Topics
+    with extra("kafka", "--kafka"):
+        from eventlog.qlik.kafka import Topics
 
     reading = place.settings(source.settings)
     topics = Topics(place.settings(KafkaSettings), reading.encoding)
@@ -76,7 +78,8 @@ def _read_topics(source: Format, place: Place) -> Iterator[Carried]:
 
 
 def _write_topics(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:
-    from eventlog.qlik.kafka import publish
+    with extra("kafka", "--kafka"):
+        from eventlog.qlik.kafka import publish
 
     return publish(changes, place.tables, place.settings(target.settings), place.settings(KafkaSettings))
 

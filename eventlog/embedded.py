@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from eventlog.errors import EventlogError
+from eventlog.extras import MissingExtra
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # survives no power cut
 
@@ -41,10 +42,6 @@ exec 3<&0 </dev/null
 exec 3<&-
 exec "$@"
 """
-
-
-class WheelMissing(EventlogError):
-    """no PostgreSQL to embed: pip install 'eventlog[embedded]' brings one, or name a server with --url"""
 
 
 class FolderNotOurs(EventlogError):
@@ -198,6 +195,7 @@ def embedded_postgres(
     folder: str | Path | None = None, settings: Mapping[str, str] | None = None, version: int | None = None
 ) -> Iterator[Server]:
     """A server in that folder, or in one that goes away with it; stopped at the end of the block."""
+    _installed()  # missing, it is said before a folder is made
     with _prepared(folder) as prepared:
         server = Server(prepared, version, settings or {})
         try:
@@ -264,11 +262,17 @@ def _check_reach(folder: Path, identity: dict[str, Any]) -> None:
 
 def _installed() -> dict[int, Path]:
     """The program folders of the wheel by version; each tells its version itself."""
+    headers = (path for folder in _wheel() for path in folder.glob("pginstall*/include/**/pg_config.h"))
+    installed = {int(match[1]): _root(path) / "bin" for path in headers if (match := _version_in(path))}
+    if not installed:
+        raise MissingExtra("a PostgreSQL of its own", "embedded")
+    return installed
+
+
+def _wheel() -> list[Path]:
+    """The folder of the wheel, if it is there; it is not imported."""
     found = importlib.util.find_spec(_PACKAGE)
-    if found is None or found.origin is None:
-        raise WheelMissing
-    headers = Path(found.origin).parent.glob("pginstall*/include/**/pg_config.h")
-    return {int(match[1]): _root(path) / "bin" for path in headers if (match := _version_in(path))}
+    return [] if found is None or found.origin is None else [Path(found.origin).parent]
 
 
 def _version_in(header: Path) -> re.Match[str] | None:
@@ -281,8 +285,6 @@ def _root(header: Path) -> Path:
 
 def _choose(version: int | None) -> Path:
     installed = _installed()
-    if not installed:
-        raise WheelMissing
     chosen = max(installed) if version is None else version
     if chosen not in installed:
         raise ServerFailed(f"the wheel brings PostgreSQL {', '.join(map(str, installed))}, not {chosen}")

@@ -13,7 +13,8 @@ import psycopg
 import pytest
 
 from eventlog import embedded
-from eventlog.embedded import FAST, FolderNotOurs, ServerFailed, WheelMissing, embedded_postgres
+from eventlog.embedded import FAST, FolderNotOurs, ServerFailed, embedded_postgres
+from eventlog.extras import MissingExtra
 
 
 @pytest.fixture
@@ -115,7 +116,7 @@ def test_a_bad_setting_is_said_and_leaves_nothing(folder: Path) -> None:
 
 def test_a_missing_wheel_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "_PACKAGE", "no_such_wheel")
-    with pytest.raises(WheelMissing, match=r"eventlog\[embedded\]"), embedded_postgres():
+    with pytest.raises(MissingExtra, match=r"eventlog-publisher\[embedded\]"), embedded_postgres():
         pass
 
 

@@ -1,43 +1,88 @@
-"""A non-editable install carries every file that the program reads."""
+"""A wheel carries every file that the program reads, and answers with any of the extras left out."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
-ROOT = Path(__file__).parents[1]
+import pytest
+
+from eventlog import __version__
+from eventlog.cli import COMMANDS
+from eventlog.extras import EXTRAS
+from tests.installed import Installation, base, build, everything, source, without
+
 READ = {".sql", ".dtd", ".html", ".css", ".js", ".py"}
+LOG = """\
+record_id,event_type,table_name,table_key,column_name,old_value,new_value
+1,1,usr,idu=1,fname,,Jack
+"""
+TABLES = """\
+[tables.usr]
+key = ["idu"]
+columns = { idu = "integer", fname = "varchar(64)" }
+"""
+LOG_TO: tuple[str, ...] = ("--from", "log", "log.csv", "--tables", "tables.toml", "--to")
+MESSAGES = (*LOG_TO, "qlik-message")
+BACKLOG = ("backlog", *LOG_TO, "xds", "-o", "out")
+
+# What needs each extra, and what is said of it.
+NEEDING: dict[str, list[tuple[str, tuple[str, ...]]]] = {
+    "embedded": [("a PostgreSQL of its own", ("demo",))],
+    "parquet": [
+        ("Parquet", ("convert", *LOG_TO, "log", "-o", "log.parquet")),
+        ("Parquet", ("convert", "--from", "log", "--to", "changes", "rows.parquet")),
+    ],
+    "spark": [("a backlog", BACKLOG)],
+    "oracle": [("Oracle", ("check", "--url", "oracle://scott@localhost/free"))],
+    "mysql": [
+        ("MySQL", ("check", "--url", "mysql://root@localhost/here")),
+        ("MariaDB", ("run", "--once", "--sink", "stdout", "--url", "mariadb://root@localhost/here")),
+    ],
+    "kafka": [
+        ("--kafka", ("convert", "--from", "qlik-message", "--to", "changes", "--kafka", "topic")),
+        ("--kafka", ("convert", *MESSAGES, "--kafka", "topic")),
+        ("the kafka sink", ("deliver", "--sink", "kafka", "--kafka-brokers", "localhost", "out.xml")),
+    ],
+    "avro": [
+        (
+            "Avro",
+            ("convert", *MESSAGES, "--encoding", "avro", "-o", "messages.bin", "--output-as", "messages"),
+        ),
+        ("Avro", ("convert", "--from", "qlik-message", "--to", "changes", "--as", "messages", "avro.bin")),
+    ],
+}
 
 
-def test_the_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
-    source = tmp_path / "source"
-    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
-    for name in filter(None, tracked.stdout.split("\0")):
-        target = source / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes((ROOT / name).read_bytes())
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "-q",
-            "--no-deps",
-            "--no-build-isolation",
-            "-w",
-            tmp_path,
-            source,
-        ],
-        check=True,
-        timeout=120,
-        capture_output=True,
-    )
-    (wheel,) = tmp_path.glob("*.whl")
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return source(tmp_path_factory.mktemp("source"))
+
+
+@pytest.fixture(scope="module")
+def wheel(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tree, tmp_path_factory.mktemp("wheel"))
+
+
+@pytest.fixture(scope="module")
+def bare(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Installation:
+    """The wheel and what it requires, nothing else."""
+    return Installation(tmp_path_factory.mktemp("bare"), wheel, base())
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a log, and its tables."""
+    (tmp_path / "log.csv").write_text(LOG)
+    (tmp_path / "tables.toml").write_text(TABLES)
+    for name in ("rows.parquet", "avro.bin", "out.xml"):
+        (tmp_path / name).write_bytes(b"\0\0\0\5atMSG")
+    return tmp_path
+
+
+def test_the_wheel_holds_every_file_of_the_packages(tree: Path, wheel: Path) -> None:
     held = set(zipfile.ZipFile(wheel).namelist())
-    packages = {"eventlog": source, "eventlog_spark": source / "spark"}
+    packages = {"eventlog": tree, "eventlog_spark": tree / "spark"}
     wanted = {
         path.relative_to(root).as_posix()
         for package, root in packages.items()
@@ -47,3 +92,66 @@ def test_the_wheel_holds_every_file_of_the_packages(tmp_path: Path) -> None:
     assert len(wanted) > 100
     assert wanted - held == set()
     assert {name.split("/")[0] for name in held if ".dist-info/" not in name} == set(packages)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_answers_without_extras(command: str, bare: Installation, tmp_path: Path) -> None:
+    done = bare.run(command, "--help", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert f"eventlog {command}" in done.stdout
+
+
+def test_without_extras_a_log_is_converted_and_explained(bare: Installation, folder: Path) -> None:
+    for target, told in (("xds", "<add "), ("qlik-message", '"INSERT"'), ("changes", '"insert"')):
+        done = bare.run("convert", *LOG_TO, target, folder=folder)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert told in done.stdout
+    done = bare.run("explain", "--tables", "tables.toml", "log.csv", folder=folder)
+    assert (done.returncode, "sent in eventlog:1" in done.stdout) == (0, True), done.stderr
+
+
+@pytest.mark.parametrize("name", NEEDING)
+def test_an_extra_that_is_left_out_is_named_in_one_line(
+    name: str, wheel: Path, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    rest = without(everything(), EXTRAS[name])
+    installed = Installation(tmp_path_factory.mktemp("installed"), wheel, rest)
+    before = set(folder.iterdir())
+    for what, command in NEEDING[name]:
+        done = installed.run(*command, folder=folder)
+        remedy = f"pip install 'eventlog-publisher[{name}]'"
+        assert done.stderr == f"eventlog: {what} needs a package that is not installed: {remedy}\n"
+        assert (done.returncode, done.stdout) == (2, "")
+    assert set(folder.iterdir()) == before
+
+
+def test_a_backlog_without_java_says_how_one_comes(
+    wheel: Path, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    pytest.importorskip("pyspark", reason="the spark extra is not installed")
+    rest = without(everything(), EXTRAS["java"])
+    installed = Installation(tmp_path_factory.mktemp("installed"), wheel, rest)
+    done = installed.run(*BACKLOG, folder=folder)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "pip install 'eventlog-publisher[java]'" in done.stderr
+
+
+def test_another_project_of_our_name_is_told_of(
+    wheel: Path, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    installed = Installation(tmp_path_factory.mktemp("installed"), wheel, base())
+    assert installed.run("--version", folder=folder).stderr == ""
+    other = installed.site / "eventlog-2.3.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: eventlog\nVersion: 2.3\n")
+    told = "eventlog: eventlog 2.3 is installed too: another project, whose files stand among ours."
+    done = installed.run("--version", folder=folder)
+    assert (done.returncode, done.stdout) == (0, f"eventlog, version {__version__}\n")
+    assert done.stderr.startswith(told)
+    done = installed.run("check", "--url", "postgresql://nobody@localhost:1/none", folder=folder)
+    assert done.stderr.startswith(told)
+
+
+def test_every_extra_has_a_case() -> None:
+    assert {*NEEDING, "java"} == set(EXTRAS)

@@ -55,9 +55,26 @@ class Commands(click.Group):
 @click.command(
     cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}
 )
-@click.version_option(__version__, package_name="eventlog")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, option, given: tell_version(ctx) if given else None,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Event logs, change tables and change streams: read, folded, written, with nothing lost."""
+
+
+def tell_version(ctx: click.Context) -> None:
+    """Print the version, and what else is installed under our name."""
+    from eventlog import distribution
+
+    click.echo(f"eventlog, version {__version__}")
+    if warning := distribution.warning():
+        click.echo(f"eventlog: {warning}", err=True)
+    ctx.exit()
 
 
 def main() -> None:

@@ -25,6 +25,7 @@ from eventlog.cli.options import (
 from eventlog.config import Config, read_config
 from eventlog.convert import Job
 from eventlog.errors import Misuse
+from eventlog.extras import extra
 from eventlog.publishing.opening import TableSettings, opened
 from eventlog.publishing.session import read_rules
 from eventlog.settings import declared
@@ -113,12 +114,10 @@ def backlog(
     written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused records in `_refused`.
     The same inputs and settings again change nothing.
     """
-    try:
+    with extra("spark", "a backlog"):
         from eventlog_spark.job import Backlog
         from eventlog_spark.live import Live
         from eventlog_spark.run import run
-    except ModuleNotFoundError as fault:
-        raise Misuse("a backlog needs Spark: pip install 'eventlog[spark]'") from fault
     with ExitStack() as stack:
         live = None
         if not inputs and not given.get("kafka"):

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import click
 
-from eventlog import tablesfile
+from eventlog import distribution, tablesfile
+from eventlog.cli.convert import say
 from eventlog.cli.database import database_options, read_place
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.check import Finding
@@ -46,6 +47,8 @@ def check(
     log_time: str | None,
 ) -> None:
     """Say what is wrong, each finding with its remedy; the exit code is 1 when there is one."""
+    if warning := distribution.warning():
+        say(warning)
     place = read_place(config, url, log_table, layout, log_time)
     engine = place.connect()
     with engine.connect() as connection:

@@ -47,8 +47,8 @@ def deliver(
     settings = config.build(PublisherSettings)
     with tempfile.TemporaryDirectory() as folder:
         source = _kept(Path(folder)) if file == "-" else file
-        kept = Memory(memory) if memory else memory_beside(Path(source))
         sink = open_sink(config.build(SessionSettings).sink, config.given)
+        kept = Memory(memory) if memory else memory_beside(Path(source))
         delivery = Delivery(sink, kept, Waits(settings.retry_wait, settings.retry_longest), say)
         delivery.run(lambda: _chunks(source))
         sink.close()

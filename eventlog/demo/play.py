@@ -11,7 +11,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.config import Config
 from eventlog.demo import story, telling
-from eventlog.embedded import FAST, Server, embedded_postgres
+from eventlog.embedded import FAST, Server, embedded_postgres, programs
 from eventlog.publisher import Publisher, PublisherSettings
 from eventlog.publishing.opening import open_store
 from eventlog.publishing.session import make_reader
@@ -47,6 +47,7 @@ class Terminal:
 
 def play(*, keep: bool, last: Callable[[], None]) -> None:
     """Tell the story and what comes last; with `keep`, leave the database up until somebody ends it."""
+    programs()  # missing, it is said before anything else
     telling.heading("A PostgreSQL of its own", "In a folder of its own, which goes away at the end.")
     with embedded_postgres(settings=FAST) as server, ExitStack() as stack:
         engine = connect(server.url, keep_open=2)

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
 from eventlog.codec import Cell, Row, SheetColumn
-from eventlog.errors import InvalidDocument, Misuse, Refused
+from eventlog.errors import InvalidDocument, Refused
+from eventlog.extras import extra
 
 _BATCH = 8192
 
@@ -88,9 +89,7 @@ def _time(cell: Cell) -> dt.datetime | None:
 
 
 def _arrow() -> tuple[Any, Any]:
-    try:
+    with extra("parquet", "Parquet"):
         import pyarrow
         import pyarrow.parquet
-    except ImportError as fault:
-        raise Misuse("Parquet needs Arrow: pip install 'eventlog[parquet]'") from fault
     return pyarrow, pyarrow.parquet

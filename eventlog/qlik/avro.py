@@ -8,14 +8,14 @@ for ever, or overflow its stack.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, cast
 
-import fastavro
-
 from eventlog.errors import EventlogError, NotExpressible
+from eventlog.extras import extra
 from eventlog.qlik.plans import avro_type
 from eventlog.qlik.structure import Column
 
@@ -32,25 +32,38 @@ class InvalidAvro(EventlogError):
     """{0}"""
 
 
+@cache
+def library() -> Any:
+    """The package that reads and writes Avro."""
+    with extra("avro", "Avro"):
+        import fastavro
+    return fastavro
+
+
 def _parse(schema: Schema) -> Schema:
-    return cast(Schema, fastavro.parse_schema(schema))
+    return cast(Schema, library().parse_schema(schema))
 
 
 # "Attunity envelope": the schema of every message in Avro
-ENVELOPE: Schema = _parse(
-    {
-        "type": "record",
-        "name": "MessageEnvelope",
-        "fields": [
-            {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": 5}},
-            {"name": "type", "type": "string"},
-            {"name": "headers", "type": ["null", {"type": "map", "values": "string"}]},
-            {"name": "messageSchemaId", "type": ["null", "string"]},
-            {"name": "messageSchema", "type": ["null", "string"]},
-            {"name": "message", "type": "bytes"},
-        ],
-    }
-)
+_ENVELOPE: Schema = {
+    "type": "record",
+    "name": "MessageEnvelope",
+    "fields": [
+        {"name": "magic", "type": {"type": "fixed", "name": "Magic", "size": 5}},
+        {"name": "type", "type": "string"},
+        {"name": "headers", "type": ["null", {"type": "map", "values": "string"}]},
+        {"name": "messageSchemaId", "type": ["null", "string"]},
+        {"name": "messageSchema", "type": ["null", "string"]},
+        {"name": "message", "type": "bytes"},
+    ],
+}
+
+
+@cache
+def envelope() -> Schema:
+    """The schema of the envelope, ready for use."""
+    return _parse(_ENVELOPE)
+
 
 _OPERATION = {"type": "enum", "name": "operation", "symbols": ["INSERT", "UPDATE", "DELETE", "REFRESH"]}
 
@@ -140,13 +153,26 @@ def dump_schema(schema: Schema) -> str:
 @lru_cache(maxsize=1000)
 def foreign(text: str) -> Schema:
     """A schema that came with a message, ready for use."""
+    with _of_schemas():
+        return _parse(stated(text))
+
+
+def stated(text: str) -> Schema:
+    """A schema that came with a message, as it was written: JSON needs no more of it."""
     if len(text) > _MAX_SCHEMA:
         raise InvalidAvro(f"an Avro schema of {len(text)} characters: at most {_MAX_SCHEMA} are read")
-    try:
+    with _of_schemas():
         schema = json.loads(text)
         _check(schema, set(), 0)
-        return _parse(schema)
-    except InvalidAvro:
+        return cast(Schema, schema)
+
+
+@contextmanager
+def _of_schemas() -> Iterator[None]:
+    """Whatever is wrong inside is wrong with a schema."""
+    try:
+        yield
+    except EventlogError:
         raise
     except Exception as fault:
         raise InvalidAvro(f"invalid Avro schema: {fault}") from fault
@@ -179,8 +205,9 @@ def _check(schema: Any, closed: set[str], depth: int) -> None:
 def decode(schema: Schema, data: bytes) -> dict[str, Any]:
     """The record that the bytes hold, all of them."""
     stream = BytesIO(data)
+    read = library().schemaless_reader
     try:
-        record = fastavro.schemaless_reader(stream, schema, None)
+        record = read(stream, schema, None)
     except Exception as fault:
         raise InvalidAvro(f"truncated or broken Avro at byte {stream.tell()}: {_reason(fault)}") from fault
     if stream.tell() != len(data):
@@ -191,8 +218,9 @@ def decode(schema: Schema, data: bytes) -> dict[str, Any]:
 def encode(schema: Schema, record: Mapping[str, Any]) -> bytes:
     """The bytes of a record."""
     stream = BytesIO()
+    write = library().schemaless_writer
     try:
-        fastavro.schemaless_writer(stream, schema, record)
+        write(stream, schema, record)
     except Exception as fault:
         raise NotExpressible(f"no Avro record of its schema: {_reason(fault)}") from fault
     return stream.getvalue()

@@ -9,6 +9,7 @@ from typing import Any
 from eventlog.change import Change
 from eventlog.codec import Format, Object, Shape, Source
 from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.extras import MissingExtra
 from eventlog.qlik import avro, envelope, metadata, sequence, transactions
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.mask import Order
@@ -96,6 +97,8 @@ class Reader:
                     continue
                 try:
                     change = self.read(record.value)
+                except MissingExtra:
+                    raise
                 except EventlogError as fault:
                     yield Refused(source.at(record.where), str(fault), record.raw)
                     continue
@@ -144,7 +147,7 @@ class Reader:
     def _body_of_avro(self, data: bytes) -> Body | None:
         if not data.startswith(avro.MAGIC):
             return self._body_of_registry(*avro.unframe(data))
-        outer = avro.decode(avro.ENVELOPE, data)
+        outer = avro.decode(avro.envelope(), data)
         kind, schema_id, schema, inner = (
             outer[k] for k in ("type", "messageSchemaId", "messageSchema", "message")
         )
@@ -241,6 +244,8 @@ class Writer:
     def __init__(self, tables: Tables, settings: MessageSettings) -> None:
         if settings.framing == "confluent" and (settings.encoding != "avro" or settings.register is None):
             raise Misuse("Confluent's wire format needs encoding avro and a schema registry")
+        if settings.encoding == "avro":
+            avro.library()  # missing, it is said before anything is read
         self._tables = tables
         self._settings = settings
         self._style = Style(
@@ -327,7 +332,8 @@ class Writer:
         if not self._settings.metadata:
             raise NotExpressible("Avro in Replicate's envelope cannot be read without metadata messages")
         around = {**_envelope(known.schema_id, {}), "magic": avro.MAGIC}
-        return lambda message: avro.encode(avro.ENVELOPE, {**around, "message": avro.encode(schema, message)})
+        outer = avro.envelope()
+        return lambda message: avro.encode(outer, {**around, "message": avro.encode(schema, message)})
 
 
 def _envelope(schema_id: str | None, message: dict[str, Any]) -> dict[str, Any]:

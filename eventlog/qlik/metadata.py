@@ -171,7 +171,7 @@ def write_avro(metadata: Metadata) -> bytes:
     envelope = write(metadata)
     schema = avro.foreign(envelope["messageSchema"])
     message = avro.encode(schema, envelope["message"])
-    return avro.encode(avro.ENVELOPE, {**envelope, "magic": avro.MAGIC, "message": message})
+    return avro.encode(avro.envelope(), {**envelope, "magic": avro.MAGIC, "message": message})
 
 
 def message_schema(structure: Structure) -> str:

@@ -333,10 +333,13 @@ def _message_fields(metadata: Metadata | None, style: Style) -> tuple[bool, tupl
     schema = (
         avro.data_schema((), style.logical, style.names, style.external)
         if metadata is None
-        else avro.foreign(metadata.data_schema)
+        else avro.stated(metadata.data_schema)
     )
-    headers = next(f["type"] for f in schema["fields"] if f["name"] == "headers")
-    names = [f["name"] for f in headers["fields"]]
+    try:
+        fields = {f["name"]: f["type"] for f in schema["fields"]}
+        names = [f["name"] for f in fields["headers"]["fields"]]
+    except (LookupError, TypeError) as fault:
+        raise InvalidMessage("the schema of its data messages states no headers") from fault
     if style.external and "externalSchemaId" not in names:  # no schema of 2018 has it, yet messages do
         names.insert(names.index("columnMask") + 1, "externalSchemaId")
-    return any(f["name"] == "table" for f in schema["fields"]), tuple(names)
+    return "table" in fields, tuple(names)

@@ -6,17 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog.errors import EventlogError, InvalidValue, Misuse
+from eventlog.errors import InvalidValue, Misuse
+from eventlog.extras import extra
 from eventlog.settings import setting
 from eventlog.sinks.sink import Document, Item, Reply, SinkKind, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
 
 SURE = "surely not sent"
-
-
-class KafkaMissing(EventlogError):
-    """the kafka sink needs a package: pip install 'eventlog[kafka]'"""
 
 
 def read_options(text: str) -> dict[str, str]:
@@ -88,10 +85,8 @@ class KafkaSink:
         self.producer.flush(0)
 
     def _open(self) -> Any:
-        try:
+        with extra("kafka", "the kafka sink"):
             from confluent_kafka import KafkaException, Producer
-        except ImportError as fault:
-            raise KafkaMissing from fault
         try:
             return Producer(self._options | {"error_cb": self._suffer})
         except KafkaException as fault:

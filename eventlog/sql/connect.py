@@ -3,7 +3,8 @@ where the errors of drivers become ours."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import sqlalchemy
@@ -13,6 +14,7 @@ from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
 from eventlog.errors import EventlogError
+from eventlog.extras import extra
 from eventlog.sql import templates
 from eventlog.sql.dialects import Dialect, dialect_named, dialect_of
 
@@ -22,7 +24,7 @@ class InvalidUrl(EventlogError):
 
 
 class DriverMissing(EventlogError):
-    """the driver for {0} is not installed: pip install 'eventlog[{1}]'"""
+    """the driver that {0}:// names is not installed ({1}): write {2}://, or install it"""
 
 
 class DatabaseFailed(EventlogError):
@@ -39,12 +41,9 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
     It keeps that many connections open for the next use; whoever asks for some disposes of the engine.
     """
     address = _address(url)
-    try:
-        pool: dict[str, Any] = {"pool_size": keep_open} if keep_open else {"poolclass": NullPool}
+    pool: dict[str, Any] = {"pool_size": keep_open} if keep_open else {"poolclass": NullPool}
+    with _driver(address):
         engine = sqlalchemy.create_engine(address, **pool)
-    except ImportError as fault:
-        dialect = dialect_named(address.get_backend_name())
-        raise DriverMissing(dialect.title, dialect.extra) from fault
     event.listen(engine, "handle_error", _translate, retval=True)
     event.listen(engine, "connect", _prepare(address, connection_init))
     return engine
@@ -68,6 +67,17 @@ def _address(url: str | URL) -> URL:
         raise InvalidUrl("that is no URL") from fault  # not quoted: it may hold a password
     dialect = dialect_named(address.get_backend_name())
     return address if "+" in address.drivername else address.set(drivername=dialect.driver)
+
+
+@contextmanager
+def _driver(address: URL) -> Iterator[None]:
+    """Inside, the driver that the URL names is imported."""
+    dialect = dialect_named(address.get_backend_name())
+    try:
+        with extra(dialect.extra, dialect.title) if dialect.extra else nullcontext():
+            yield
+    except ImportError as fault:
+        raise DriverMissing(address.drivername, fault.name, dialect.name) from fault
 
 
 def _prepare(address: URL, connection_init: Sequence[str]) -> Any:

@@ -28,7 +28,8 @@ exec "{java}" "$@"
 
 
 class NoJava(EventlogError):
-    """Spark needs Java 17 or newer, and there is none: install one, point JAVA_HOME at it, or run pip install 'eventlog[java]'"""  # noqa: E501
+    """Spark needs Java 17 or newer, and there is none: install one, point JAVA_HOME at it, or \
+pip install 'eventlog-publisher[java]'"""
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Path:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from eventlog.extras import extra
 from eventlog_spark.commit import REFUSED
 from eventlog_spark.job import Backlog, Result, run_job
 from eventlog_spark.live import Live, run_live
@@ -13,7 +14,6 @@ from eventlog_spark.progress import watched
 from eventlog_spark.refused import keep
 from eventlog_spark.report import write as write_report
 from eventlog_spark.session import session, translated
-from eventlog_spark.topics import run_topics
 
 Say = Callable[[str], None]
 
@@ -28,6 +28,9 @@ def run(
     say: Say,
 ) -> int:
     """Do the job; how many records were left out."""
+    if backlog.job.given.get("kafka"):
+        with extra("kafka", "--kafka"):
+            from eventlog_spark.topics import run_topics
     started = time.monotonic()
 
     def stage(name: str) -> None:

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eventlog.errors import EventlogError, Misuse
+from eventlog.errors import EventlogError
+from eventlog.extras import extra
 from eventlog_spark.java import find_java, scratch
 
 # What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.
@@ -111,8 +112,6 @@ def _sources() -> list[str]:
 
 
 def _pyspark_sql() -> Any:
-    try:
+    with extra("spark", "a backlog"):
         import pyspark.sql
-    except ImportError as fault:
-        raise Misuse("Spark is not installed: pip install 'eventlog[spark]'") from fault
     return pyspark.sql

@@ -235,7 +235,7 @@ def test_avro_with_the_real_schemas() -> None:
     known = metadata.read(METADATA["message"], str(METADATA["messageSchema"]))
     found = only(METADATA, REFRESH)
     (ours,) = write_messages([found], published=(known,), encoding="avro", table_names="off")
-    envelope: Any = fastavro.schemaless_reader(BytesIO(ours), fastavro.parse_schema(avro.ENVELOPE), None)
+    envelope: Any = fastavro.schemaless_reader(BytesIO(ours), avro.envelope(), None)
     assert (envelope["magic"], envelope["type"], envelope["messageSchemaId"]) == (b"atMSG", "DT", SCHEMA_ID)
     record: Any = fastavro.schemaless_reader(
         BytesIO(envelope["message"]), fastavro.parse_schema(DATA_SCHEMA), None

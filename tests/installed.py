@@ -1,0 +1,99 @@
+"""The wheel as a user has it: built from what is committed, and installed beside chosen packages only.
+
+An installation is a folder of links to the packages of this environment. What is left out is not there: no
+import hook, nothing of ours replaced.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+import zipfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+
+
+def source(folder: Path) -> Path:
+    """A copy of every file that git knows."""
+    tracked = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    for name in filter(None, tracked.stdout.split("\0")):
+        target = folder / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes((ROOT / name).read_bytes())
+    return folder
+
+
+def build(source: Path, folder: Path) -> Path:
+    """The wheel of a source tree."""
+    options = ("-q", "--no-deps", "--no-build-isolation", "-w", str(folder))
+    command = [sys.executable, "-m", "pip", "wheel", *options, str(source)]
+    subprocess.run(command, check=True, timeout=120, capture_output=True)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+class Installation:
+    """A Python with the wheel and some of the packages of this environment."""
+
+    def __init__(self, folder: Path, wheel: Path, packages: dict[str, Path]) -> None:
+        venv.create(folder, with_pip=False, symlinks=True)
+        (self.site,) = folder.glob("lib/python*/site-packages")
+        self._python = folder / "bin" / "python"
+        self._empty = folder / "empty"
+        self._empty.mkdir()
+        with zipfile.ZipFile(wheel) as held:
+            held.extractall(self.site)
+        for name, path in packages.items():
+            (self.site / name).symlink_to(path)
+
+    def run(self, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+        """The command, in that folder, on a machine that has nothing else: no environment, no programs."""
+        environment = {"HOME": str(folder), "PATH": str(self._empty), "TMPDIR": str(folder)}
+        command: list[str | Path] = [self._python, "-m", "eventlog", *arguments]
+        return subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
+        )
+
+
+def everything() -> dict[str, Path]:
+    """All that is installed here, but for what an editable install of ours put there."""
+    found = (_entries(known) for known in metadata.distributions() if "eventlog" not in known.name)
+    return {name: path for entries in found for name, path in entries}
+
+
+def without(packages: dict[str, Path], names: tuple[str, ...]) -> dict[str, Path]:
+    """These packages less some, by the names they are imported by."""
+    gone = re.compile(rf"({'|'.join(names)})([-_.].*)?", re.IGNORECASE)
+    return {name: path for name, path in packages.items() if not gone.fullmatch(name)}
+
+
+def base() -> dict[str, Path]:
+    """What pip installs with the wheel alone: its requirements, and theirs."""
+    told = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+    wanted, found = [Requirement(text) for text in told], dict[str, Path]()
+    for requirement in wanted:
+        known = metadata.distribution(requirement.name)
+        found |= _entries(known)
+        further = map(Requirement, known.requires or ())
+        wanted += [asked for asked in further if _asks(requirement, asked)]
+    return found
+
+
+def _asks(requirement: Requirement, further: Requirement) -> bool:
+    """Whether this requirement of a distribution holds here, for the extras that are asked of it."""
+    marker = further.marker
+    return marker is None or any(marker.evaluate({"extra": name}) for name in requirement.extras or {""})
+
+
+def _entries(known: metadata.Distribution) -> Iterator[tuple[str, Path]]:
+    """What stands in site-packages of a distribution: packages, modules, and what tells of them."""
+    tops = {file.parts[0] for file in known.files or () if file.parts[0] not in ("..", "__pycache__")}
+    return ((top, Path(str(known.locate_file(top)))) for top in tops)

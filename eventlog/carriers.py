@@ -6,7 +6,6 @@ side of a conversion.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
@@ -16,15 +15,17 @@ from typing import Any
 from eventlog import settings
 from eventlog.change import Change
 from eventlog.codec import Format
-from eventlog.errors import Misuse, Refused
+from eventlog.errors import Refused
 from eventlog.extras import extra
 from eventlog.linter import rows as linter_rows
 from eventlog.linter.changes import Reader as LinterReader
+from eventlog.linter.progress import START, dump_state, load_state
 from eventlog.qlik import store
 from eventlog.qlik.registry import Registry
 from eventlog.qlik.tables import SUFFIX
 from eventlog.qlik.topics import KafkaSettings
 from eventlog.sql.connect import connect
+from eventlog.statefile import read_state, write_state
 from eventlog.tables import Tables
 
 Answers = Iterable[Change | Refused]
@@ -103,25 +104,17 @@ def _write_change_tables(changes: Iterable[Change], target: Format, place: Place
 def _read_queue(source: Format, place: Place) -> Iterator[Carried]:
     """A LINTER queue, from where the last run left it."""
     (name,) = place.names or ("DISPATCH_QUEUE",)
-    known = _load_state(place.state)
-    reader = LinterReader(place.tables, place.settings(source.settings).reading(known.get("delivered")))
+    since = START if place.state is None else read_state(place.state, load_state, START)
+    reader = LinterReader(place.tables, place.settings(source.settings).reading(), since)
 
     def keep() -> None:
         if place.state is not None:
-            place.state.write_text(json.dumps({"delivered": reader.delivered, "restart": reader.restart}))
+            write_state(place.state, dump_state(reader.state))
 
     with connect(place.url).connect() as connection:
-        yield Carried(reader.read(linter_rows.rows(connection, name, known.get("restart"))), keep)
-
-
-def _load_state(path: Path | None) -> dict[str, int | None]:
-    if path is None or not path.exists():
-        return {}
-    try:
-        found = json.loads(path.read_text("utf-8"))
-        return {name: found[name] for name in ("delivered", "restart")}
-    except (ValueError, KeyError, TypeError) as fault:
-        raise Misuse(f"{path} is no state file: name another, or remove it to start over") from fault
+        waiting = linter_rows.rows(connection, name, since)
+        reader.pass_over(waiting.past)
+        yield Carried(reader.read(waiting.source), keep)
 
 
 READERS: dict[tuple[str, str], ReadPlace] = {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import socket
 import stat
@@ -11,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from eventlog.codec import Source
@@ -21,6 +20,7 @@ from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
 from eventlog.gbase.format import Settings, reader
 from eventlog.gbase.transactions import START, Position
+from eventlog.statefile import read_state, write_state
 from eventlog.tables import Tables
 
 CHUNK: Final = 1 << 16
@@ -37,25 +37,16 @@ class StateFile:
 
     def load(self) -> Position:
         """The position of an earlier run, else the beginning."""
-        try:
-            found = json.loads(self._path.read_text("utf-8"))
-            return Position(int(found["restart"]), int(found["delivered"]))
-        except FileNotFoundError:
-            return Position()
-        except (ValueError, KeyError, TypeError) as fault:
-            said = f"{self._path} is not a state file: name another, or remove it to start from the beginning"
-            raise Misuse(said) from fault
+        return read_state(self._path, _load_position, Position())
 
     def save(self, position: Position) -> None:
-        if position == self._written:
-            return
-        fresh = self._path.with_name(self._path.name + ".new")
-        with fresh.open("w", encoding="utf-8") as file:
-            json.dump(position._asdict(), file)
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(self._path)
-        self._written = position
+        if position != self._written:
+            write_state(self._path, position._asdict())
+            self._written = position
+
+
+def _load_position(found: Any) -> Position:
+    return Position(int(found["restart"]), int(found["delivered"]))
 
 
 def follow(

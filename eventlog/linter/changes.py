@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from eventlog.change import ABSENT, Change, Fact, Facts, Field, Key, Op, Raw, Value
@@ -18,14 +18,19 @@ from eventlog.linter.operations import (
     Transaction,
     Typ,
     assemble,
+    done_by,
     read_typ,
 )
+from eventlog.linter.progress import START, Commit, State, commit_of
 from eventlog.linter.times import TimeOrder, load_time
 from eventlog.tables import Table, Tables
 
 Answer = Change | Refused
 _OPS: Final = {Typ.INSERT: Op.INSERT, Typ.UPDATE: Op.UPDATE, Typ.DELETE: Op.DELETE}
 _UNDECIDED: Final = 10_000  # rows that may wait for a date that tells the byte order
+NO_EVIDENCE: Final = (
+    "no date tells the byte order of OPER_DATE: they are read big-endian; if that is wrong, state time-order"
+)
 
 
 class Reading(NamedTuple):
@@ -36,8 +41,8 @@ class Reading(NamedTuple):
     lengths: str = "auto"
     legacy: str = "error"
     server: str = ""
+    keep_contradictions: bool = False
     max_open: int = MAX_OPEN
-    delivered: int | None = None
 
 
 class Named(NamedTuple):
@@ -57,19 +62,30 @@ class Ended(NamedTuple):
 class Reader:
     """Reads one source."""
 
-    def __init__(self, tables: Tables, reading: Reading) -> None:
+    def __init__(self, tables: Tables, reading: Reading, since: State = START) -> None:
         self._tables = tables
         self._reading = reading
-        self._order = TimeOrder(reading.time_order, reading.now)
+        self._since = since
+        self._order = TimeOrder(reading.time_order, reading.now, since.time_order)
         self._open = Open(reading.max_open)
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
-        self.delivered = reading.delivered  # SYSLOG_ADDR of the last COMMIT whose changes were taken
+        self._out: dict[str, list[Commit]] = {}  # of each database, the COMMITs met whose changes are out
+
+    def pass_over(self, past: Iterable[Part]) -> None:
+        """Note the COMMITs among rows from before the start: the journal may come to the same addresses."""
+        for part in past:
+            if part.typ in (Typ.COMMIT, Typ.END):
+                self._note(part)
 
     @property
-    def restart(self) -> int | None:
-        """The SYSLOG_ADDR from which on everything that is not delivered can be read again."""
-        oldest = self._open.oldest()
-        return self.delivered if oldest is None else oldest
+    def state(self) -> State:
+        """What a later run needs to go on behind everything that was taken."""
+        order = self._order.order or "big"
+        nodes = {
+            node: self._since.of(node).advanced(self._out.get(node, ()), self._open.oldest(node), order)
+            for node in sorted({*self._since.nodes, *self._out, *self._open.nodes()})
+        }
+        return State(order, nodes)
 
     def read(self, source: Source[Row]) -> Iterator[Answer]:
         """The changes of a source, then what its end leaves."""
@@ -78,14 +94,19 @@ class Reader:
             if answer is not None:
                 waiting.append(answer)
             if self._order.order is None and rows >= _UNDECIDED:
-                self._order.settle()
+                yield from self._settle(source)
             if self._order.order is not None and waiting:
                 yield from self._told(waiting)
                 waiting = []
-        self._order.settle()
+        yield from self._settle(source)
         yield from self._told(waiting)
         for reason in self._open.unfinished():
             yield Refused(source.name, reason, fault=False)
+
+    def _settle(self, source: Source[Row]) -> Iterator[Refused]:
+        """Decide on a byte order of dates; say so where it is a guess."""
+        if self._order.settle():
+            yield Refused(source.name, NO_EVIDENCE, fault=False)
 
     def _rows(self, source: Source[Row]) -> Iterator[Ended | Refused | None]:
         reader = RowReader(source.columns)
@@ -106,6 +127,8 @@ class Reader:
 
     def _take(self, part: Part, where: str) -> Ended | None:
         """What a row ends, if it ends something; WrongRow says what is wrong with it."""
+        if self._since.is_past(part):
+            return None
         typ = read_typ(part, self._reading.legacy)
         if typ is Typ.ROLLBACK:
             self._open.end(part)  # whatever else is wrong with the row
@@ -115,16 +138,15 @@ class Reader:
         elif typ is Typ.COMMIT and not _is_blob(part):
             _check_empty(part)
             transaction = self._open.end(part)
-            return None if transaction is None or self._is_old(part) else Ended(transaction, part)
+            if commit_of(part) in self._since.of(part.dbnode).delivered:
+                self._note(part)
+            elif transaction is not None:
+                return Ended(transaction, part)
         elif not self._reading.server or part.dst_server == self._reading.server:
             fault = self._open.add(part, where)
             if fault is not None:
                 raise WrongRow(fault)
         return None
-
-    def _is_old(self, commit: Part) -> bool:
-        since = self._reading.delivered
-        return since is not None and commit.syslog_addr is not None and commit.syslog_addr <= since
 
     def _told(self, waiting: list[Ended | Refused]) -> Iterator[Answer]:
         for item in waiting:
@@ -134,33 +156,37 @@ class Reader:
                 yield from self._changes(item)
 
     def _changes(self, ended: Ended) -> Iterator[Answer]:
+        servers = _servers(ended.transaction)
         for pending in ended.transaction.operations:
+            part = pending.parts[0]
             try:
-                typ = read_typ(pending.parts[0], self._reading.legacy)
-                operation = assemble(typ, pending, self._reading.lengths)
-                yield self._change(operation, ended.commit)
+                operation = assemble(read_typ(part, self._reading.legacy), pending, self._reading.lengths)
+                change = self._change(operation, ended.commit)
+                yield change._replace(position=_position(part, servers[done_by(part)]))
             except EventlogError as fault:
                 yield Refused(pending.where, str(fault), b"".join(part.data for part in pending.parts))
-        if ended.commit.syslog_addr is not None:
-            self.delivered = ended.commit.syslog_addr
+        self._note(ended.commit)
+
+    def _note(self, commit: Part) -> None:
+        self._out.setdefault(commit.dbnode, []).append(commit_of(commit))
 
     def _change(self, operation: Operation, commit: Part) -> Change:
         typ, first, second, part = operation
+        contradicts = operation.contradicts_itself
+        if contradicts and not self._reading.keep_contradictions:
+            raise WrongRow(f"TYP is {part.typ}, {typ.name}, which has one part, but LEN2 is {len(second)}")
         named = self._name(part)
-        op = _OPS.get(typ, Op.UPDATE)
-        before = None if typ is Typ.INSERT else first
-        after = first if typ is Typ.INSERT else second if typ is Typ.UPDATE else second or None
+        before, after = (None, first) if typ is Typ.INSERT and not second else (first, second or None)
         told = Change(
-            op,
+            _OPS.get(typ, Op.UPDATE),
             named.owner,
             named.name,
-            position=None if part.syslog_addr is None else str(part.syslog_addr),
             transaction=f"{part.dbnode}/{part.transact_id}",
             time=self._time(part.oper_date),
             user=None if part.channel is None else str(part.channel),
             extra=self._facts(typ, part, commit),
         )
-        rows = None if typ in BLOBS else _decode(named.layout, before, after)
+        rows = None if typ in BLOBS or contradicts else _decode(named.layout, before, after)
         if rows is None:
             return told._replace(raw=Raw(before, after), extra=(*told.extra, ("decoded", False)))
         fields = tuple(Field(name, *_sides(rows, name)) for name in rows[0] or rows[1] or ())
@@ -197,6 +223,22 @@ class Reader:
         owner, name = part.dst_owner or None, part.dst_table or f"table_{part.tabnum_src}"
         table = self._tables.of(owner, name) if part.dst_table else None
         return Named(table, owner, name, None if table is None else self._layouts[table])
+
+
+def _servers(transaction: Transaction) -> dict[tuple[object, ...], set[str]]:
+    """The servers to which each operation goes."""
+    found: dict[tuple[object, ...], set[str]] = {}
+    for pending in transaction.operations:
+        part = pending.parts[0]
+        found.setdefault(done_by(part), set()).add(part.dst_server)
+    return found
+
+
+def _position(part: Part, servers: set[str]) -> str | None:
+    """The journal's address, and the server where one operation goes to several."""
+    if part.syslog_addr is None:
+        return None
+    return f"{part.syslog_addr}@{part.dst_server}" if len(servers) > 1 else str(part.syslog_addr)
 
 
 def _is_blob(part: Part) -> bool:

@@ -33,12 +33,21 @@ class Settings:
         "error", "What TYP 5 of an older version means.", choices=("error", "commit", "rollback")
     )
     server: str = setting("", "Only what is queued for this destination server.", metavar="NAME")
+    keep_contradictions: bool = setting(
+        False, "Give an INSERT or DELETE that has a second part as raw bytes, instead of refusing it."
+    )
     max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
 
-    def reading(self, delivered: int | None = None) -> Reading:
+    def reading(self) -> Reading:
         """How a queue is read."""
         return Reading(
-            self.time_order, self.now, self.lengths, self.legacy_typ5, self.server, self.max_open, delivered
+            self.time_order,
+            self.now,
+            self.lengths,
+            self.legacy_typ5,
+            self.server,
+            self.keep_contradictions,
+            self.max_open,
         )
 
 

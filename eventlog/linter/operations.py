@@ -37,6 +37,9 @@ BLOBS: Final = {
 }
 
 
+_ONE_PART: Final = (Typ.DELETE, Typ.INSERT)  # "the second part is empty"
+
+
 class Operation(NamedTuple):
     """One operation with its images whole."""
 
@@ -44,6 +47,11 @@ class Operation(NamedTuple):
     first: bytes
     second: bytes
     part: Part  # the first of its rows, for all else that it says
+
+    @property
+    def contradicts_itself(self) -> bool:
+        """Whether it has a second part that its kind cannot have."""
+        return self.typ in _ONE_PART and bool(self.second)
 
 
 @dataclass(slots=True)
@@ -83,18 +91,14 @@ def read_typ(part: Part, legacy: str) -> Typ:
     return typ
 
 
+def done_by(part: Part) -> tuple[object, ...]:
+    """What tells an operation of the source from the others of its transaction, wherever it is sent."""
+    return part.syslog_addr, part.tabnum_src, part.rowid_src, part.typ, part.channel
+
+
 def key_of(part: Part) -> tuple[object, ...]:
-    """What the parts of one operation have in common."""
-    return (
-        part.syslog_addr,
-        part.tabnum_src,
-        part.rowid_src,
-        part.typ,
-        part.channel,
-        part.dst_server,
-        part.dst_owner,
-        part.dst_table,
-    )
+    """What the parts of one operation for one destination have in common."""
+    return *done_by(part), part.dst_server, part.dst_owner, part.dst_table
 
 
 def assemble(typ: Typ, pending: Pending, lengths: str) -> Operation:
@@ -177,14 +181,16 @@ class Open:
                 count = len(transaction.operations)
                 yield f"transaction {dbnode}/{number} is unfinished: {count} operations are left out"
 
-    def oldest(self) -> int | None:
-        """The journal address from which on all that is open can be read again."""
-        found = [
-            operation.parts[0].syslog_addr
-            for transaction in self._transactions.values()
-            for operation in transaction.operations[:1]
-        ]
-        return min((address for address in found if address is not None), default=None)
+    def nodes(self) -> Iterator[str]:
+        """The databases that have open transactions."""
+        return (node for node, _ in self._transactions)
+
+    def oldest(self, dbnode: str) -> Part | None:
+        """The first row of what is open longest of a database: from there on it can be read again."""
+        for (node, _), transaction in self._transactions.items():
+            if node == dbnode and transaction.operations:
+                return transaction.operations[0].parts[0]
+        return None
 
     def _give_up(self, name: tuple[str, int], transaction: Transaction) -> str:
         self._size -= transaction.size

@@ -26,6 +26,12 @@ def load_time(data: bytes, order: str) -> str:
     return f"{text}.{fraction}" if fraction else text
 
 
+def is_earlier(one: bytes, other: bytes, order: str) -> bool:
+    """Whether one date lies before another."""
+    packing = ORDERS[order]
+    return packing.unpack(one) < packing.unpack(other)
+
+
 def dump_time(text: str, order: str) -> bytes:
     """The six bytes of a moment; one with a zone is taken in UTC."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
@@ -44,31 +50,36 @@ def dump_time(text: str, order: str) -> bytes:
 class TimeOrder:
     """Finds the byte order in which all dates lie between 1990 and now."""
 
-    def __init__(self, setting: str, now: str | None) -> None:
-        self.order = None if setting == "auto" else setting
-        latest = None if now is None else dt.datetime.fromisoformat(now.removesuffix("Z"))
-        self._latest = None if latest is None else (latest.replace(tzinfo=None) - _EPOCH).total_seconds()
-        self._checked = setting == "auto" and now is not None
-        if not self._checked:
-            self.settle()
+    def __init__(self, setting: str, now: str | None, known: str | None = None) -> None:
+        self.order = known if setting == "auto" else setting  # `known`: what an earlier run found
+        self._latest = float("inf") if now is None else _seconds(now)
+        self._checked = setting == "auto"
+        self._doubtful = False  # a date was seen that is another moment in the other order
 
-    def settle(self) -> None:
-        """Without evidence the order is big."""
+    def settle(self) -> bool:
+        """Take big where nothing told the order; whether that is a guess."""
+        guessed = self.order is None and self._doubtful
         self.order = self.order or "big"
+        return guessed
 
     def see(self, data: bytes) -> None:
         """One more date; WrongRow where it lies in no order, or not in that of the others, before now."""
         if not self._checked or not data:
             return
-        possible = [
-            order for order, packing in ORDERS.items() if packing.unpack(data)[0] <= (self._latest or 0)
-        ]
+        read = {order: packing.unpack(data) for order, packing in ORDERS.items()}
+        possible = [order for order, (seconds, _) in read.items() if seconds <= self._latest]
         if self.order is None:
             if not possible:
                 raise WrongRow(f"OPER_DATE {data.hex()} lies after now in either byte order")
             if len(possible) == 1:
-                self.order = possible[0]
+                (self.order,) = possible
+            self._doubtful = self._doubtful or read["big"] != read["little"]
         elif self.order not in possible:
             raise WrongRow(
                 f"OPER_DATE {data.hex()} lies after now, read {self.order}-endian as the others are"
             )
+
+
+def _seconds(moment: str) -> float:
+    at = dt.datetime.fromisoformat(moment.removesuffix("Z"))
+    return (at.replace(tzinfo=None) - _EPOCH).total_seconds()

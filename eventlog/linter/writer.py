@@ -69,7 +69,7 @@ class _Writer:
     def _parts(self, change: Change, transaction: str) -> Iterator[Part]:
         typ, first, second = self._images(change)
         dbnode, number = _transaction(transaction)
-        stated = _number(change.position)
+        stated = _number((change.position or "").partition("@")[0])
         address = self._address + 1 if stated is None else stated
         part = Part(
             oper_date=dump_time(change.time, self._order) if change.time else b"",
@@ -100,7 +100,7 @@ class _Writer:
             raise NotExpressible("a queue has no operation that empties a table")
         typ = _BLOB_TYPS[blob] if isinstance(blob, str) and blob in _BLOB_TYPS else _TYPS[change.op]
         raw = change.raw if change.raw is not None else self._encoded(change)
-        if typ is Typ.INSERT:
+        if typ is Typ.INSERT and raw.before is None:
             return typ, raw.after or b"", b""
         if typ is Typ.UPDATE and (raw.before is None or raw.after is None):
             raise NotExpressible("an update has both images, but one side was not captured")

@@ -13,7 +13,9 @@ from confluent_kafka import Producer
 from eventlog import tablesfile
 from eventlog.convert import Job, Report, convert, follow
 from eventlog.errors import Misuse, Refused
+from eventlog.linter.columns import DISPATCH
 from tests.databases import Database
+from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.support import CLOCK, TABLES
 
 LINES = "".join(
@@ -72,6 +74,40 @@ def test_change_tables_of_a_database_take_changes_and_give_them(tmp_path: Path, 
     assert run("changes", "qlik-table", (str(tmp_path / "in.jsonl"),), tmp_path / "none", url=url) == []
     assert run("qlik-table", "changes", ("usr",), tmp_path / "out.jsonl", url=url) == []
     assert facts(tmp_path / "out.jsonl") == EXPECTED
+
+
+def test_a_queue_in_a_database_goes_on_where_its_state_file_left_it(
+    tmp_path: Path, postgres: Database
+) -> None:
+    engine = postgres.engine()
+    with engine.begin() as connection:
+        kinds = {"int": "bigint", "bytes": "bytea"}
+        columns = ", ".join(f"{c.name} {kinds.get(c.type, 'text')}" for c in DISPATCH)
+        connection.exec_driver_sql(f"create table dispatch_queue ({columns})")
+
+    def add(*told: tuple[Any, ...]) -> None:
+        marks = ", ".join(
+            "decode(%s, 'hex')" if c.type == "bytes" else f"%s::{kinds.get(c.type, 'text')}" for c in DISPATCH
+        )
+        with engine.begin() as connection:
+            for cells in told:
+                connection.exec_driver_sql(f"insert into dispatch_queue values ({marks})", cells)
+
+    def go_on() -> list[str]:
+        url, out = postgres.url.render_as_string(hide_password=False), tmp_path / "out.jsonl"
+        state = tmp_path / "state.json"
+        job = Job("linter", "changes", ("dispatch_queue",), str(out), tables=LAYOUT, url=url, state=state)
+        convert(job, Report(lambda told: None), CLOCK)
+        return [json.loads(line)["position"] for line in out.read_text().splitlines()]
+
+    add(operation(2, ROW_1), operation(3, ROW_1, ROW_2, TRANSACT_ID=6, SYSLOG_ADDR=101), end(TRANSACT_ID=6))
+    assert go_on() == ["101"]
+    add(end(SYSLOG_ADDR=300))
+    assert go_on() == ["100"]
+    assert go_on() == []
+    (tmp_path / "state.json").write_text('{"delivered": 5, "restart": 5}')
+    with pytest.raises(Misuse, match="is not a state file"):
+        go_on()
 
 
 def test_a_place_where_neither_side_stands_is_misuse(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from eventlog.tablesfile import read as read_tables
 
 NAMES = tuple(column.name for column in DISPATCH)
 NOW = "2026-01-01T00:00:00"
-WHEN = "3b9aca004000"  # 2021-09-09 01:46:40.25
+WHEN = "3b9acaff4000"  # 2021-09-09 01:50:55.25, and no date that has been in the other byte order
 COMMIT, ROLLBACK = 4, 10
 
 LAYOUT = read_tables(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from eventlog.change import ABSENT, Change, Field, Op, Raw
-from eventlog.codec import Row, Source
-from eventlog.linter.changes import Reader, Reading
+from eventlog.errors import Refused
+from eventlog.linter.changes import NO_EVIDENCE
 from eventlog.linter.times import dump_time, load_time
 from eventlog.tables import Tables
+from eventlog.xds.format import FORMAT as XDS
+from eventlog.xds.settings import XdsSettings
 from tests.linter.helpers import (
     COMMIT,
     LAYOUT,
@@ -18,6 +21,7 @@ from tests.linter.helpers import (
     ROLLBACK,
     ROW_1,
     ROW_2,
+    WHEN,
     end,
     only,
     operation,
@@ -39,7 +43,7 @@ def test_an_insert_is_decoded_by_its_layout() -> None:
         (Field("idu", ABSENT, 1), Field("fname", ABSENT, "Jack")),
         position="100",
         transaction="DEMO/5",
-        time="2021-09-09T01:46:40.25",
+        time="2021-09-09T01:50:55.25",
         user="3",
         extra=(
             ("tabnum_src", 7),
@@ -47,7 +51,7 @@ def test_an_insert_is_decoded_by_its_layout() -> None:
             ("dst_owner", "OWN"),
             ("dst_table", "USR"),
             ("commit_syslog_addr", 200),
-            ("commit_oper_date", "2021-09-09T01:46:40.25"),
+            ("commit_oper_date", "2021-09-09T01:50:55.25"),
         ),
     )
 
@@ -161,6 +165,31 @@ def test_parts_of_operations_for_several_servers_may_interleave() -> None:
     assert only(read_queue([*rows, end()], NONE, server="B")).fact("dst_server") == "B"
 
 
+def test_an_operation_for_several_servers_is_two_events_of_two_names() -> None:
+    rows = [operation(2, ROW_1, DST_SERVER=server) for server in ("A", "B")]
+    both = [answer for answer in read_queue([*rows, end()]) if isinstance(answer, Change)]
+    assert [change.position for change in both] == ["100@A", "100@B"]
+    documents = b"".join(data for data in XDS.write(both, LAYOUT, XdsSettings()) if isinstance(data, bytes))
+    assert re.findall(rb'event-id="([^"]*)"', documents) == [b"own.usr:100@A", b"own.usr:100@B"]
+    assert only(read_queue([*rows, end()], server="B")).position == "100"
+    apart = [rows[0], operation(2, ROW_2, DST_SERVER="B", SYSLOG_ADDR=101), end()]
+    assert [change.position for change in read_queue(apart) if isinstance(change, Change)] == ["100", "101"]
+
+
+@pytest.mark.parametrize(("typ", "word"), [(1, "DELETE"), (2, "INSERT")])
+def test_an_insert_or_delete_with_a_second_part_contradicts_itself(typ: int, word: str) -> None:
+    rows = [operation(typ, ROW_1, ROW_2), operation(3, ROW_1, ROW_2, SYSLOG_ADDR=101), end()]
+    refused, update = read_queue(rows)
+    assert reasons([refused]) == [f"TYP is {typ}, {word}, which has one part, but LEN2 is 12"]
+    assert isinstance(update, Change)
+    kept = read_queue(rows, keep_contradictions=True)[0]
+    assert isinstance(kept, Change)
+    assert (kept.op.name, kept.key, kept.fields, kept.raw) == (word, (), (), Raw(ROW_1, ROW_2))
+    assert kept.fact("decoded") is False
+    (out,) = XDS.write([kept], LAYOUT, XdsSettings())
+    assert isinstance(out, Refused)  # no object is made of it
+
+
 FAULTS = [
     ({"EXTDATA": 1}, "EXTDATA is 1, but no part 0 of this operation was seen"),
     ({"LEN1": 99}, "LEN1 99 and LEN2 0 are more than the 17 bytes of DATA"),
@@ -218,7 +247,7 @@ def test_the_receiving_queue_has_a_date_of_sending_and_lacks_columns() -> None:
     )
     row = ("000000018000", "000000020000", 0, None, "DEMO", 5, 2, 12, 0, ROW_1, 7)
     ending = ("000000018000", None, 0, None, "DEMO", 5, 4, 0, 0, None, None)
-    change = only(read_queue([row, ending], columns=columns))
+    change = only(read_queue([row, ending], columns=columns, time_order="big"))
     assert (change.time, change.fact("repl_date")) == ("1990-01-01T00:00:01.5", "1990-01-01T00:00:02")
     assert (change.position, change.user, change.after["fname"]) == (None, None, "Jack")
 
@@ -266,15 +295,15 @@ def test_the_byte_order_of_dates_is_the_one_in_which_all_lie_before_now() -> Non
     assert only(read_queue(dated(little), time_order="little")).time == "2021-09-09T01:50:55"
 
 
-def test_a_reader_says_where_to_read_on_and_skips_what_was_delivered() -> None:
-    rows = [operation(2, ROW_1), end(SYSLOG_ADDR=200), operation(2, ROW_2, TRANSACT_ID=6, SYSLOG_ADDR=150)]
-    source = Source("q", "q", NAMES, [Row(at, cells) for at, cells in enumerate(rows)])
-    reader = Reader(LAYOUT, Reading())
-    assert only(list(reader.read(source))[:1]).after["fname"] == "Jack"
-    assert (reader.restart, reader.delivered) == (150, 200)
-    rows.append(end(TRANSACT_ID=6, SYSLOG_ADDR=300))
-    source = source._replace(records=[Row(at, cells) for at, cells in enumerate(rows)])
-    assert only(Reader(LAYOUT, Reading(delivered=200)).read(source)).after["fname"] == "John"
+def test_that_nothing_told_the_byte_order_is_said_once() -> None:
+    told = read_queue([*dated("010000000000"), *dated("020000000000")])
+    assert [answer for answer in told if isinstance(answer, Refused)] == [
+        Refused("q.csv", NO_EVIDENCE, fault=False)
+    ]
+    for evident in (dated("3b9acaff0000"), dated("ffca9a3b0000"), dated("000000000000")):
+        assert reasons(read_queue(evident)) == []
+    assert reasons(read_queue(dated("010000000000"), time_order="big")) == []
+    assert reasons(read_queue(dated(WHEN), now=None)) == [NO_EVIDENCE]
 
 
 def test_an_open_transaction_over_the_limit_is_left_out() -> None:

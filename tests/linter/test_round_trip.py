@@ -13,9 +13,23 @@ from eventlog.change import ABSENT, Change, Field, Op, Raw, Value
 from eventlog.codec import SheetRow
 from eventlog.errors import Misuse, Refused
 from eventlog.linter.format import FORMAT, Settings
+from eventlog.linter.progress import Mark, Progress, State
 from eventlog.linter.rows import described, rows
 from eventlog.tables import Tables
-from tests.linter.helpers import COMMIT, LAYOUT, NAMES, NOW, ROLLBACK, ROW_1, end, only, operation, read_queue
+from tests.linter.helpers import (
+    COMMIT,
+    LAYOUT,
+    NAMES,
+    NOW,
+    ROLLBACK,
+    ROW_1,
+    ROW_2,
+    WHEN,
+    end,
+    only,
+    operation,
+    read_queue,
+)
 
 text = st.text("abcÖя", max_size=6)
 images = st.binary(min_size=1, max_size=40) | st.binary(min_size=1, max_size=3).map(lambda b: b * 2500)
@@ -215,11 +229,12 @@ def test_a_queue_in_a_database_table_is_read_in_the_order_of_the_journal() -> No
     engine = database(end(SYSLOG_ADDR=200), operation(2, ROW_1, SYSLOG_ADDR=30))
     with engine.connect() as connection:
         tables = Tables(described(connection, "attrs"))
-        source = rows(connection, "queue")
+        source = rows(connection, "queue").source
         change = only(FORMAT.read([source], tables, Settings(now=NOW)))
         assert (change.table, change.key, change.after["FNAME"]) == ("table_7", (("IDU", 1),), "Jack")
-        later = rows(connection, "queue", start=100)
-        assert [row.cells[NAMES.index("TYP")] for row in later.records] == [str(COMMIT)]  # type: ignore[union-attr]
+        start = Mark(100, bytes.fromhex(WHEN))
+        later = rows(connection, "queue", State("big", {"DEMO": Progress(start)}))
+        assert [row.cells[NAMES.index("TYP")] for row in later.source.records] == [str(COMMIT)]  # type: ignore[union-attr]
 
 
 def test_a_table_that_is_no_queue_says_so() -> None:
@@ -228,8 +243,15 @@ def test_a_table_that_is_no_queue_says_so() -> None:
             rows(connection, "nothing")
         with pytest.raises(Misuse, match="no column NAME, ATRNUM, PKEY, LEN"):
             described(connection, "queue")
-        with pytest.raises(Misuse, match="no column SYSLOG_ADDR"):
-            rows(connection, "attrs", start=1)
+
+
+def test_a_contradiction_that_was_kept_comes_back() -> None:
+    """An INSERT and a DELETE with a second part; without the setting both are refused."""
+    for typ in (1, 2):
+        rows = [operation(typ, ROW_1, ROW_2), end()]
+        change = only(read_queue(rows, keep_contradictions=True))
+        cells = write_queue([change], LAYOUT)
+        assert only(read_queue(cells, keep_contradictions=True)) == change
 
 
 def test_a_change_of_another_format_is_queued_under_its_own_name() -> None:

@@ -1,0 +1,118 @@
+"""How far a queue was delivered, database by database, and where reading it goes on.
+
+An address of the journal is no state by itself: databases share a queue, transactions end in another
+order than they began, and the files of a journal are used again, from their first address on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from eventlog.errors import InvalidValue
+from eventlog.linter.columns import Part
+from eventlog.linter.times import ORDERS, is_earlier
+
+
+class Mark(NamedTuple):
+    """The place of a row in its database's journal."""
+
+    address: int
+    date: bytes = b""
+
+
+class Commit(NamedTuple):
+    """A COMMIT whose changes are out: its number and its address alone come again."""
+
+    transact_id: int
+    address: int | None
+    date: bytes = b""
+
+
+class Progress(NamedTuple):
+    """How far the rows of one database were delivered."""
+
+    start: Mark | None = None  # the first row of what is open longest, else the last COMMIT that is out
+    delivered: frozenset[Commit] = frozenset()  # behind the start
+
+    def is_past(self, address: int | None, date: bytes, order: str) -> bool:
+        """Whether a row lies before the start; a low address with a later date is of a reused file."""
+        if self.start is None or address is None or address >= self.start.address:
+            return False
+        return not (date and self.start.date) or not is_earlier(self.start.date, date, order)
+
+    def advanced(self, out: Sequence[Commit], oldest: Part | None, order: str) -> Progress:
+        """The progress of a run that met these COMMITs, all out now; `oldest` is the first row still open."""
+        marks = [Mark(c.address, c.date) for c in out if c.address is not None]
+        start = next((m for m in reversed(marks) if not self.is_past(*m, order)), self.start)
+        if oldest is not None:
+            start = None if oldest.syslog_addr is None else Mark(oldest.syslog_addr, oldest.oper_date)
+        moved = Progress(start)
+        behind = frozenset(c for c in out if not moved.is_past(c.address, c.date, order))
+        return moved._replace(delivered=behind)
+
+
+class State(NamedTuple):
+    """What a run leaves to the next one."""
+
+    time_order: str | None = None
+    nodes: Mapping[str, Progress] = {}  # by DBNODE
+
+    def of(self, node: str) -> Progress:
+        """The progress of one database."""
+        return self.nodes.get(node, _NOTHING)
+
+    def is_past(self, part: Part) -> bool:
+        """Whether a row lies before the start of its database."""
+        progress = self.of(part.dbnode)
+        return progress.is_past(part.syslog_addr, part.oper_date, self.time_order or "big")
+
+
+_NOTHING: Final = Progress()
+START: Final = State()
+
+
+def commit_of(part: Part) -> Commit:
+    """The identity of a COMMIT."""
+    return Commit(part.transact_id, part.syslog_addr, part.oper_date)
+
+
+def dump_state(state: State) -> dict[str, Any]:
+    """The state as JSON holds it."""
+    return {"time-order": state.time_order, "nodes": {n: _dump(p) for n, p in state.nodes.items()}}
+
+
+def load_state(found: Any) -> State:
+    """The state that was kept; InvalidValue if it is none."""
+    try:
+        order, nodes = found["time-order"], found["nodes"]
+        if order not in ORDERS:
+            raise ValueError
+        return State(order, {str(node): _load(kept) for node, kept in nodes.items()})
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InvalidValue(str(found)[:40], "the state of a LINTER queue") from None
+
+
+def _dump(progress: Progress) -> dict[str, Any]:
+    start = progress.start
+    commits = [(number, address, date.hex()) for number, address, date in progress.delivered]
+    return {
+        "start": None if start is None else (start.address, start.date.hex()),
+        "delivered": sorted(commits, key=str),
+    }
+
+
+def _load(kept: Mapping[str, Any]) -> Progress:
+    start = None if kept["start"] is None else Mark(int(kept["start"][0]), _date(kept["start"][1]))
+    commits = (
+        Commit(int(number), None if address is None else int(address), _date(date))
+        for number, address, date in kept["delivered"]
+    )
+    return Progress(start, frozenset(commits))
+
+
+def _date(text: str) -> bytes:
+    data = bytes.fromhex(text)
+    if len(data) not in (0, 6):
+        raise ValueError
+    return data

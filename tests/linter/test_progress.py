@@ -1,0 +1,221 @@
+"""A queue that is read again and again: every committed change comes out once, whatever came meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.change import Change
+from eventlog.errors import InvalidValue, Refused
+from eventlog.linter.changes import NO_EVIDENCE, Reader, Reading
+from eventlog.linter.progress import START, State, dump_state, load_state
+from eventlog.linter.rows import rows
+from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
+
+Cells = tuple[Any, ...]
+BIG = Reading(time_order="big")
+
+
+class Queue:
+    """A queue in a database table, and what was read of it so far."""
+
+    def __init__(self) -> None:
+        self.engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
+        self.state = START
+        self.said: list[str] = []  # by the last run
+        with self.engine.begin() as connection:
+            types = {"OPER_DATE": "text", "SYSLOG_ADDR": "integer", "EXTDATA": "integer"}
+            columns = [f"{name} {types.get(name, 'text')}" for name in NAMES]
+            connection.exec_driver_sql(f"create table queue ({', '.join(columns)})")
+
+    def add(self, *told: Cells) -> None:
+        with self.engine.begin() as connection:
+            marks = ", ".join("?" * len(NAMES))
+            connection.exec_driver_sql(f"insert into queue values ({marks})", list(told))
+
+    def remove(self, condition: str) -> None:
+        with self.engine.begin() as connection:
+            connection.exec_driver_sql(f"delete from queue where {condition}")
+
+    def read(self, reading: Reading = BIG) -> list[str]:
+        """The names that a run delivers; its state is kept as a file keeps it."""
+        with self.engine.connect() as connection:
+            reader, waiting = Reader(LAYOUT, reading, self.state), rows(connection, "queue", self.state)
+            reader.pass_over(waiting.past)
+            answers = list(reader.read(waiting.source))
+        self.state = load_state(json.loads(json.dumps(dump_state(reader.state))))
+        told = [answer for answer in answers if isinstance(answer, Refused)]
+        assert not any(answer.fault for answer in told), told
+        self.said = [answer.reason for answer in told]
+        return [str(answer.after["fname"]) for answer in answers if isinstance(answer, Change)]
+
+
+@pytest.fixture
+def queue() -> Queue:
+    return Queue()
+
+
+def insert(name: str, address: int, transact: int = 5, second: int = 1, **more: Any) -> Cells:
+    image = bytes.fromhex("01000000") + name.ljust(8).encode()
+    return operation(2, image, SYSLOG_ADDR=address, TRANSACT_ID=transact, OPER_DATE=date(second), **more)
+
+
+def commit(address: int, transact: int = 5, second: int = 1, **more: Any) -> Cells:
+    return end(SYSLOG_ADDR=address, TRANSACT_ID=transact, OPER_DATE=date(second), **more)
+
+
+def date(second: int) -> str:
+    return f"{1_000_000_000 + second:08x}0000"
+
+
+def test_a_transaction_that_was_open_comes_out_in_a_later_run(queue: Queue) -> None:
+    queue.add(insert("long", 100, 5), insert("short", 110, 6), commit(120, 6))
+    assert queue.read() == ["short"]
+    assert queue.read() == []
+    queue.add(insert("long2", 130, 5), commit(140, 5))
+    assert queue.read() == ["long", "long2"]
+    assert queue.read() == []
+
+
+def test_databases_that_share_a_queue_have_journals_of_their_own(queue: Queue) -> None:
+    queue.add(insert("high", 9000, DBNODE="A"), commit(9001, DBNODE="A"))
+    assert queue.read() == ["high"]
+    queue.add(insert("low", 10, DBNODE="B"), commit(11, DBNODE="B"))
+    assert queue.read() == ["low"]
+    assert queue.read() == []
+
+
+def test_rows_that_stay_in_the_queue_are_not_delivered_again(queue: Queue) -> None:
+    for number in range(5):
+        queue.add(insert(f"n{number}", 100 + 10 * number), commit(105 + 10 * number))
+        assert queue.read() == [f"n{number}"]
+    queue.remove("SYSLOG_ADDR < 130")  # as the replication server does, once it has sent them
+    assert queue.read() == []
+
+
+def test_a_journal_file_that_is_used_again_begins_a_new_generation(queue: Queue) -> None:
+    queue.add(insert("old", 9000, 5, 1), commit(9010, 5, 1), insert("open", 9020, 6, 2))
+    assert queue.read() == ["old"]
+    queue.add(insert("wrapped", 10, 5, 3), commit(20, 5, 3), commit(30, 6, 4))
+    assert queue.read() == ["wrapped", "open"]
+    assert queue.read() == []
+    queue.add(insert("next", 9000, 5, 5), commit(9010, 5, 5))
+    queue.remove("OPER_DATE < '3b9aca03'")
+    assert queue.read() == ["next"]
+    assert queue.read() == []
+
+
+def test_what_was_rolled_back_never_comes(queue: Queue) -> None:
+    queue.add(insert("gone", 100), insert("kept", 110, 6))
+    assert queue.read() == []
+    queue.add(end(ROLLBACK, SYSLOG_ADDR=120, OPER_DATE=date(2)), commit(130, 6))
+    assert queue.read() == ["kept"]
+    assert queue.read() == []
+
+
+def test_the_byte_order_that_was_found_is_kept(queue: Queue) -> None:
+    """And that it was a guess is said by the first run alone."""
+    reading = Reading(now="2026-01-01T00:00:00")
+    queue.add(insert("a", 100), commit(110))
+    assert queue.read(reading) == ["a"]
+    assert queue.said == [NO_EVIDENCE]
+    queue.add(insert("b", 120), commit(130))
+    assert (queue.read(reading), queue.said) == (["b"], [])
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"delivered": 5, "restart": 5},
+        [],
+        {"time-order": "x", "nodes": {}},
+        {"time-order": "big", "nodes": {"A": 1}},
+        {"time-order": "big", "nodes": {"A": {"start": [1, "00"], "delivered": []}}},
+    ],
+)
+def test_what_is_no_state_is_refused(found: object) -> None:
+    with pytest.raises(InvalidValue):
+        load_state(found)
+
+
+class Journal:
+    """Addresses that rise, and begin anew where the journal may use its files again: never those of a
+    transaction that is still open; and the queue is read in every round."""
+
+    def __init__(self) -> None:
+        self.address = 0
+        self.open: dict[int, tuple[int, int, list[str]]] = {}  # generation, first address, names
+        self.generation = 0
+        self.top = 0  # where the next run begins to read
+        self.read_in = -1  # the generation in which the queue was read last
+
+    def write(self, transact: int, name: str) -> None:
+        """A row of a transaction."""
+        self.open.setdefault(transact, (self.generation, self.address, []))[2].append(name)
+
+    def end(self, transact: int) -> list[str]:
+        """The names of a transaction that is open no longer."""
+        return self.open.pop(transact, (0, 0, []))[2]
+
+    def advance(self) -> bool:
+        """Go to the next address; whether the journal has room there."""
+        self.address += 10
+        taken = [first for made, first, _ in self.open.values() if made < self.generation]
+        return self.address < min(taken + [self.top] * (self.read_in < self.generation), default=1 << 40)
+
+    def wrap(self) -> None:
+        """Begin at the first address, if that is possible."""
+        if (
+            self.read_in
+            == self.generation
+            == min((g for g, _, _ in self.open.values()), default=self.generation)
+        ):
+            self.generation, self.address = self.generation + 1, 0
+
+    def was_read(self, state: State) -> None:
+        """What a run leaves to the next one."""
+        start = state.of("DEMO").start
+        if start is not None:
+            self.read_in, self.top = self.generation, start.address
+
+
+steps = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("iiccrwRRD")), max_size=60)
+
+
+@settings(max_examples=150, deadline=None)
+@given(steps)
+def test_every_committed_change_comes_out_once(script: Sequence[tuple[int, str]]) -> None:
+    """In whatever order transactions begin and end, wherever runs fall, however often the journal comes
+    back to its first address, and whether or not rows that are out stay in the queue."""
+    queue, journal = Queue(), Journal()
+    expected: list[str] = []
+    got: list[str] = []
+    for second, (transact, action) in enumerate(script):
+        if action in "icr" and not journal.advance():
+            break
+        if action == "i":
+            journal.write(transact, f"n{second}")
+            queue.add(insert(f"n{second}", journal.address, transact, second))
+        elif action in "cr":
+            names = journal.end(transact)
+            expected += names if action == "c" else []
+            ending = commit if action == "c" else roll_back
+            queue.add(ending(journal.address, transact, second))
+        elif action == "w":
+            journal.wrap()
+        else:
+            got += queue.read()
+            journal.read_in = journal.generation if queue.state.nodes else -1
+            if action == "D":
+                queue.remove(f"TRANSACT_ID not in ({', '.join(map(repr, map(str, journal.open))) or 0})")
+    assert got + queue.read() == expected
+
+
+def roll_back(address: int, transact: int, second: int) -> Cells:
+    return end(ROLLBACK, SYSLOG_ADDR=address, TRANSACT_ID=transact, OPER_DATE=date(second))

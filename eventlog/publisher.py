@@ -220,10 +220,7 @@ class Publisher:
         """Batch after batch: each transaction finishes one and remembers the next."""
         rest: Sequence[Draft] = ()
         for planned in batches.in_batches(drafts, MOST_DOCUMENTS):
-            batch = batches.without(planned, self._tally.blocked)
-            if batch:
-                self._write(batch)
-                rest = self._deliver(batch)
+            rest = self._deliver_all(batches.without(planned, self._tally.blocked))
             if self._stopped:
                 break
         self._write(rest)
@@ -235,26 +232,39 @@ class Publisher:
         self._cycle.stopped = self._cycle.stopped or self._stopping()
         return self._cycle.stopped or self._cycle.down is not None or self._tally.fatal is not None
 
+    def _deliver_all(self, batch: Sequence[Draft]) -> Sequence[Draft]:
+        """Send a batch; where documents are too large, their halves, which are remembered before they go.
+        Returns what a stop leaves to be sent."""
+        while batch:
+            self._write(batch)
+            batch = self._deliver(batch)
+            if self._stopped:
+                break
+        return batch
+
     def _deliver(self, batch: Sequence[Draft]) -> Sequence[Draft]:
-        """Send a batch and take the answers as they come; the documents that are still to go."""
+        """Send a batch once and take the answers as they come. Returns the documents that are still to go."""
+        divided: list[Draft] = []
         taken, begun = 0, time.monotonic()
         written = begun
         replies = self._sink.deliver([_document(draft) for draft in batch])
         for draft, reply in zip(batch, replies, strict=False):
             if reply.fault is not None:
                 self._suffer(reply)
-            if reply.arrived:
+            if reply.divide:
+                divided += batches.halves(draft)
+            elif reply.arrived:
                 self._take(draft, reply)
-                taken += 1
+            taken += reply.arrived
             if self._stopped:
                 break
             if time.monotonic() > written + PATIENCE:
-                self._write(batch[taken:])
+                self._write([*divided, *batch[taken:]])
                 written = time.monotonic()
         if taken < len(batch) and not self._stopped:
             self._cycle.down = f"the sink replied to {taken} of {len(batch)} documents"
         self._cycle.delivery += time.monotonic() - begun
-        return batch[taken:]
+        return [*divided, *batch[taken:]]
 
     def _take(self, draft: Draft, reply: Reply) -> None:
         """Note the answer to a document."""

@@ -71,6 +71,13 @@ def pack(sendings: Iterable[Sending], batch_size: int) -> Iterator[Draft]:
         yield Draft(name_document(batch), tuple(batch))
 
 
+def halves(draft: Draft) -> list[Draft]:
+    """The events of a document in two."""
+    middle = len(draft.sendings) // 2
+    parts = draft.sendings[:middle], draft.sendings[middle:]
+    return [Draft(name_document(part), part) for part in parts]
+
+
 def without(drafts: Iterable[Draft], blocked: Set[ObjectName]) -> list[Draft]:
     """The documents without the events of some objects."""
     if not blocked:

@@ -11,7 +11,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -82,18 +82,27 @@ class Delivery:
         """One pass; whether anything waits. What waits holds back the later events of its object."""
         waiting: set[str] = set()
         for number, items in _documents(chunks, self._refuse):
-            left = [i for i in items if i.event_id not in self._memory.done and i.association not in waiting]
-            if not left:
-                continue
-            document = Document(_name(number, left), left)
-            reply = Reply() if self._sink.knows(document.name) else next(self._sink.deliver([document]))
-            waiting |= self._take(left, reply)
-            if self.fatal:
-                return True
-            if not reply.arrived or reply.wait is not None:
-                self._sleep(reply.wait or 0.0)
+            if not self._deliver(number, items, waiting):
                 return True
         return bool(waiting)
+
+    def _deliver(self, number: int, items: Sequence[Item], waiting: set[str]) -> bool:
+        """Send a document, in halves where it is too large; whether the next may be sent."""
+        left = [i for i in items if i.event_id not in self._memory.done and i.association not in waiting]
+        if not left:
+            return True
+        document = Document(_name(number, left), left)
+        reply = Reply() if self._sink.knows(document.name) else next(self._sink.deliver([document]))
+        if reply.divide:
+            middle = len(left) // 2
+            return all(self._deliver(number, half, waiting) for half in (left[:middle], left[middle:]))
+        waiting |= self._take(left, reply)
+        if self.fatal:
+            return False
+        if not reply.arrived or reply.wait is not None:
+            self._sleep(reply.wait or 0.0)
+            return False
+        return True
 
     def _take(self, items: list[Item], reply: Reply) -> set[str]:
         """Note the answer; the objects that wait."""

@@ -6,6 +6,7 @@ only then does it get its place. What is on record is out, or is put in its plac
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator, Sequence
@@ -14,12 +15,14 @@ from pathlib import Path
 
 from eventlog.errors import EventlogError
 from eventlog.settings import setting
-from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, unreachable
+from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, too_large, unreachable
 
 SUFFIX = ".xml"
 RECORD = "record"
 UNFINISHED = "unfinished"
 _OUT = " out"  # ends a line of the record; a line that a crash cut has no such end
+_LONGEST_NAME = "9" * 60  # longer than any that we give
+_TOO_LARGE = (errno.EFBIG, errno.ENAMETOOLONG)  # what a file system says of one file, not of itself
 _LONGEST_RECORD = 1 << 20  # bytes; then it starts anew with what may still be asked for
 
 
@@ -44,6 +47,9 @@ class FilesSink:
         self._aside = folder / ".eventlog"
         try:
             self._aside.mkdir(parents=True, exist_ok=True)
+            (self._aside / _LONGEST_NAME).unlink(
+                missing_ok=True
+            )  # fails where the folder's own name is too long
             self._record = os.open(self._aside / RECORD, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             self._lock()
             self._known = set(self._read_record())
@@ -54,26 +60,19 @@ class FilesSink:
 
     def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
         """Write all aside, put all on record, give each its place: three flushes for the lot."""
-        written: list[str] = []
-        try:
-            for document in documents:
-                self._write_aside(document)
-                written.append(document.name)
-        except (OSError, NameTaken) as fault:
-            (self._aside / UNFINISHED).unlink(missing_ok=True)  # room for the record of the others
-            failed: Reply | None = self._refused(fault)
-        else:
-            failed = None
-        try:
-            self._put_on_record(written)
-            for name in written:
-                self._place(name)
-            _flush_folder(self._folder)
-        except OSError as fault:
-            failed, written = self._refused(fault), []
-        yield from (ACCEPTED for _ in written)
-        if failed is not None:
-            yield failed
+        replies: list[Reply] = []
+        for document in documents:
+            replies.append(self._prepare(document))
+            if not replies[-1].arrived:
+                break
+        failed = self._put_out(
+            [d.name for d, reply in zip(documents, replies, strict=False) if reply == ACCEPTED]
+        )
+        for reply in replies:
+            if reply == ACCEPTED and failed is not None:
+                yield failed
+                return
+            yield reply
 
     def knows(self, name: str) -> bool:
         """Whether the document is out; one that is on record gets its place now if it has none."""
@@ -89,6 +88,28 @@ class FilesSink:
 
     def close(self) -> None:
         os.close(self._record)
+
+    def _prepare(self, document: Document) -> Reply:
+        """Write a document aside; ACCEPTED where it may be put out."""
+        try:
+            self._write_aside(document)
+        except (OSError, NameTaken) as fault:
+            (self._aside / UNFINISHED).unlink(missing_ok=True)  # room for the record of the others
+            if isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
+                return too_large(document, f"folder {self._folder}: {fault.strerror}")
+            return self._refused(fault)
+        return ACCEPTED
+
+    def _put_out(self, names: Sequence[str]) -> Reply | None:
+        """Put the documents on record and in their places; the reply to all of them where that fails."""
+        try:
+            self._put_on_record(names)
+            for name in names:
+                self._place(name)
+            _flush_folder(self._folder)
+        except OSError as fault:
+            return self._refused(fault)
+        return None
 
     def _refused(self, fault: Exception) -> Reply:
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)

@@ -2,18 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from eventlog.errors import InvalidValue, Misuse
 from eventlog.extras import extra
 from eventlog.settings import setting
-from eventlog.sinks.sink import Document, Item, Reply, SinkKind, unanswered, unreachable
+from eventlog.sinks.sink import Document, Reply, SinkKind, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
 
-SURE = "surely not sent"
+# what a broker says of a batch of messages, and surely means where one stands alone in it
+_OF_MESSAGES = ("MSG_SIZE_TOO_LARGE", "RECORD_LIST_TOO_LARGE", "INVALID_RECORD")
+# why a message was surely not taken: never sent, or refused for what is no fault of its own
+_NOT_TAKEN = (
+    "_PURGE_QUEUE",
+    "_UNKNOWN_TOPIC",
+    "_UNKNOWN_PARTITION",
+    "UNKNOWN_TOPIC_OR_PART",
+    "TOPIC_EXCEPTION",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+)
+
+
+class Message(NamedTuple):
+    """What is sent in one piece: an event, or a heartbeat under its document's name."""
+
+    name: str
+    value: bytes
+    key: bytes | None = None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Fault(NamedTuple):
+    """Why a message has not arrived."""
+
+    reason: str
+    final: bool = False  # it never will, for what it is itself
+    taken: bool = True  # perhaps it has
+
+
+_IN_COMPANY = Fault("refused with others, and not yet sent alone", taken=False)
+Faults = dict[str, Fault]  # by the messages' names
 
 
 def read_options(text: str) -> dict[str, str]:
@@ -60,15 +93,7 @@ class KafkaSink:
 
     def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
         """All messages at once; what a broker has not acknowledged in time is taken back."""
-        faults: dict[str, str] = {}
-        for sent in documents:
-            for item in sent.items:
-                self._send(item, faults)
-            if not sent.items:
-                self.producer.produce(self._topic, sent.text.encode())  # a heartbeat
-        if self.producer.flush(self._timeout):
-            self.producer.purge()
-            self.producer.flush(self._timeout)
+        faults = self._send([message for sent in documents for message in _messages(sent)])
         if self._died:
             self._died = False
             self.producer = self._open()
@@ -92,18 +117,49 @@ class KafkaSink:
         except KafkaException as fault:
             raise Misuse(f"kafka-options: {fault.args[0].str()}") from fault
 
-    def _send(self, item: Item, faults: dict[str, str]) -> None:
+    def _send(self, messages: Sequence[Message]) -> Faults:
+        """Why messages have not arrived. Brokers judge batches: what is refused for its size or form is sent
+        again in halves, until the message that is meant stands alone; but not for longer than the timeout."""
+        until = time.monotonic() + self._timeout
+        faults = self._send_once(messages)
+        waiting = _halves(messages, faults)
+        while waiting and time.monotonic() < until:
+            batch, *waiting = waiting
+            found = self._send_once(batch)
+            waiting = [*_halves(batch, found), *waiting]
+            faults |= found
+        return faults | {message.name: _IN_COMPANY for batch in waiting for message in batch}
+
+    def _send_once(self, messages: Iterable[Message]) -> Faults:
+        faults: Faults = {}
+        for message in messages:
+            self._produce(message, faults)
+        if self.producer.flush(self._timeout):
+            self.producer.purge()
+            self.producer.flush(self._timeout)
+        return faults
+
+    def _produce(self, message: Message, faults: Faults) -> None:
+        """Hand a message to the producer; a fault is noted now or when it is known."""
+        from confluent_kafka import KafkaException
+
+        name, value, key, headers = message
+
         def delivered(error: Any, message: object) -> None:
             if error is not None:
-                faults[item.event_id] = SURE if error.name() == "_PURGE_QUEUE" else error.str()
+                faults[name] = _fault(error)
 
-        value, key = document([item.text]).encode(), item.association.encode()
-        headers = [("event-id", item.event_id.encode())]
         while True:
             try:
-                self.producer.produce(self._topic, value, key, headers=headers, on_delivery=delivered)
+                self.producer.produce(self._topic, value, key, headers=list(headers), on_delivery=delivered)
             except BufferError:
+                if not len(self.producer):
+                    faults[name] = Fault("longer than queue.buffering.max.kbytes", final=True)
+                    return
                 self.producer.poll(1.0)
+            except KafkaException as fault:
+                faults[name] = _fault(fault.args[0])._replace(taken=False)
+                return
             else:
                 return
 
@@ -112,14 +168,39 @@ class KafkaSink:
         self._died = self._died or bool(error.fatal())
 
 
-def _reply(sent: Document, faults: dict[str, str]) -> Reply:
-    """Each event's own fate; where none of them got out, the document's."""
-    failed = [item.event_id for item in sent.items if item.event_id in faults]
-    if len(failed) < len(sent.items) or not sent.items:
-        return Reply([Status(Level.RETRY, event_id, faults[event_id]) for event_id in failed])
-    if all(faults[event_id] == SURE for event_id in failed):
-        return unreachable("no broker took the messages")
-    return unanswered(faults[failed[0]])
+def _messages(sent: Document) -> Iterator[Message]:
+    for item in sent.items:
+        headers = (("event-id", item.event_id.encode()),)
+        yield Message(item.event_id, document([item.text]).encode(), item.association.encode(), headers)
+    if not sent.items:
+        yield Message(sent.name, sent.text.encode())
+
+
+def _halves(batch: Sequence[Message], faults: Faults) -> list[Sequence[Message]]:
+    """The messages of a batch that were refused in company, in two batches; they are no faults any more."""
+    refused = [m for m in batch if len(batch) > 1 and m.name in faults and faults[m.name].final]
+    for message in refused:
+        del faults[message.name]
+    middle = len(refused) // 2
+    return [half for half in (refused[:middle], refused[middle:]) if half]
+
+
+def _fault(error: Any) -> Fault:
+    name = error.name()
+    reason = "no broker took the message" if name == "_PURGE_QUEUE" else error.str()
+    return Fault(reason, name in _OF_MESSAGES, name not in _NOT_TAKEN)
+
+
+def _reply(sent: Document, faults: Faults) -> Reply:
+    """Each event's own fate; where none of those that may arrive did, the document's."""
+    names = [item.event_id for item in sent.items] or [sent.name]
+    failed = {name: faults[name] for name in names if name in faults}
+    waiting = [fault for fault in failed.values() if not fault.final]
+    if waiting and len(failed) == len(names):
+        first = waiting[0].reason
+        return unanswered(first) if any(fault.taken for fault in waiting) else unreachable(first)
+    levels = {True: Level.ERROR, False: Level.RETRY}
+    return Reply([Status(levels[fault.final], name, fault.reason) for name, fault in failed.items()])
 
 
 KIND = SinkKind(KafkaSettings, KafkaSink)

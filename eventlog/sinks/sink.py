@@ -58,6 +58,7 @@ class Reply(NamedTuple):
     fault: str | None = None  # why there is no answer
     arrived: bool = True  # False: the document surely did not reach the receiver
     wait: float | None = None  # seconds that the receiver asks for before anything else is sent
+    divide: bool = False  # it was not sent, for it is too large: its halves may not be
 
 
 ACCEPTED = Reply()
@@ -71,6 +72,13 @@ def unanswered(fault: str, wait: float | None = None) -> Reply:
 def unreachable(fault: str, wait: float | None = None) -> Reply:
     """The document did not arrive."""
     return Reply(fault=fault, arrived=False, wait=wait)
+
+
+def too_large(document: Document, reason: str) -> Reply:
+    """The document cannot be sent at its size; an event that stands alone in it has failed for good."""
+    if len(document.items) > 1:
+        return Reply(divide=True)
+    return Reply((answers.Status(answers.Level.ERROR, None, reason),))
 
 
 def answered(reply: bytes) -> Reply:

@@ -89,18 +89,17 @@ def test_a_full_disk_delays_and_loses_nothing(world: World, small_disk: Path, tm
     assert event_ids(taken) == EXPECTED
 
 
-def test_files_that_may_not_grow_delay_and_lose_nothing(world: World, tmp_path: Path) -> None:
-    """Without a file system of one's own: a document is longer than any file may be, for a while."""
+def test_documents_that_are_too_large_for_the_file_system_are_divided(world: World, tmp_path: Path) -> None:
+    """A file system that takes no longer files is not full: waiting would help nobody."""
     folder, log = tmp_path / "out", tmp_path / "log"
     with publishing(world, folder, log) as process:
         until(lambda: (folder / ".eventlog" / "record").exists())
         may_grow(process, 10_000)
         fill(world)
-        until(lambda: "File too large" in log.read_text())
-        assert world.counts() == {"N": EVENTS}
-        may_grow(process, resource.RLIM_INFINITY)
-        until(lambda: world.counts() == {"S": EVENTS})
+        world.write(key(0, event_type=1, column_name="fname", new_value=LONG * 2))
+        until(lambda: world.counts() == {"S": EVENTS, "E": 1})
     assert event_ids(folder) == EXPECTED
+    assert [failed.reason for failed in world.failures()] == [f"folder {folder}: File too large"]
 
 
 def may_grow(process: subprocess.Popen[bytes], most: int) -> None:

@@ -1,0 +1,68 @@
+"""librdkafka's mock cluster, and the errors that it is told to answer with."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_PRODUCER, _PRODUCE = 0, 0  # rd_kafka_type_t; the protocol's key of a produce request
+TOO_LARGE, INVALID_RECORD, FORBIDDEN, CLUSTER_FORBIDDEN = 10, 87, 29, 31  # the protocol's error codes
+
+
+class Cluster:
+    """One broker with one topic of one partition, so that all messages share their batches."""
+
+    def __init__(self, library: Any, cluster: ctypes.c_void_p) -> None:
+        self._library, self._cluster = library, cluster
+        self.address = library.rd_kafka_mock_cluster_bootstraps(cluster).decode()
+        library.rd_kafka_mock_topic_create(cluster, b"eventlog", 1, 1)
+
+    def refuse(self, *codes: int) -> None:
+        """Answer the next produce requests with these errors, one each."""
+        errors = (ctypes.c_int * len(codes))(*codes)
+        self._library.rd_kafka_mock_push_request_errors_array(
+            self._cluster, ctypes.c_int16(_PRODUCE), ctypes.c_size_t(len(codes)), errors
+        )
+
+
+@contextmanager
+def cluster() -> Iterator[Cluster]:
+    """A cluster that lives as long as the block."""
+    library = _library()
+    reason = ctypes.create_string_buffer(512)
+    owner = library.rd_kafka_new(_PRODUCER, library.rd_kafka_conf_new(), reason, len(reason))
+    made = library.rd_kafka_mock_cluster_new(owner, 1)
+    yield Cluster(library, made)
+    library.rd_kafka_mock_cluster_destroy(made)
+    library.rd_kafka_destroy(owner)
+
+
+def _library() -> Any:
+    """The library that the Python package brings, with the types of what is called there."""
+    kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
+    folder = Path(kafka.__file__).parent.with_name("confluent_kafka.libs")
+    found = next(folder.glob("librdkafka*"), None)
+    if found is None:
+        pytest.skip("this confluent-kafka does not bring librdkafka as a file")
+    library = ctypes.CDLL(str(found))
+    pointer = ctypes.c_void_p
+    library.rd_kafka_conf_new.restype = pointer
+    library.rd_kafka_new.restype = pointer
+    library.rd_kafka_new.argtypes = (ctypes.c_int, pointer, ctypes.c_char_p, ctypes.c_size_t)
+    library.rd_kafka_mock_cluster_new.restype = pointer
+    library.rd_kafka_mock_cluster_new.argtypes = (pointer, ctypes.c_int)
+    library.rd_kafka_mock_cluster_bootstraps.restype = ctypes.c_char_p
+    library.rd_kafka_mock_cluster_bootstraps.argtypes = (pointer,)
+    library.rd_kafka_mock_topic_create.argtypes = (pointer, ctypes.c_char_p, ctypes.c_int, ctypes.c_int)
+    library.rd_kafka_mock_push_request_errors_array.argtypes = (
+        *(pointer, ctypes.c_int16, ctypes.c_size_t),
+        ctypes.POINTER(ctypes.c_int),
+    )
+    library.rd_kafka_mock_cluster_destroy.argtypes = (pointer,)
+    library.rd_kafka_destroy.argtypes = (pointer,)
+    return library

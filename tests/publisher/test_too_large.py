@@ -1,0 +1,203 @@
+"""A document that is too large for its sink is divided until one event stands alone; only that one fails."""
+
+from __future__ import annotations
+
+import itertools
+import resource
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.publishing.deliver import Delivery, Memory
+from eventlog.publishing.tally import Waits
+from eventlog.sinks import open_sink
+from eventlog.sinks.files import FilesSink, FolderFailed
+from eventlog.sinks.sink import Document, Item, Reply
+from eventlog.xds.answers import Level
+from eventlog.xds.documents import document
+from tests.publisher.brokers import CLUSTER_FORBIDDEN, FORBIDDEN, INVALID_RECORD, TOO_LARGE, Cluster, cluster
+from tests.publisher.test_crashes import Crash, DyingSink, files
+from tests.publisher.world import World, key
+
+ROOM = 2_000  # bytes of a file or message
+SHORT, LONG = "s" * 300, "l" * 3_000
+
+
+def event(number: int, text: str = SHORT) -> str:
+    return f'<add event-id="e{number}"><association>i={number},table=t</association>{text}</add>'
+
+
+def make(*events: tuple[int, str]) -> Document:
+    """A document of these events."""
+    items = [Item(f"e{number}", event(number, text)) for number, text in events]
+    return Document("-".join(str(number) for number, _ in events), items)
+
+
+def errors(reply: Reply) -> list[str | None]:
+    assert reply.fault is None
+    return [status.event_id for status in reply.statuses if status.level is Level.ERROR]
+
+
+# kafka
+
+
+@pytest.fixture
+def brokers() -> Iterator[Cluster]:
+    with cluster() as made:
+        yield made
+
+
+def kafka(brokers: Cluster, **options: Any) -> Any:
+    told = {"linger.ms": 100} | {name.replace("_", "."): value for name, value in options.items()}
+    text = ",".join(f"{name}={value}" for name, value in told.items())
+    given = {"kafka_brokers": brokers.address, "kafka_timeout": 10.0}
+    return open_sink("kafka", given | {"kafka_options": text})
+
+
+def arrived(brokers: Cluster) -> list[str]:
+    """The event-ids of the messages in the topic."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
+
+    consumer = Consumer({"bootstrap.servers": brokers.address, "group.id": "g", "enable.partition.eof": True})
+    consumer.assign([TopicPartition("eventlog", 0, OFFSET_BEGINNING)])
+    polled = iter(lambda: consumer.poll(10.0), None)
+    messages = list(itertools.takewhile(lambda message: message.error() is None, polled))
+    consumer.close()
+    headers: list[dict[str, Any]] = [dict(message.headers() or []) for message in messages]
+    return [header["event-id"].decode() for header in headers]
+
+
+@pytest.mark.parametrize("limit", [{"message_max_bytes": ROOM}, {"queue_buffering_max_kbytes": 1}])
+def test_kafka_a_message_over_the_limit_fails_alone(brokers: Cluster, limit: dict[str, int]) -> None:
+    sink = kafka(brokers, **limit)
+    replies = list(sink.deliver([make((1, SHORT), (2, LONG), (3, SHORT)), make((4, LONG)), make((5, SHORT))]))
+    sink.close()
+    assert [errors(reply) for reply in replies] == [["e2"], ["e4"], []]
+    assert sorted(arrived(brokers)) == ["e1", "e3", "e5"]
+
+
+@pytest.mark.parametrize("code", [TOO_LARGE, INVALID_RECORD])
+def test_kafka_what_a_broker_says_of_a_batch_is_no_verdict_on_its_messages(
+    brokers: Cluster, code: int
+) -> None:
+    sink = kafka(brokers)
+    brokers.refuse(code, code, code)  # all, the first two, the first
+    documents = [make((1, SHORT), (2, SHORT)), make((3, SHORT), (4, SHORT))]
+    replies = list(sink.deliver(documents))
+    sink.close()
+    assert [errors(reply) for reply in replies] == [["e1"], []]
+    assert sorted(arrived(brokers)) == ["e2", "e3", "e4"]
+
+
+@pytest.mark.parametrize("code", [FORBIDDEN, CLUSTER_FORBIDDEN])
+def test_kafka_what_is_no_fault_of_a_message_is_no_verdict(brokers: Cluster, code: int) -> None:
+    sink = kafka(brokers)
+    for _ in range(2):  # the second time the producer knows it beforehand
+        brokers.refuse(code)
+        (reply,) = sink.deliver([make((1, SHORT))])
+        assert not reply.arrived
+        assert reply.fault is not None
+    sink.close()
+
+
+def test_kafka_tells_that_a_heartbeat_was_not_taken(brokers: Cluster) -> None:
+    sink = kafka(brokers)
+    brokers.refuse(FORBIDDEN)
+    refused, taken = (next(sink.deliver([Document(f"heartbeat-{n}", (), "<nds/>")])) for n in range(2))
+    sink.close()
+    assert "authorization" in str(refused.fault)
+    assert taken.fault is not None
+
+
+def test_a_publisher_goes_on_past_a_message_over_the_limit(world: World, brokers: Cluster) -> None:
+    long = {"event_type": 1, "column_name": "fname"}
+    world.write(*(key(n, new_value=LONG if n in (2, 5) else SHORT, **long) for n in range(1, 7)))
+    for _ in range(2):
+        sink = kafka(brokers, message_max_bytes=ROOM)
+        world.cycle(sink, batch_size=3)
+        sink.close()
+    assert world.letters() == {n: "E" if n in (2, 5) else "S" for n in range(1, 7)}
+    assert sorted(arrived(brokers)) == [f"eventlog:{n}" for n in (1, 3, 4, 6)]
+    assert {failure.record_id for failure in world.failures()} == {2, 5}
+    assert "too large" in str(world.failures()[0].reason)
+
+
+# files
+
+
+@contextmanager
+def files_up_to(most: int) -> Iterator[None]:
+    """No file grows longer meanwhile."""
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+
+
+class SmallSink(DyingSink):
+    """Files of a file system that takes no long ones."""
+
+    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+        with files_up_to(ROOM):
+            replies = list(super().deliver(documents))
+        yield from replies
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("call", range(1, 8))
+def test_files_hold_each_event_once_wherever_the_dividing_is_interrupted(
+    world: World, tmp_path: Path, call: int, after: bool
+) -> None:
+    rows = [key(1, event_type=1, column_name="fname", new_value=SHORT) for _ in range(3)]
+    rows += [key(n, event_type=1, column_name="fname", new_value=SHORT) for n in range(2, 10)]
+    rows.insert(7, key(20, event_type=1, column_name="fname", new_value=LONG))
+    world.write(*rows)
+    given = {"batch_size": 8, "max_changes": 2}
+    for attempt in (call, 1000):
+        sink = SmallSink(tmp_path, attempt, after)
+        try:
+            world.cycle(sink, **given)
+        except Crash:
+            assert attempt == call
+        sink.close()
+    found = [event_id for event_ids in files(tmp_path).values() for event_id in event_ids]
+    parts = [event_id for event_id in found if event_id.startswith("eventlog:1-3:")]
+    assert len(parts) == 2
+    assert sorted(set(found) - set(parts)) == sorted(f"eventlog:{n}" for n in range(4, 13) if n != 8)
+    assert len(found) == len(set(found))
+    assert world.letters() == {n: "E" if n == 8 else "S" for n in range(1, 13)}
+    assert world.remembered() == 0
+
+
+def test_files_a_folder_whose_own_name_is_too_long_is_no_fault_of_a_document(tmp_path: Path) -> None:
+    long = str(tmp_path)
+    room = 4_095 - len(f"{long}/.eventlog/") - 30  # of the longest path that the system takes
+    folder = Path(long, *(["f" * 200] * (room // 201)), "f" * (room % 201 - 1))
+    with pytest.raises(FolderFailed, match="too long"):
+        FilesSink(folder)
+
+
+# deliver
+
+
+def test_a_delivery_divides_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    content = document([event(n, LONG if n == 5 else SHORT) for n in range(1, 9)]).encode()
+    levels: dict[str, int] = {}
+    for attempt in (3, 1000):
+        sink, memory = SmallSink(tmp_path / "out", attempt, after=True), Memory(tmp_path / "memory")
+        delivery = Delivery(sink, memory, Waits(1, 4), lambda words: None, lambda seconds: None)
+        try:
+            delivery.run(lambda: [content])
+        except Crash:
+            assert attempt == 3
+        memory.close()
+        sink.close()
+        levels |= delivery.levels
+    assert levels["error"] == 1
+    found = [event_id for event_ids in files(tmp_path / "out").values() for event_id in event_ids]
+    assert sorted(found) == [f"e{n}" for n in range(1, 9) if n != 5]

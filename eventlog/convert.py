@@ -15,13 +15,14 @@ from eventlog.change import Change, Op
 from eventlog.codec import Format, Source
 from eventlog.current import CurrentFiles
 from eventlog.entry import read_event_time
-from eventlog.errors import Misuse, NotExpressible, Refused, Stopped
+from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused, Stopped
 from eventlog.files.inputs import Advance, open_sources, stem_of
 from eventlog.files.outputs import Output
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.gbase.follow import StateFile, pieces
 from eventlog.gbase.follow import follow as follow_stream
+from eventlog.lists import sieve
 from eventlog.neutral import refuse
 from eventlog.pickup import Pickup, Tell
 from eventlog.tables import Table, Tables
@@ -91,7 +92,7 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
             sources = report.good(open_sources(job.inputs, source.shape, job.container, advance))
             changes: Iterable[Change] = read_changes(job, source, sources, current, report, given)
         else:
-            changes = report.good(carried.answers)
+            changes = report.good(allowed(report.good(carried.answers), job.tables))
         changes = _counted(changes, report)
         if job.expand_truncate:
             changes = report.good(expand_truncates(changes, job.tables, current))
@@ -113,7 +114,7 @@ def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
     batches = follow_stream(name, job.tables, reading, state=state, chunks=pieces(name, endless=endless))
     with Output(job.output, target.shape, job.output_container, grows=True) as output:
         for answers in batches:
-            changes = _counted(report.good(answers), report)
+            changes = _counted(report.good(allowed(report.good(answers), job.tables)), report)
             for record in report.good(target.write(changes, job.tables, writing)):
                 output.write(record)
             output.flush()
@@ -218,7 +219,21 @@ def read_changes(
             yield event.change
     else:
         read_settings: Any = settings.build(source.settings, given)
-        yield from report.good(source.read(sources, job.tables, read_settings))
+        read = report.good(source.read(sources, job.tables, read_settings))
+        yield from report.good(allowed(read, job.tables))
+
+
+def allowed(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refused]:
+    """The changes without the columns that their tables' lists do not let leave."""
+    leaving = sieve(tables)
+    for change in changes:
+        try:
+            told = leaving(change)
+        except EventlogError as fault:
+            yield refuse(change, fault)
+            continue
+        if told is not None:
+            yield told
 
 
 def _counted(changes: Iterable[Change], report: Report) -> Iterator[Change]:

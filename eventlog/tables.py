@@ -76,6 +76,7 @@ class Column:
     multivalued: bool = False
     reference: str | None = None  # the table that a foreign key points to, if that is published
     leaves: bool = True  # whether its values may leave at all
+    aliases: tuple[str, ...] = ()  # other names by which rows and lists may call it
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,7 @@ class Table:
     max_value: int | None = None
     view: bool = False
     linter: Mapping[str, object] = field(default_factory=dict)
+    closed: bool = False  # it has publish or withhold: nothing leaves that is none of its columns
 
     def __str__(self) -> str:
         return self.name if self.schema is None else f"{self.schema}.{self.name}"
@@ -98,12 +100,24 @@ class Table:
         return hash((self.schema, self.name))
 
     def column(self, name: str) -> Column | None:
-        """The column of that name: exactly, else the only one but for case."""
-        return self.columns.get(name) or _only(self.columns, self._folded, name)
+        """The column of that name: exactly, else the only one but for case, else by another name of it."""
+        return (
+            self.columns.get(name)
+            or _only(self.columns, self._folded, name)
+            or _only(self.columns, self._aliases, name)
+        )
 
     @cached_property
     def _folded(self) -> dict[str, list[str]]:
         return _fold(self.columns)
+
+    @cached_property
+    def _aliases(self) -> dict[str, list[str]]:
+        folded: dict[str, list[str]] = {}
+        for column in self.columns.values():
+            for alias in dict.fromkeys(alias.lower() for alias in column.aliases):
+                folded.setdefault(alias, []).append(column.name)
+        return folded
 
     @cached_property
     def data(self) -> tuple[Column, ...]:
@@ -149,8 +163,16 @@ class Table:
 class Tables:
     """The tables that are known, found by name: exactly, else uniquely without case."""
 
-    def __init__(self, tables: Iterable[Table] = (), dialect: str | None = None) -> None:
+    def __init__(
+        self,
+        tables: Iterable[Table] = (),
+        dialect: str | None = None,
+        *,
+        shut: Iterable[str] = (),
+        warnings: Iterable[str] = (),
+    ) -> None:
         self.dialect = dialect
+        self.warnings = tuple(warnings)  # what somebody should hear of the lists of these tables
         self._named: dict[str, list[Table]] = {}
         self._all = tuple(tables)
         for table in self._all:
@@ -159,6 +181,7 @@ class Tables:
                 self._named.setdefault(str(table), []).append(table)
         self._folded = _fold(self._named)
         self._numbers = {t.number: t for t in self._all if t.number is not None}
+        self.shut = frozenset(map(_bare, (*shut, *(t.name for t in self._all if t.closed))))
 
     def __iter__(self) -> Iterator[Table]:
         return iter(self._all)
@@ -190,6 +213,10 @@ class Tables:
                 return table
         return self.find(name if schema is None else f"{schema}.{name}")
 
+    def shuts(self, name: str) -> bool:
+        """Whether rows of an unknown table of that name may be another spelling of one that has lists."""
+        return bool(self.shut) and _bare(name) in self.shut
+
     def numbered(self, number: int) -> Table | None:
         """The table to which a capture gave this number."""
         return self._numbers.get(number)
@@ -199,6 +226,8 @@ class Tables:
 _FULL_FOREIGN = re.compile(r"(fk_)(?:[sm]v_)?(?:[^_]+_)?_.+?__(.+)", re.IGNORECASE)
 _VALUED = re.compile(r"^[sm]v_", re.IGNORECASE)
 _MULTIVALUED = re.compile(r"(?:fk_)?mv_", re.IGNORECASE)
+_VALUE_PREFIX = re.compile(r"^(fk_)?[sm]v_", re.IGNORECASE)
+_REFERRING = re.compile(r"^fk_", re.IGNORECASE)
 
 
 def published_name(column: str) -> str:
@@ -207,6 +236,13 @@ def published_name(column: str) -> str:
     return (
         full[1] + full[2] if full else _VALUED.sub("", column, count=1) if _VALUED.match(column) else column
     )
+
+
+def other_names(column: str) -> tuple[str, ...]:
+    """The other names of a view's column: without sv_ and mv_, and reduced."""
+    bare = _VALUE_PREFIX.sub(r"\1", column)
+    reduced = published_name(bare)
+    return tuple(n for n in dict.fromkeys((bare, reduced, _REFERRING.sub("", reduced))) if n != column)
 
 
 def multivalued_name(column: str) -> bool:
@@ -225,6 +261,11 @@ def reference_key(tables: Tables, column: Column) -> tuple[Table, str] | None:
         return None
     target = tables.get(column.reference)
     return (target, target.key[0]) if len(target.key) == 1 else None
+
+
+def _bare(name: str) -> str:
+    """A table's name without its schema, case, quotes and blanks around it."""
+    return name.rpartition(".")[2].strip(" \t\r\n\"'`[]").lower()
 
 
 def _fold(names: Iterable[str]) -> dict[str, list[str]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from eventlog.errors import InvalidTables
+from eventlog.lists import read_lists, restrict
 from eventlog.tables import (
     Column,
     Table,
@@ -15,6 +16,7 @@ from eventlog.tables import (
     key_name,
     kind_of,
     multivalued_name,
+    other_names,
     published_name,
 )
 from eventlog.values import Kind
@@ -32,6 +34,7 @@ _KNOWN = {
     "view": bool,
     "linter": dict,
 }
+_LISTS = {"publish", "withhold"}
 
 
 def read(
@@ -49,7 +52,10 @@ def read(
     if not isinstance(described, dict):
         raise InvalidTables("`tables` must hold one table for each name")
     reader = _Reader(dialect, trim_char, meta_identifiers, references, frozenset(described))
-    return Tables((reader.table(name, entry) for name, entry in described.items()), dialect)
+    tables = [reader.table(name, entry) for name, entry in described.items()]
+    sections = zip(tables, described.items(), strict=True)
+    lists = [read_lists(*section, own) for own, section in sections if _LISTS & section[1].keys()]
+    return restrict(tables, lists, dialect)
 
 
 def write(tables: Iterable[Table], dialect: str | None = None) -> str:
@@ -103,7 +109,7 @@ class _Reader:
 
     def _columns(self, table: str, entry: Mapping[str, Any], meta: bool) -> dict[str, Column]:
         types: dict[str, str] = entry.get("columns", {})
-        for option in ("references", "multivalued", "publish", "withhold"):
+        for option in ("references", "multivalued"):
             for column in entry.get(option, ()):
                 if column not in types:
                     raise InvalidTables(f"tables.{table}.{option}: no column {column!r}")
@@ -119,7 +125,7 @@ class _Reader:
                 published=published_name(column) if meta else column,
                 multivalued=column in entry.get("multivalued", ()) or (meta and multivalued_name(column)),
                 reference=references.get(column) if self.references else None,
-                leaves=column in entry.get("publish", types) and column not in entry.get("withhold", ()),
+                aliases=other_names(column) if meta else (),
             )
             for column, type_name in types.items()
         }
@@ -140,7 +146,7 @@ def _table_lines(table: Table) -> list[str]:
         "max-value": table.max_value,
         "multivalued": [c.name for c in table.columns.values() if c.multivalued] or None,
         "references": {c.name: c.reference for c in table.columns.values() if c.reference} or None,
-        "withhold": [c.name for c in table.columns.values() if not c.leaves] or None,
+        "withhold": [c.name for c in table.columns.values() if not c.leaves] if table.closed else None,
         "columns": {c.name: c.type for c in table.columns.values()},
         "linter": dict(table.linter) or None,
     }

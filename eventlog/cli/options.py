@@ -113,7 +113,10 @@ tables_option = click.option(
 
 def read_tables(path: Path | None) -> Tables:
     """The tables of a tables file; none without one."""
-    return Tables() if path is None else tablesfile.read(path.read_text("utf-8"))
+    tables = Tables() if path is None else tablesfile.read(path.read_text("utf-8"))
+    for words in tables.warnings:
+        click.echo(f"eventlog: {words}", err=True)
+    return tables
 
 
 class TableFile(click.ParamType[tuple[str, str]]):

@@ -81,8 +81,11 @@ class Object:
 class TableReader:
     """How the rows that carry one table_name are understood."""
 
-    def __init__(self, table: Table | None, name: str, rules: Rules, answerable: bool) -> None:
+    def __init__(
+        self, table: Table | None, name: str, rules: Rules, *, closed: bool, answerable: bool
+    ) -> None:
         self.table = table
+        self._closed = closed  # nothing leaves that is none of its columns
         self.answerable = answerable
         self.schema = table.schema if table else None
         self.name = table.name if table else values.check_xml(name)
@@ -120,11 +123,21 @@ class TableReader:
             raise WrongRow("column_name is null")
         column = self.table.column(name) if self.table else None
         if column is None or self.table is None:
+            if self._closed:
+                silence = f"{self.name} has publish or withhold, and no column {name!r}"
+                return Attribute(name, _load_nothing, silence, known=False)
             return Attribute(values.check_xml(name), self._loader(Kind.STRING), "", known=False)
-        silence = "" if column.leaves else f"column {column.name} is withheld"
         if column.name in self.table.key:
             silence = f"column {column.name} is of the key"
-        return Attribute(column.name, self._loader(column.kind), silence, known=True)
+            return Attribute(column.name, self._loader(column.kind), silence, known=True)
+        if not column.leaves:
+            return Attribute(column.name, _load_nothing, f"column {column.name} is withheld", known=True)
+        return Attribute(column.name, self._loader(column.kind), "", known=True)
+
+
+def _load_nothing(text: str | None) -> Value:
+    """What may not leave is not even looked at: no reason for a refusal can show it."""
+    return None
 
 
 class _Attributes(dict[str | None, Attribute]):
@@ -158,7 +171,13 @@ class Reader:
         table = self._tables.find(name)
         if table is None and self._rules.unknown_tables == "error":
             raise UnknownTable(name)
-        return TableReader(table, name, self._rules, table is not None and table in self._answerable)
+        return TableReader(
+            table,
+            name,
+            self._rules,
+            closed=self._tables.shuts(name) if table is None else table.closed,
+            answerable=table is not None and table in self._answerable,
+        )
 
 
 def query_key(table: Table, pairs: tablekey.Pairs) -> QueryKey:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from typing import Any
 
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.config import Config, names, statements
 from eventlog.errors import Misuse
+from eventlog.lists import read_lists, restrict
 from eventlog.settings import setting
 from eventlog.sql import templates
 from eventlog.sql.binding import LAYOUTS, bind
-from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.dialects import Dialect
 from eventlog.sql.log import COMPANIONS, Log, log_named
@@ -25,6 +26,8 @@ from eventlog.sql.track import children_of, located
 from eventlog.sql.triggers import Child
 from eventlog.tables import Column, Table, Tables
 from eventlog.values import Kind
+
+logger = logging.getLogger("eventlog.publishing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +127,30 @@ def read_tables(engine: Engine, log: Log, config: Config) -> Tables:
     settings = config.build(TableSettings)
     with engine.connect() as connection:
         found = dict.fromkeys(_published(connection, log, settings))
-    known = [_adapt(table, found, settings, _entries(config.tables, table)) for table in found]
-    return Tables(known, log.dialect.name)
+    return with_sections(
+        engine, Tables([_adapt(t, found, settings) for t in found], log.dialect.name), config
+    )
+
+
+def with_sections(engine: Engine, tables: Tables, config: Config) -> Tables:
+    """The tables with what the settings file says of each: what may leave, and how long a value may be."""
+    sections = {name: (tables.find(name), entries) for name, entries in config.tables.items()}
+    limits = {table: entries.get("max-value") for table, entries in sections.values() if table}
+    known = [replace(table, max_value=limits.get(table) or table.max_value) for table in tables]
+    lists = [read_lists(name, entries) for name, (_, entries) in sections.items()]
+    with engine.connect() as connection:
+        absent = [name for name, (table, _) in sections.items() if table is None]
+        found = restrict(known, lists, tables.dialect, _standing(Catalogue(connection), absent))
+    for words in found.warnings:
+        logger.warning(words)
+    return found
+
+
+def _standing(catalogue: Catalogue, names: Iterable[str]) -> Iterator[Table]:
+    """The tables of these names that are there, though nothing of them is published."""
+    for name in names:
+        with suppress(NoSuchTable):
+            yield catalogue.find(name).table
 
 
 def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:
@@ -161,32 +186,18 @@ def _children(catalogue: Catalogue, log: Log, table: Table) -> tuple[Child, ...]
     return children_of(catalogue, log, catalogue.find(str(table)))
 
 
-def _entries(tables: Mapping[str, Mapping[str, Any]], table: Table) -> Mapping[str, Any]:
-    return tables.get(str(table)) or tables.get(table.name, {})
-
-
-def _adapt(
-    table: Table, published: Iterable[Table], settings: TableSettings, entries: Mapping[str, Any]
-) -> Table:
+def _adapt(table: Table, published: Iterable[Table], settings: TableSettings) -> Table:
     """The table with what the settings say about its columns."""
     targets = {t.name for t in published} if settings.enable_refs else set()
-    for name in (*entries.get("publish", ()), *entries.get("withhold", ())):
-        if table.column(name) is None:
-            raise Misuse(f"[tables.{table.name}] names a column {name!r}, which {table} lacks")
 
     def adapt(column: Column) -> Column:
-        leaves = column.name not in entries.get("withhold", ()) and (
-            "publish" not in entries or column.name in entries["publish"]
-        )
         changed = replace(
             column,
-            leaves=leaves,
             reference=column.reference if column.reference in targets else None,
             kind=Kind.STRING if column.kind is Kind.PADDED and not settings.trim_char else column.kind,
         )
         if settings.enable_meta_identifiers or not table.view:
             return changed
-        return replace(changed, published=column.name, multivalued=False)
+        return replace(changed, published=column.name, multivalued=False, aliases=())
 
-    columns = {name: adapt(column) for name, column in table.columns.items()}
-    return replace(table, columns=columns, max_value=entries.get("max-value", table.max_value))
+    return replace(table, columns={name: adapt(column) for name, column in table.columns.items()})

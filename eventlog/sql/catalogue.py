@@ -13,7 +13,16 @@ from eventlog.sql import templates
 from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
 from eventlog.sql.relation import ForeignKey, Installed, Relation
-from eventlog.tables import Column, Table, Tables, key_name, kind_of, multivalued_name, published_name
+from eventlog.tables import (
+    Column,
+    Table,
+    Tables,
+    key_name,
+    kind_of,
+    multivalued_name,
+    other_names,
+    published_name,
+)
 
 Facts = Mapping[str, Any]
 
@@ -105,6 +114,7 @@ class Catalogue:
                 published=published_name(column) if view else column,
                 multivalued=view and multivalued_name(column),
                 reference=references.get(column),
+                aliases=other_names(column) if view else (),
             )
             for row in columns
             for column in (row["column_name"],)

@@ -81,7 +81,14 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
     for child in children:
         for column in child.columns:
             name = f"{child.relation.table.name}.{column.name}"
-            columns[name] = replace(column, name=name, published=name, multivalued=True, reference=None)
+            columns[name] = replace(
+                column,
+                name=name,
+                published=name,
+                multivalued=True,
+                reference=None,
+                aliases=tuple(f"{child.relation.table}.{own}" for own in (column.name, *column.aliases)),
+            )
     return replace(table, columns=columns)
 
 

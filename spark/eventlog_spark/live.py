@@ -14,7 +14,7 @@ from eventlog.config import Config
 from eventlog.entry import Status
 from eventlog.errors import EventlogError
 from eventlog.publisher import PublisherSettings
-from eventlog.publishing.opening import read_readable, read_tables
+from eventlog.publishing.opening import read_readable, read_tables, with_sections
 from eventlog.sql.leader import Leader
 from eventlog.sql.store import Store
 from eventlog.sql.work import Failure, Work
@@ -72,7 +72,9 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
 def _source(backlog: Backlog, live: Live) -> Source:
     """The log with the tables of a tables file, else those that the publisher publishes."""
     store, tables = live.store, backlog.job.tables
-    if not len(tables):
+    if len(tables):
+        tables = with_sections(store.engine, tables, live.config)
+    else:
         tables = read_tables(store.engine, store.log, live.config)
     readable = read_readable(store.engine, store.log, tables)
     return Source(store, live.config, tables, readable, backlog.rules)

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from eventlog import settings
 from eventlog.change import Change
-from eventlog.convert import Job, expand_truncates, format_named, load_current
+from eventlog.convert import Job, allowed, expand_truncates, format_named, load_current
 from eventlog.errors import Refused
 from eventlog.files.inputs import open_sources
 from eventlog_spark import summary
@@ -49,7 +49,8 @@ class Streams:
     def convert(self, piece: int) -> Summary:
         """What one stream came to, whose part is written."""
         with Attempt(self.task, piece) as attempt:
-            attempt.write_changes(self.task, self._expanded(self._changes(piece, attempt), attempt))
+            changes = _good(allowed(self._changes(piece, attempt), self.task.tables), attempt)
+            attempt.write_changes(self.task, self._expanded(changes, attempt))
         return attempt.summary
 
     def _expanded(self, changes: Iterator[Change], attempt: Attempt) -> Iterator[Change]:

@@ -6,7 +6,7 @@ import pytest
 
 from eventlog import tablesfile
 from eventlog.errors import AmbiguousName, InvalidTables
-from eventlog.tables import published_name
+from eventlog.tables import other_names, published_name
 
 FILE = """\
 dialect = "oracle"
@@ -71,7 +71,6 @@ def test_a_key_value_is_typed_only_where_it_would_be_written_the_same() -> None:
         ("[tables.a]\nkeys = []", "unknown entry 'keys'"),
         ('[tables.a]\nkey = "k"', "tables.a.key must be a list"),
         ('[tables.a]\nkey = ["k"]\ncolumns = { a = "int" }', "key column 'k' is not among its columns"),
-        ('[tables.a]\nwithhold = ["z"]', "tables.a.withhold: no column 'z'"),
         ("[tables.a]\ncolumns = { a = 1 }", "a column's type must be text"),
         ('[tables.a]\ncolumns = { a = "int" }\nreferences = { a = "b" }', "no table 'b'"),
     ],
@@ -96,3 +95,32 @@ def test_a_faulty_file_says_where(text: str, message: str) -> None:
 )
 def test_the_names_that_columns_of_views_are_published_under(column: str, name: str) -> None:
     assert published_name(column) == name
+
+
+@pytest.mark.parametrize(
+    ("column", "names"),
+    [
+        ("fk_mv__idg__mbr_of", ("fk__idg__mbr_of", "fk_mbr_of", "mbr_of")),
+        ("fk_sv_g1__idu__mgr", ("fk_g1__idu__mgr", "fk_mgr", "mgr")),
+        ("fk_mgr", ("mgr",)),
+        ("SV_fname", ("fname",)),
+        ("pk_empno", ()),
+        ("fname", ()),
+    ],
+)
+def test_the_other_names_of_a_views_column(column: str, names: tuple[str, ...]) -> None:
+    assert other_names(column) == names
+
+
+def test_a_views_column_is_found_by_each_of_its_names_but_not_where_two_share_one() -> None:
+    view = tablesfile.read(
+        "[tables.v]\nview = true\n"
+        'columns = { pk_k = "int", sv_fname = "text", fk_mv__idg__mbr_of = "int",'
+        ' sv_x = "text", mv_x = "text" }'
+    ).get("v")
+    for name in ("sv_fname", "fname", "FNAME", "SV_Fname"):
+        assert view.column(name) is view.columns["sv_fname"]
+    for name in ("fk_mv__idg__mbr_of", "fk_mbr_of", "mbr_of"):
+        assert view.column(name) is view.columns["fk_mv__idg__mbr_of"]
+    assert view.column("sv_x") is view.columns["sv_x"]
+    assert view.column("x") is None

@@ -43,7 +43,7 @@ TYPED = st.sampled_from(
 VALUES = st.one_of(st.none(), TEXTS, TYPED)
 COLUMNS = {
     "usr": ("idu", "fname", "FNAME", "lname", "photo", "born", "on", "age", "\u00e9xtra"),
-    "grp": ("name", "member", "boss"),
+    "grp": ("name", "member", "boss", "ghost"),
 }
 KEYS = {
     "usr": ("idu=1", "idu=2", "idu= 2", "idu=3", 'idu="3"', "idu=x", "idu", "IDU=1", "idu=4+x=1", "idu=é"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -50,8 +51,9 @@ class Catalogue:
     def find(self, name: str) -> Relation:
         """The table of that name, which may carry its schema: exactly, else uniquely without case."""
         candidates = self.names()
-        if "." in name and not any(name == known for _, known, _ in candidates):
-            candidates += self.names(self._spelled(name.partition(".")[0]))
+        if not any(name == known for _, known, _ in candidates):
+            for schema in self._schemas_in(name):
+                candidates += self.names(schema)
         stubs = {Table(schema, known, {}): kind for schema, known, kind in dict.fromkeys(candidates)}
         stub = Tables(stubs).find(name)
         if stub is None:
@@ -92,9 +94,14 @@ class Catalogue:
         found = (self.relation(*named).table for named in self.names(schema))
         return Tables(found, self.dialect.name)
 
-    def _spelled(self, schema: str) -> str:
-        known = {row["schema_name"] for row in self._ask("schemas")}
-        return schema if schema in known else self.dialect.fold(schema)
+    def _schemas_in(self, name: str) -> Iterator[str]:
+        """The schemas with which a name may begin; there are several where names hold dots."""
+        starts = [name[: dot.start()] for dot in re.finditer(r"\.", name)]
+        known = {row["schema_name"] for row in self._ask("schemas")} if starts else set()
+        for start in starts:
+            schema = start if start in known else self.dialect.fold(start)
+            if schema in known:
+                yield schema
 
     def _table(
         self,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import chain, count
 from typing import NamedTuple
 
 from eventlog.sql import templates
@@ -77,6 +78,13 @@ def write(subject: Subject) -> Iterator[Trigger]:
 def name_of(log: Log, _: str, event: str, parent: str | None) -> str:
     """Triggers fire in the order of their names: an exclamation mark comes before letters and digits."""
     return object_name(log.dialect, f"!{log.table}_{event}", parent)
+
+
+def dollar_quoted(text: str) -> str:
+    """The text as a constant between marks that do not stand in it."""
+    marks = chain(["$eventlog$"], (f"$eventlog{number}$" for number in count(1)))
+    mark = next(mark for mark in marks if mark not in text)
+    return f"{mark}{text}{mark}"
 
 
 def granularity(subject: Subject) -> str:
@@ -219,7 +227,7 @@ class _Writer:
         holes = {
             "function": qualified(self.dialect, log.place, function),
             "settings": "\n".join(templates.statements(self.dialect, "session", {})),
-            "body": self._body(event, body, by_row),
+            "text": dollar_quoted(text := self._body(event, body, by_row)),
             "trigger": self.dialect.quote(name := name_of(log, table.name, event, parent)),
             "event": ("before " if event == "truncate" else "after ") + event,
             "referencing": _REFERENCING[event],
@@ -229,7 +237,7 @@ class _Writer:
         for place in places:
             there = holes | {"table": qualified(self.dialect, *place)}
             create = (*made, *templates.statements(self.dialect, "trigger", there))
-            yield Trigger(name, *place, holes["body"], create)
+            yield Trigger(name, *place, text, create)
             made = ()
 
     def _body(self, event: str, body: str, by_row: bool) -> str:

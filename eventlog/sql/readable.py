@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import count
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -32,14 +33,18 @@ class ReadableTable:
         children: Sequence[Child] = (),
     ) -> None:
         self.table = table
-        self.source = _source(table, children, dialect)
+        read_as = _read_as(table, children)
+        self.source = _source(table, children, read_as, dialect)
         self.columns = table.data
         self._types = {
             c.name: key_type_of(dialect.name, c.type) or _as_text(c, dialect) for c in table.key_columns
         }
         self.key = tuple(self._key(column, dialect, collations or {}) for column in table.key_columns)
         expressions = EXPRESSIONS[dialect.name]
-        self.expressions = tuple(expressions.text(column, "t", dialect) for column in self.columns)
+        self.expressions = tuple(
+            expressions.text(replace(column, name=read_as.get(column.name, column.name)), "t", dialect)
+            for column in self.columns
+        )
 
     def load_key(self, table_key: str) -> tuple[str, ...]:
         """The values of a table_key in key order; WrongRow if it is not exactly a key of this table."""
@@ -67,7 +72,8 @@ class ReadableTable:
     def _key(self, column: Column, dialect: Dialect, collations: Collations) -> KeyColumn:
         found = self._types[column.name]
         charset, collation = collations.get(column.name, ("", ""))
-        matches = found.matches.replace("{charset}", charset).replace("{collation}", collation)
+        known = {"charset": charset, "collation": collation, "c": "{c}", "k": "{k}"}
+        matches = templates.fill(found.matches, known)
         return KeyColumn(f"t.{dialect.quote(column.name)}", found.declared, matches)
 
     @property
@@ -92,7 +98,14 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
     return replace(table, columns=columns)
 
 
-def _source(table: Table, children: Sequence[Child], dialect: Dialect) -> str:
+def _read_as(table: Table, children: Iterable[Child]) -> dict[str, str]:
+    """What the columns of children are called where they are read: no long name, and none of the parent's."""
+    free = (name for number in count() if (name := f"child{number}") not in table.columns)
+    names = (f"{child.relation.table.name}.{c.name}" for child in children for c in child.columns)
+    return dict(zip(names, free, strict=False))
+
+
+def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str], dialect: Dialect) -> str:
     """What is read from: the table, or its rows once for each row of its children."""
     parent = qualified(dialect, table.schema, table.name)
     if not children:
@@ -100,7 +113,9 @@ def _source(table: Table, children: Sequence[Child], dialect: Dialect) -> str:
     columns, joins = ["p.*"], [f"{parent} p"]
     for number, child in enumerate(children):
         own, quote = child.relation.table, dialect.quote
-        columns += [f"c{number}.{quote(c.name)} as {quote(f'{own.name}.{c.name}')}" for c in child.columns]
+        columns += [
+            f"c{number}.{quote(c.name)} as {quote(read_as[f'{own.name}.{c.name}'])}" for c in child.columns
+        ]
         link = zip(child.link.columns, child.link.target_columns, strict=True)
         on = " and ".join(f"c{number}.{quote(mine)} = p.{quote(theirs)}" for mine, theirs in link)
         joins.append(f"left join {qualified(dialect, own.schema, own.name)} c{number} on {on}")
@@ -118,5 +133,5 @@ def readable(
 
 
 def _as_text(column: Column, dialect: Dialect) -> KeyType:
-    own = EXPRESSIONS[dialect.name].text(column, "t", dialect)
+    own = EXPRESSIONS[dialect.name].of(column.type).text.format(x="{c}")
     return KeyType(dialect.text_type, f"{own} = {{k}}")

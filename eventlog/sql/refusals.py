@@ -8,7 +8,7 @@ from eventlog import tablekey
 from eventlog.errors import EventlogError
 from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import COMPANIONS
-from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject, names_of
+from eventlog.sql.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject
 from eventlog.sql.writers import writer_of
 
 
@@ -118,11 +118,6 @@ def _rows_of_partitions(subject: Subject) -> Iterator[str]:
         yield "it is partitioned, which rules out --granularity row: choose statement"
 
 
-def _closing_quote(subject: Subject) -> Iterator[str]:
-    if any("$eventlog$" in name for name in names_of(subject)):
-        yield "a name holds $eventlog$, which ends a function's text: rename it"
-
-
 REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
     _no_table,
     _the_log_itself,
@@ -135,5 +130,4 @@ REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
     _children_of_values,
     _cascaded_children,
     _rows_of_partitions,
-    _closing_quote,
 )

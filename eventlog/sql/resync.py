@@ -73,7 +73,7 @@ class _Run:
         self._store = store
         self._queries: Queries = store.queries
         self._wanted = wanted
-        self._keys = [f"t.{store.log.dialect.quote(name)}" for name in wanted.table.key]
+        self._keys = [unbound(f"t.{store.log.dialect.quote(name)}") for name in wanted.table.key]
 
     def begin(self) -> tuple[Key | None, int]:
         """Where an unfinished run of the same choice stopped, else the start."""
@@ -121,7 +121,7 @@ class _Run:
         table = self._wanted.table
         return {
             "keys": ", ".join(self._keys),
-            "source": qualified(self._store.log.dialect, table.schema, table.name),
+            "source": unbound(qualified(self._store.log.dialect, table.schema, table.name)),
             "within": "\n  and ".join(within) or "1 = 1",
         }
 

@@ -17,6 +17,7 @@ from sqlalchemy.engine import Connection
 from eventlog.entry import COLUMNS
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
+from eventlog.sql.templates import fill
 
 Cells = Sequence[str | int | None]  # the ten cells of a row, as entry.read_entry takes them
 
@@ -254,11 +255,9 @@ def _object(cells: Cells) -> tuple[object, object]:
 
 def _current_holes(table: Readable) -> dict[str, str]:
     typed = [(f"k{i}", column) for i, column in enumerate(table.key)]
-    matches = (
-        column.matches.replace("{c}", column.name).replace("{k}", f"k.{name}") for name, column in typed
-    )
+    matches = (fill(column.matches, {"c": column.name, "k": f"k.{name}"}) for name, column in typed)
     return {
-        "source": table.source,
+        "source": unbound(table.source),
         "columns": "".join(f",\n  {unbound(expression)}" for expression in table.expressions),
         "typed_keys": "".join(f", {name} {column.type}" for name, column in typed),
         "typed_paths": "".join(f", {name} {column.type} path '$.{name}'" for name, column in typed),

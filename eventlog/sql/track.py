@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.errors import EventlogError
 from eventlog.sql import templates
-from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log import Log
@@ -119,10 +121,7 @@ def script(log: Log, plan: Plan) -> str:
 def read_subject(catalogue: Catalogue, log: Log, relation: Relation, choice: Choice) -> Subject:
     """What the triggers of a table are written from."""
     others = tuple(t for t in relation.triggers if read_mark(t.body) is None)
-    children: dict[str, list[str]] = {}
-    for name in choice.children:
-        child, _, column = name.rpartition(".")
-        children.setdefault(child, []).append(column)
+    children = _columns_of_children(catalogue, choice)
     return Subject(
         located(log, catalogue),
         replace(relation, triggers=others),
@@ -150,7 +149,7 @@ def installed_of(catalogue: Catalogue, log: Log, relation: Relation) -> Iterator
     mine = list(_named(log, relation, None))
     yield from mine
     choices = [choice for trigger in mine if (choice := read_mark(trigger.body))]
-    for name in {child.rpartition(".")[0] for choice in choices for child in choice.children}:
+    for name in {name for choice in choices for name in _columns_of_children(catalogue, choice)}:
         yield from _named(log, catalogue.find(name), relation.table.name)
 
 
@@ -163,6 +162,25 @@ def _named(log: Log, relation: Relation, parent: str | None) -> Iterator[Install
 
 def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], str]:
     return {(t.schema, t.table, t.name): t.body.strip() for t in installed if t.enabled}
+
+
+def _columns_of_children(catalogue: Catalogue, choice: Choice) -> dict[str, list[str]]:
+    """The columns of each child table that a choice names."""
+    children: dict[str, list[str]] = {}
+    for name in choice.children:
+        table, column = _split(catalogue, name)
+        children.setdefault(table, []).append(column)
+    return children
+
+
+def _split(catalogue: Catalogue, name: str) -> tuple[str, str]:
+    """The table and the column of a name that joins them by a dot; both may hold dots themselves."""
+    table, _, column = name.rpartition(".")
+    for dot in reversed([found.start() for found in re.finditer(r"\.", name)]):
+        with suppress(NoSuchTable):
+            if name[dot + 1 :] in catalogue.find(name[:dot]).table.columns:
+                return name[:dot], name[dot + 1 :]
+    return table, column
 
 
 def _child(catalogue: Catalogue, parent: Relation, name: str, columns: list[str]) -> Child:

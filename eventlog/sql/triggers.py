@@ -6,6 +6,7 @@ conditions and their texts as SQL. The writer of each database makes statements 
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -197,17 +198,16 @@ def object_name(dialect: Dialect, *parts: str | None) -> str:
     return f"{start}${zlib.crc32(name.encode()):08x}"
 
 
+_QUOTED_OR_LINE_END = re.compile(r"""'[^']*'|"[^"]*"|`[^`]*`|\n(?=[^\n])""")
+
+
 def indent(text: str, by: int) -> str:
-    """The lines of the text, moved to the right."""
-    return "\n".join(" " * by + line if line else line for line in text.splitlines())
+    """The lines of the text, moved to the right; a line end within quotes belongs to a name."""
+    margin = " " * by
+    moved = _QUOTED_OR_LINE_END.sub(lambda found: found[0] + margin * (found[0] == "\n"), text)
+    return margin + moved.removesuffix("\n")
 
 
 def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
     """The quoted name of something in a schema."""
     return dialect.quote(name) if schema is None else f"{dialect.quote(schema)}.{dialect.quote(name)}"
-
-
-def names_of(subject: Subject) -> Iterator[str]:
-    """Every name of the catalogue that stands in the texts."""
-    for relation in (subject.relation, *(child.relation for child in subject.children)):
-        yield from (relation.table.name, relation.table.schema or "", *relation.table.columns)

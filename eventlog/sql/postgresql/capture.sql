@@ -3,7 +3,7 @@ language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
 {settings}
-as $eventlog${body}$eventlog$
+as {text}
 /
 revoke all on function {function}() from public
 /

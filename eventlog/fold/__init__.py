@@ -9,7 +9,7 @@ plan         the pick-up as a whole: which current rows it needs, in which order
 
 from eventlog.fold.current import Answer, CurrentRow
 from eventlog.fold.outcome import Fate, Outcome
-from eventlog.fold.plan import Event, Need, ObjectName, Plan, event_id, once, plan
+from eventlog.fold.plan import Event, Need, ObjectName, Plan, event_id, once, plan, plan_again
 from eventlog.fold.rules import Rules
 from eventlog.fold.understand import QueryKey, query_key
 
@@ -27,5 +27,6 @@ __all__ = [
     "event_id",
     "once",
     "plan",
+    "plan_again",
     "query_key",
 ]

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from eventlog.change import Change, Op
 from eventlog.entry import Entry
@@ -67,13 +67,9 @@ def plan(
     can be asked for. A record_id stands only once among the entries: `once` sees to that.
     """
     planned = Plan(rules)
-    if rules.handle_future_events:
-        entries = sorted(entries, key=itemgetter(3, 0))
-    else:
-        entries = sorted(entries, key=itemgetter(0))
     objects: dict[ObjectName, list[Entry]] = {}
     screened = rules.driver_user is not None or rules.handle_future_events or held
-    for entry in entries:
+    for entry in sorted(entries, key=_order(rules)):
         name = entry[5:7]
         if screened or entry.status != rules.status:
             left = _leaves(entry, name, rules, now, held)
@@ -87,6 +83,28 @@ def plan(
     reader = Reader(tables, rules, answerable)
     for name, rows in objects.items():
         planned.add_object(reader, name, rows)
+    return planned
+
+
+def plan_again(
+    groups: Iterable[Iterable[Entry]], tables: Tables, rules: Rules, answerable: Container[Table] = ()
+) -> Plan:
+    """What each group of rows says by itself: the rows of one event that went out before.
+
+    Nothing joins or extends them, whatever else is pending; rows that are not new any more are left out.
+    """
+    planned = Plan(rules)
+    reader = Reader(tables, rules, answerable)
+    for group in groups:
+        rows = []
+        for entry in sorted(group, key=_order(rules)):
+            left = _leaves(entry, entry[5:7], rules, None, ())
+            if left is None:
+                rows.append(entry)
+            else:
+                planned.outcomes[entry.record_id] = left
+        if rows:
+            planned.add_object(reader, rows[0][5:7], rows)
     return planned
 
 
@@ -243,6 +261,11 @@ class Plan:
             reason = outcome.reason if fate is Fate.REFUSED else _why_superseded(step)
             superseded = Outcome(fate, reason, outcome.event_id, row)
             self.outcomes.update(dict.fromkeys(step.swallowed, superseded))
+
+
+def _order(rules: Rules) -> Callable[[Entry], Any]:
+    """What rows are sorted by: record_id; event_time before it where that orders."""
+    return itemgetter(3, 0) if rules.handle_future_events else itemgetter(0)
 
 
 def _leaves(

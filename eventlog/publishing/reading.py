@@ -12,7 +12,7 @@ from typing import Protocol
 from eventlog.change import Change
 from eventlog.entry import EVENT_TYPES, Entry, read_entry, read_event_time
 from eventlog.errors import EventlogError
-from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan
+from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
 from eventlog.publishing.batches import Remembered, Sending
 from eventlog.publishing.head import Head, look_at_all
 from eventlog.publishing.queryback import CurrentRows
@@ -64,7 +64,7 @@ class Reader:
         self._tables = tables
         self._readable = readable
         self._rules = rules
-        self._again = replace(rules, driver_user=None, handle_future_events=False)
+        self._again = replace(rules, driver_user=None)
         self._writer: Writer = writer or EventWriter(tables, xds)
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
@@ -77,7 +77,11 @@ class Reader:
         look = look_at_all if head is None else head.look
         cells, loopback, most = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
-        reading = self._read(snapshot, cells, rules, now)
+        reading = Reading([int(str(row[0])) for row in cells])
+        entries = list(_entries(cells, reading))
+        self._fill(
+            reading, snapshot, entries, plan(entries, self._tables, rules, now=now, answerable=self._readable)
+        )
         reading.silent += loopback
         reading.full = len(reading.picked) >= most or len(loopback) >= most
         if rules.handle_future_events:
@@ -85,22 +89,26 @@ class Reader:
         return reading
 
     def read_again(self, snapshot: Snapshot, facts: Sequence[Remembered]) -> Reading:
-        """The events of rows that went out before, under the names they had then, from the part on that
-        comes next. Their content is what it is now; a row that is not new any more is settled."""
+        """The events that went out before, each from exactly its rows, under the names they had then, from
+        the part on that comes next. What is read back is as of now; rows that are not new are settled."""
         cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
-        return self._read(snapshot, cells, self._again, None, lambda events: _renamed(facts, events))
-
-    def _read(
-        self,
-        snapshot: Snapshot,
-        cells: Sequence[Cells],
-        rules: Rules,
-        now: str | None,
-        rename: Callable[[list[Event]], list[Event]] = lambda events: events,
-    ) -> Reading:
         reading = Reading([int(str(row[0])) for row in cells])
-        reading.entries = list(_entries(cells, reading))
-        planned = plan(reading.entries, self._tables, rules, now=now, answerable=self._readable)
+        entries = {entry.record_id: entry for entry in _entries(cells, reading)}
+        groups = [[entries[row] for row in fact.settles if row in entries] for fact in facts]
+        planned = plan_again(groups, self._tables, self._again, self._readable)
+        self._fill(reading, snapshot, list(entries.values()), planned, lambda events: _renamed(facts, events))
+        return reading
+
+    def _fill(
+        self,
+        reading: Reading,
+        snapshot: Snapshot,
+        entries: list[Entry],
+        planned: Plan,
+        rename: Callable[[list[Event]], list[Event]] = lambda events: events,
+    ) -> None:
+        """Ask for the current rows, write the events, and account for every row."""
+        reading.entries = entries
         current = CurrentRows(snapshot, self._readable, self.thorough)
         begun = time.monotonic()
         current.read(planned.needs())
@@ -111,7 +119,6 @@ class Reader:
         for event in rename(planned.events(current.lookup)):
             self._write(event, reading)
         _account(planned, reading)
-        return reading
 
     def _write(self, event: Event, reading: Reading) -> None:
         change, event_id, _, name, settles, part, parts = event

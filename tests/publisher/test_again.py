@@ -1,0 +1,58 @@
+"""What went out before goes again as it was: each event by itself, from exactly its rows."""
+
+from __future__ import annotations
+
+from eventlog.fold import Rules
+from eventlog.publishing.batches import Remembered
+from eventlog.publishing.reading import Reading
+from eventlog.xds.settings import XdsSettings
+from tests.publisher.world import World
+
+
+def again(world: World, *facts: Remembered, rules: Rules | None = None) -> Reading:
+    """What a reader makes of remembered events."""
+    reader = world.reader(["usr"], rules or Rules(), XdsSettings())
+    with world.store.snapshot() as snapshot:
+        return reader.read_again(snapshot, facts)
+
+
+def change(number: int, column: str, value: str, **more: object) -> dict[str, object]:
+    return {"table_key": "idu=1", "event_type": 3, "column_name": column, "new_value": value} | more
+
+
+def test_two_events_of_one_object_stay_two(world: World) -> None:
+    world.write(
+        change(1, "fname", "a"), change(2, "lname", "b"), change(3, "fname", "c"), change(4, "lname", "d")
+    )
+    reading = again(world, Remembered("eventlog:1-2:x", (1, 2)), Remembered("eventlog:4", (4,)))
+    assert [(s.event_id, s.settles) for s in reading.sendings] == [
+        ("eventlog:1-2:x", (1, 2)),
+        ("eventlog:4", (4,)),
+    ]
+    first, second = (s.text for s in reading.sendings)
+    assert first.index(">a<") < first.index(">b<")
+    assert ">c<" not in first + second
+    assert ">d<" in second
+    assert ">a<" not in second
+
+
+def test_a_delete_that_is_pending_ends_no_life_of_what_went_out_before(world: World) -> None:
+    world.user(1)
+    world.write(
+        {"table_key": "idu=1", "event_type": 8, "column_name": "fname"},
+        {"table_key": "idu=1", "event_type": 4},
+    )
+    reading = again(world, Remembered("eventlog:2", (2,)), Remembered("eventlog:1", (1,)))
+    assert [s.event_id for s in reading.sendings] == ["eventlog:2", "eventlog:1"]
+    assert ">Jack<" in reading.sendings[1].text
+
+
+def test_with_future_events_the_rows_stay_in_the_order_of_their_times(world: World) -> None:
+    world.write(
+        change(1, "fname", "late", event_time="2025-01-02 00:00:00"),
+        change(2, "lname", "early", event_time="2025-01-01 00:00:00"),
+    )
+    (sending,) = again(
+        world, Remembered("eventlog:1-2:x", (1, 2)), rules=Rules(handle_future_events=True)
+    ).sendings
+    assert sending.text.index("early") < sending.text.index("late")

@@ -6,13 +6,14 @@ All of them are read and checked before anything is done, and every fault is nam
 from __future__ import annotations
 
 import dataclasses
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eventlog.errors import EventlogError, Misuse
+from eventlog.errors import EventlogError, InvalidValue, Misuse
 from eventlog.settings import build, declared, read_value, variable
 
 S = TypeVar("S")
@@ -86,9 +87,14 @@ def statements(text: str | None) -> tuple[str, ...]:
     return tuple(part for piece in (text or "").split(";") if (part := piece.strip()))
 
 
+_NAME = re.compile(r'(?:"[^"]*"|[^\s,;"])+')
+
+
 def names(text: str | None) -> tuple[str, ...]:
-    """The names of a setting, which stand between commas."""
-    return tuple(part for piece in (text or "").split(",") if (part := piece.strip()))
+    """The names of a setting, which stand between blanks, commas or semicolons, or in double quotes."""
+    if (text or "").count('"') % 2:
+        raise InvalidValue(text, "a list of names: a double quote is not closed")
+    return tuple(found.replace('"', "") for found in _NAME.findall(text or ""))
 
 
 def _from_environment(fields: Iterable[str], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from eventlog.config import Config
-from eventlog.errors import EventlogError
+from eventlog.errors import EventlogError, Misuse
 from eventlog.monitor.monitor import Monitor
 from eventlog.publisher import Cycle, ReceiverFatal
 from eventlog.publishing.opening import opened
@@ -37,6 +37,7 @@ FIRST_WAIT = 0.5  # seconds after a fault; doubled each time
 class DaemonSettings:
     """When cycles run."""
 
+    disable: bool = setting(False, "do not publish: `run` ends at once, and says so")
     polling_interval: int = setting(
         10, "seconds of inactivity between cycles", metavar="S", within=(1, 604_800)
     )
@@ -47,6 +48,10 @@ class DaemonSettings:
         0, "minutes of silence before a heartbeat document; 0: none", metavar="MIN", within=(0, 2**31)
     )
     reconnect: int = setting(30, "the longest wait before connecting again", metavar="S", within=(1, 604_800))
+
+
+class Disabled(Misuse):
+    """the publisher is disabled: disable = true in its settings"""
 
 
 class AnotherLeads(EventlogError):
@@ -80,17 +85,19 @@ class Daemon:
         self._begun = False  # whether a session was ever open: before, a fault ends the daemon
 
     def run(self) -> None:
-        """Lead, publish, stand by and connect again, until a signal says stop; ReceiverFatal ends it too."""
+        """Lead, publish, stand by and connect again, until a signal, ReceiverFatal or Disabled ends it."""
         while not self._signals.stop:
             try:
                 self._reread()
+                if self._settings.disable:
+                    raise Disabled
                 with opened(self._config) as store:
                     self._monitor.connected(store)
                     try:
                         self._lead(store)
                     finally:
                         self._monitor.connected(None)
-            except ReceiverFatal:
+            except (ReceiverFatal, Disabled):
                 raise
             except EventlogError as fault:
                 self._recover(fault)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
@@ -12,11 +12,12 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.config import Config, names, statements
 from eventlog.errors import Misuse
 from eventlog.lists import read_lists, restrict
+from eventlog.patterns import Pattern
 from eventlog.settings import setting
 from eventlog.sql import templates
 from eventlog.sql.binding import LAYOUTS, bind
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
-from eventlog.sql.connect import connect, dialect_at
+from eventlog.sql.connect import connect, dialect_at, read_url
 from eventlog.sql.dialects import Dialect
 from eventlog.sql.log import COMPANIONS, Log, log_named
 from eventlog.sql.migrate import exists
@@ -30,6 +31,10 @@ from eventlog.values import Kind
 logger = logging.getLogger("eventlog.publishing")
 
 
+_CASES: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
+_Named = tuple[str, str, str]  # schema, name and kind of a table
+
+
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
     """Where the log is."""
@@ -37,6 +42,9 @@ class DatabaseSettings:
     url: str | None = setting(None, "the database, as a SQLAlchemy URL", metavar="URL")
     log_table: str = setting("eventlog", "the log, optionally with its schema", metavar="NAME")
     layout: str | None = setting(None, "bind an existing log's columns by position", choices=tuple(LAYOUTS))
+    force_username_case: str | None = setting(
+        None, "the case in which the URL's user logs in", choices=tuple(_CASES)
+    )
     log_time: str = setting("utc", "the zone of event_time", choices=("utc", "local"))
     connection_init: str | None = setting(None, "SQL after each connect, `;` between", metavar="SQL")
     column_position_comparator: str = setting(
@@ -51,10 +59,22 @@ class TableSettings:
     """What may be queried back, and how it is published."""
 
     sync_schema: str | None = setting(None, "a schema all of whose tables are published", metavar="NAME")
+    include_table_filter: str | None = setting(
+        None,
+        "of sync-schema only tables whose whole names are of this regular expression",
+        metavar="REGEX",
+        check=Pattern,
+    )
+    exclude_table_filter: str | None = setting(
+        None, "of sync-schema no tables whose whole names are of this one", metavar="REGEX", check=Pattern
+    )
     sync_tables: str | None = setting(
-        None, "the tables and views that are published, with commas  [default: what `track` installed]",
+        None,
+        "the tables and views that are published, with blanks, commas or `;` between them; in double quotes"
+        " what holds such  [default: what `track` installed]",
         metavar="NAMES",
-    )  # fmt: skip
+        check=names,
+    )
     enable_refs: bool = setting(True, "foreign keys to published tables become references")
     enable_meta_identifiers: bool = setting(
         True, "the prefixes pk_, fk_, sv_, mv_ of view columns have meaning"
@@ -78,7 +98,10 @@ class Place:
         """An engine for the database."""
         if not self.settings.url:
             raise Misuse("which database? say --url, EVENTLOG_URL, or url in eventlog.toml")
-        return connect(self.settings.url, statements(self.settings.connection_init), keep_open=keep_open)
+        address, case = read_url(self.settings.url), self.settings.force_username_case
+        if case is not None and address.username is not None:
+            address = address.set(username=_CASES[case](address.username))
+        return connect(address, statements(self.settings.connection_init), keep_open=keep_open)
 
     def find(self, engine: Engine) -> Log:
         """The log as it stands in the database; by its settings where it is not there yet."""
@@ -164,13 +187,27 @@ def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Tab
         }
 
 
+def _chosen(tables: Iterable[_Named], settings: TableSettings) -> list[_Named]:
+    """The tables of a schema that its filters let pass."""
+    filters = (settings.include_table_filter, settings.exclude_table_filter)
+    included, excluded = (None if text is None else Pattern(text) for text in filters)
+    return [
+        named
+        for named in tables
+        if (included is None or included.matches(named[1]))
+        and not (excluded is not None and excluded.matches(named[1]))
+    ]
+
+
 def _published(connection: Connection, log: Log, settings: TableSettings) -> Iterator[Table]:
     catalogue = Catalogue(connection)
+    if settings.sync_schema is None and (settings.include_table_filter or settings.exclude_table_filter):
+        raise Misuse("include-table-filter and exclude-table-filter choose among the tables of sync-schema")
     for name in names(settings.sync_tables):
         yield catalogue.find(name).table
     if settings.sync_schema is not None:
         ours = {log.dialect.fold(log.table), *(log.beside(name) for name in COMPANIONS)}
-        for found in catalogue.names(settings.sync_schema):
+        for found in _chosen(catalogue.names(settings.sync_schema), settings):
             if found[1] not in ours:
                 yield catalogue.relation(*found).table
     if settings.sync_tables is None and settings.sync_schema is None:

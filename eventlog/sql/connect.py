@@ -40,7 +40,7 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
 
     It keeps that many connections open for the next use; whoever asks for some disposes of the engine.
     """
-    address = _address(url)
+    address = read_url(url)
     pool: dict[str, Any] = {"pool_size": keep_open} if keep_open else {"poolclass": NullPool}
     with _driver(address):
         engine = sqlalchemy.create_engine(address, **pool)
@@ -60,7 +60,8 @@ def dialect_at(engine: Engine) -> Dialect:
         return dialect_of(engine)
 
 
-def _address(url: str | URL) -> URL:
+def read_url(url: str | URL) -> URL:
+    """The address of a database, with the driver that we use where it names none."""
     try:
         address = make_url(url)
     except ArgumentError as fault:

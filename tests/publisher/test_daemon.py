@@ -21,7 +21,7 @@ from sqlalchemy import text
 
 from eventlog import daemon as loop
 from eventlog.config import Config
-from eventlog.daemon import AnotherLeads, Daemon, SinkDown
+from eventlog.daemon import AnotherLeads, Daemon, Disabled, SinkDown
 from eventlog.errors import EventlogError, Misuse
 from eventlog.monitor import MonitorSettings
 from eventlog.monitor.monitor import Monitor
@@ -221,6 +221,24 @@ def test_settings_are_read_again_and_wrong_ones_leave_the_old(world: World, arri
     finally:
         run.stop()
     assert len(arrivals.documents) < 5
+
+
+def test_disabled_it_publishes_nothing_also_when_it_is_told_so_later(
+    world: World, arrivals: Arrivals
+) -> None:
+    world.write(key(1, event_type=4))
+    off = configured(world, arrivals, disable=True)
+    with pytest.raises(Disabled, match="disable = true"):
+        Daemon(off, lambda: off, Signals()).run()
+    assert world.counts() == {"N": 1}
+    run = Run(configured(world, arrivals), lambda: off)
+    try:
+        until(lambda: world.counts() == {"S": 1})
+        run.signals.reload = True
+        until(lambda: not run.thread.is_alive())
+        assert isinstance(run.fault, Disabled)
+    finally:
+        run.stop()
 
 
 def test_fatal_ends_it(world: World, arrivals: Arrivals) -> None:

@@ -10,10 +10,17 @@ import pytest
 
 from eventlog.config import Config, InvalidSettings, names, read_config, statements
 from eventlog.daemon import DaemonSettings
-from eventlog.errors import EventlogError, Misuse
+from eventlog.errors import EventlogError, InvalidValue, Misuse
 from eventlog.fold import Rules
 from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.publishing.opening import DatabaseSettings, TableSettings, driver_user, open_store, read_tables
+from eventlog.publishing.opening import (
+    DatabaseSettings,
+    TableSettings,
+    driver_user,
+    open_store,
+    place_of,
+    read_tables,
+)
 from eventlog.publishing.session import make_reader
 from eventlog.sql import migrate
 from eventlog.sql.catalogue import Catalogue
@@ -83,6 +90,9 @@ def test_flag_then_environment_then_file_then_default(tmp_path: Path) -> None:
         ("reconnect", "soon"),
         ("log_time", "cet"),
         ("layout", "new"),
+        ("include_table_filter", "a(b"),
+        ("sync_tables", 'a "b'),
+        ("force_username_case", "mixed"),
     ],
 )
 def test_a_value_that_is_not_legal_is_named(name: str, wrong: str, tmp_path: Path) -> None:
@@ -103,6 +113,48 @@ def test_a_file_that_cannot_be_used_is_told(text: str, tmp_path: Path) -> None:
 def test_lists_in_settings() -> None:
     assert statements(" a ;; b; ") == ("a", "b")
     assert names("a, b,,") == ("a", "b")
+    assert names("indirect.usr; indirect.grp\tview_usr\n x,y") == (
+        "indirect.usr",
+        "indirect.grp",
+        "view_usr",
+        "x",
+        "y",
+    )
+    assert names('hr."my table", "a;b"') == ("hr.my table", "a;b")
+    with pytest.raises(InvalidValue, match="double quote"):
+        names('a, "b')
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({}, {"usr", "dept", "people"}),
+        ({"include_table_filter": "(?i)(usr|dept)"}, {"usr", "dept"}),
+        ({"include_table_filter": "us"}, set()),
+        ({"exclude_table_filter": "(?i)de.*"}, {"usr", "people"}),
+        ({"include_table_filter": ".*e.*", "exclude_table_filter": "d.*"}, {"people"}),
+    ],
+)
+def test_the_filters_choose_among_the_tables_of_a_schema(
+    family: World, given: dict[str, str], found: set[str]
+) -> None:
+    with family.engine.connect() as connection:
+        schema = Catalogue(connection).find("usr").table.schema
+    told = config(family, sync_tables=None, sync_schema=schema, **given)
+    assert {table.name for table in read_tables(family.engine, family.log, told)} == found
+
+
+def test_filters_without_a_schema_choose_nothing(world: World) -> None:
+    for name in ("include_table_filter", "exclude_table_filter"):
+        with pytest.raises(Misuse, match="sync-schema"):
+            read_tables(world.engine, world.log, config(world, **{name: "usr"}))
+
+
+@pytest.mark.parametrize(("case", "user"), [("upper", "IDM"), ("lower", "idm"), (None, "Idm")])
+def test_the_user_logs_in_in_the_case_that_is_stated(case: str | None, user: str) -> None:
+    place = place_of(Config({"url": "postgresql://Idm:Pass@db/Log", "force_username_case": case}))
+    url = place.connect().url
+    assert (url.username, url.password, url.database) == (user, "Pass", "Log")
 
 
 def test_without_a_database_there_is_nothing_to_open() -> None:

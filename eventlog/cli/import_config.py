@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from eventlog.original import export, translate
+from eventlog.original import export, translate, write
 
 
 @click.command(short_help="The original driver's exported configuration as eventlog.toml.")
@@ -26,7 +26,7 @@ def import_config(file: Path, output: Path) -> None:
     with file.open("rb") as opened:
         data = opened.read(export.LARGEST + 1)
     found = translate.translate(export.read(file.name, data))
-    text = translate.write(file.name, found)
+    text = write.write(file.name, found)
     if str(output) == "-":
         click.echo(text, nl=False)
     else:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from eventlog.errors import EventlogError
+from eventlog.original.hush import looks_secret
 
 LARGEST = 64 << 20  # bytes; an export holds every policy of the driver too
 
@@ -47,8 +48,8 @@ def read(name: str, data: bytes) -> Export:
     server, user = _first(root, _SERVERS), _first(root, _USERS)
     if not said and not server:
         raise NotAnExport(name, "it holds no definition and no driver, publisher or subscriber options")
-    values = {parameter.tag: parameter.value for parameter in said}
-    return Export(tuple(_resolve(parameter, values) for parameter in said), server, user)
+    named = {parameter.tag: parameter for parameter in said if parameter.tag}
+    return Export(tuple(_resolve(parameter, named) for parameter in said), server, user)
 
 
 def _parse(name: str, data: bytes) -> etree._Element:
@@ -117,18 +118,18 @@ def _is_secret(element: etree._Element) -> bool:
     told = (
         element.get("type", ""),
         element.get("name", ""),
+        element.get("display-name", ""),
         str(element.tag),
-        element.get("is-sensitive", ""),
     )
-    return any("password" in text.lower() or text == "true" for text in told)
+    return element.get("is-sensitive", "").lower() in ("1", "yes", "true") or any(map(looks_secret, told))
 
 
-def _resolve(said: Said, values: dict[str, str]) -> Said:
+def _resolve(said: Said, all_said: dict[str, Said]) -> Said:
     """A value that is the name of another: ~name~ of a global configuration value."""
-    name = said.value[1:-1]
-    if said.value == f"~{name}~" and name in values and not values[name].startswith("~"):
-        return said._replace(value=values[name])
-    return said
+    named = all_said.get(said.value[1:-1])
+    if named is None or said.value != f"~{named.tag}~" or named.value.startswith("~"):
+        return said
+    return said._replace(value=named.value, secret=said.secret or named.secret)
 
 
 def _first(root: etree._Element, names: tuple[str, ...]) -> str:

@@ -1,32 +1,40 @@
-"""The original's parameters that have a counterpart: tag, display name, and how a value is carried over."""
+"""The original's parameters that become settings: tag, display names, and how a value is carried over."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from eventlog.config import names
 from eventlog.errors import InvalidValue
+from eventlog.patterns import Pattern
 
 Setting = bool | int | str
 
 _TRUE = frozenset(("1", "yes", "true"))
 _FALSE = frozenset(("0", "no", "false"))
 _TIME = re.compile(r"([01]?\d|2[0-3]):[0-5]\d:[0-5]\d", re.ASCII)
+_REMARK = re.compile(r"\([^()]*\)")  # 1 (yes)
+_MOST: Final = 2**31 - 1
 
 
 class Parameter(NamedTuple):
+    """A parameter, and the setting that it decides."""
+
     tag: str
     display: tuple[str, ...]
-    default: str
-    read: Callable[[str], Setting]
+    default: str  # the original's, where an export leaves the parameter out
+    read: Callable[[str], Setting | None]  # None: the value says nothing; InvalidValue: it has no counterpart
     note: str = ""  # where ours differs
+    ours: str = ""  # the setting, where it has another name
 
 
 def _bool(text: str) -> bool:
-    if text.lower() not in _TRUE | _FALSE:
-        raise InvalidValue(text, "1, yes, true, 0, no or false")
-    return text.lower() in _TRUE
+    plain = _plain(text)
+    if plain not in _TRUE | _FALSE:
+        raise InvalidValue(text[:60], "1, yes, true, 0, no or false")
+    return plain in _TRUE
 
 
 def _text(text: str) -> str:
@@ -35,60 +43,99 @@ def _text(text: str) -> str:
 
 def _integer(least: int, most: int) -> Callable[[str], int]:
     def read(text: str) -> int:
-        known = text.isascii() and text.isdigit() and len(text) < 12 and least <= int(text) <= most
+        plain = _plain(text)
+        known = plain.isascii() and plain.isdigit() and len(plain) < 12 and least <= int(plain) <= most
         if not known:
             raise InvalidValue(text[:60], f"a whole number from {least} to {most}")
-        return int(text)
+        return int(plain)
 
     return read
 
 
-def _one_of(*legal: str) -> Callable[[str], str]:
-    def read(text: str) -> str:
-        plain = " ".join(re.split(r"[-_\s]+", text.lower()))
+def _limit(text: str) -> int:
+    return _integer(0, _MOST)(text) or _MOST
+
+
+def _one_of(legal: dict[str, str | None]) -> Callable[[str], str | None]:
+    """Our word for each of the original's."""
+
+    def read(text: str) -> str | None:
+        plain = " ".join(_plain(text).replace("-", " ").replace("_", " ").split())
         if plain not in legal:
             raise InvalidValue(text[:60], f"one of {', '.join(legal)}")
-        return plain
+        return legal[plain]
 
     return read
 
 
-def _names(text: str) -> str:
-    return ",".join(part for part in re.split(r"[\s,;]+", text) if part)
+def _pattern(text: str) -> str:
+    return Pattern(text).text
+
+
+def _names(text: str) -> str | None:
+    quoted = (f'"{name}"' if set(name) & set(" \t\r\n,;") else name for name in names(text))
+    return ", ".join(quoted) or None
 
 
 def _times(text: str) -> str:
-    times = [part for part in re.split(r"[\s,;]+", text) if part]
+    times = [part for part in re.split(r"[\s,;]+", _REMARK.sub(" ", text)) if part]
     wrong = next((time for time in times if not _TIME.fullmatch(time)), None)
     if wrong is not None or not times:
         raise InvalidValue((wrong or text)[:60], "a time of day (hh:mm:ss)")
     return ",".join(times)
 
 
+_COMPARATORS = {
+    "stringbytecomparator": "byte",
+    "stringcomparator": "locale",
+    "byte": "byte",
+    "locale": "locale",
+    "position": "position",
+}
+
+
 def _comparator(text: str) -> str:
     """The original names a Java class."""
-    name = text.rpartition(".")[2].lower()
-    for word, ours in {
-        "collat": "locale",
-        "locale": "locale",
-        "byte": "byte",
-        "position": "position",
-    }.items():
-        if word in name:
-            return ours
-    raise InvalidValue(text[:60], "a comparator by position, byte or locale")
+    known = _COMPARATORS.get(text.rpartition(".")[2].strip().lower())
+    if known is None:
+        raise InvalidValue(
+            text[:200],
+            "a comparator that is known here; it is not needed where the catalogue tells positions, as those"
+            " of eventlog's databases do: else state layout, or [log.columns]",
+        )
+    return known
+
+
+def _plain(text: str) -> str:
+    return _REMARK.sub("", text).strip().lower()
 
 
 _SECONDS = _integer(1, 604_800)
+_LEVELS: dict[str, str | None] = {
+    "read committed": "read committed",
+    "repeatable read": "repeatable read",
+    "serializable": "serializable",
+    "read uncommitted": "read committed",
+    "none": "read committed",
+    "unsupported": "read committed",
+}
+_CASES: dict[str, str | None] = {"upper": "upper", "lower": "lower", "don't force": None, "none": None}
+_SCOPES: dict[str, str | None] = {"schema": "schema", "list": "list", "empty": "empty"}
 
 PARAMETERS = (
-    Parameter("log-table", ("Event Log Table Name",), "eventlog", _text),
+    Parameter(
+        "log-table",
+        ("Event Log Table Name",),
+        "none",
+        _text,
+        "sync-schema qualifies a name without schema, as in the original",
+    ),
     Parameter(
         "delete-from-log",
-        ("Delete Processed Rows?",),
+        ("Delete Processed Rows?", "Delete From Log?"),
         "false",
         _bool,
-        "rows with E and F are kept in both cases",
+        "rows with E and F are kept in both cases; the original's manuals name two defaults",
     ),
     Parameter("allow-loopback", ("Allow Loopback?", "Allow Loopback Publisher"), "false", _bool),
     Parameter("handle-future-events", ("Enable Future Event Processing?",), "false", _bool),
@@ -108,29 +155,79 @@ PARAMETERS = (
         "refused if it changes log rows without ids",
     ),
     Parameter("batch-size", ("Batch Size",), "1", _integer(1, 100_000), "up to 100000 instead of 128"),
-    Parameter("query-limit", ("Query Limit",), "10000", _integer(1, 2**31 - 1)),
+    Parameter("query-limit", ("Query Limit",), "10000", _limit, f"0, no limit, becomes {_MOST}"),
     Parameter("pub-heartbeat-interval", ("Heartbeat Interval",), "0", _integer(0, 2**31)),
-    Parameter("sync-schema", ("Synchronization Schema",), "what `track` installed", _text),
-    Parameter("sync-tables", ("Synchronization Tables/Views",), "what `track` installed", _names),
+    Parameter(
+        "sync-filter",
+        ("Synchronization Filter",),
+        "none",
+        _one_of(_SCOPES),
+        "says which of sync-schema and sync-tables is in force; empty: nothing was published",
+        "disable",
+    ),
+    Parameter("sync-schema", ("Schema Name", "Synchronization Schema"), "none", _text),
+    Parameter(
+        "include-table-filter",
+        ("Include Filter Expression", "Include Table Filter"),
+        "none",
+        _pattern,
+        "with sync-schema; matched in linear time, so without back references and look-around",
+    ),
+    Parameter(
+        "exclude-table-filter",
+        ("Exclude Filter Expression", "Exclude Table Filter"),
+        "none",
+        _pattern,
+        "likewise",
+    ),
+    Parameter(
+        "sync-tables",
+        ("Table/View Names", "Synchronization Tables/Views"),
+        "none",
+        _names,
+        "blanks, commas and `;` part them",
+    ),
     Parameter("enable-refs", ("Enable Referential Attribute Support?",), "true", _bool),
+    Parameter(
+        "minimal-metadata",
+        ("Retrieve Minimal Metadata?",),
+        "false",
+        _bool,
+        "where it was on, the original knew no foreign keys: enable-refs = false",
+        "enable-refs",
+    ),
     Parameter("enable-meta-identifiers", ("Enable Meta-Identifier Support?",), "true", _bool),
     Parameter("time-syntax", ("Time Syntax",), "1", _integer(1, 3)),
     Parameter("connection-init", ("Connection Initialization Statements",), "none", _text),
-    Parameter("column-position-comparator", ("Sort Column Names By",), "position", _comparator),
+    Parameter(
+        "force-username-case",
+        ("Force Username Case",),
+        "none",
+        _one_of(_CASES),
+        "mixed is not offered: write the user as the database knows it",
+    ),
+    Parameter(
+        "column-position-comparator",
+        ("Sort Column Names By",),
+        "none",
+        _comparator,
+        "StringByteComparator is byte, StringComparator locale; only where the catalogue tells no position",
+    ),
     Parameter(
         "transaction-isolation-level",
         ("Transaction Isolation Level",),
         "read committed",
-        _one_of("read committed", "repeatable read", "serializable"),
-        "for post-poll statements only; the pick-up is always one snapshot",
+        _one_of(_LEVELS),
+        "for post-poll statements only; the pick-up is always one snapshot. Weaker levels become this one",
     ),
     Parameter("reconnect", ("Reconnect Interval",), "30", _SECONDS),
+    Parameter("disable", ("Disable Publisher?",), "false", _bool, "`eventlog run` then ends at once"),
+    Parameter(
+        "publication-mode",
+        ("Publication Mode",),
+        "1",
+        _integer(1, 2),
+        "2, triggerless, reads no log: disable = true",
+        "disable",
+    ),
 )
-_BY_TAG = {parameter.tag: parameter for parameter in PARAMETERS}
-_BY_DISPLAY = {name.rstrip("?").lower(): known for known in PARAMETERS for name in known.display}
-
-
-def find(tag: str, display: str = "") -> Parameter | None:
-    """The parameter of a tag (`-` and `_` alike), or else of a display name."""
-    plain = re.sub(r"\s*\(.*\)", "", display).strip().rstrip("?: ").lower()
-    return _BY_TAG.get(tag.lower().replace("_", "-")) or _BY_DISPLAY.get(plain)

@@ -1,135 +1,255 @@
-"""An exported configuration as eventlog.toml: what has a counterpart, and what has none and why."""
+"""An exported configuration as settings of ours: what has a counterpart, and what has none and why."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
-from urllib.parse import quote
 
-from eventlog.errors import EventlogError
+from eventlog.config import statements
+from eventlog.errors import EventlogError, Misuse
 from eventlog.original.export import Export, Said
-from eventlog.original.parameters import Parameter, Setting, find
+from eventlog.original.hush import looks_secret
+from eventlog.original.jdbc import Address, read_jdbc
+from eventlog.original.known import find
+from eventlog.original.parameters import PARAMETERS, Parameter, Setting
+from eventlog.original.unneeded import Unneeded
+from eventlog.publishing.postpoll import check_safe
 
 
 class Without(NamedTuple):
-    """A parameter that was not carried over."""
+    """A parameter that was not carried over; the value only where it may be told."""
 
-    said: Said
+    name: str
     reason: str
+    value: str | None = None
 
     def __str__(self) -> str:
-        name = self.said.tag or self.said.display
-        value = "" if self.said.secret else f" = {_quoted(self.said.value[:200])}"
-        return f"{_plain(name)}{value}: {self.reason}"
+        value = "" if self.value is None else f" = {quoted(self.value[:200])}"
+        return f"{plain(self.name)}{value}: {self.reason}"
+
+
+class Line(NamedTuple):
+    """A setting, and what is to be said of it."""
+
+    name: str
+    value: Setting
+    note: str = ""
 
 
 class Translation(NamedTuple):
-    settings: tuple[tuple[Parameter, Setting], ...]
+    lines: tuple[Line, ...]
+    assumed: tuple[Line, ...]  # what the original takes where the export says nothing
     without: tuple[Without, ...]
     url: str | None
+
+    @property
+    def settings(self) -> dict[str, Setting]:
+        """All of them by their names."""
+        url: dict[str, Setting] = {} if self.url is None else {"url": self.url}
+        return url | {line.name: line.value for line in (*self.lines, *self.assumed)}
 
 
 def translate(export: Export) -> Translation:
     """Each parameter has a counterpart or a reason why not."""
-    settings: dict[str, tuple[Parameter, Setting]] = {}
-    without: list[Without] = []
+    draft = _Draft()
     for said in export.parameters:
-        parameter = find(said.tag, said.display)
-        reason = _reason(said, parameter, settings)
-        if reason is None and parameter is not None and said.value:
-            try:
-                settings[parameter.tag] = parameter, parameter.read(said.value)
-            except EventlogError as fault:
-                reason = str(fault)
+        draft.take(said)
+    for rule in _RULES:
+        rule(draft)
+    address = read_jdbc(export.server, export.user)
+    return Translation(
+        tuple(draft.lines.values()),
+        tuple(draft.assumed()),
+        (*draft.without, *_of_address(export.server, address)),
+        None if address is None else address.url,
+    )
+
+
+class _Draft:
+    """What was read so far: lines by the tags of the parameters from which they come."""
+
+    def __init__(self) -> None:
+        self.lines: dict[str, Line] = {}
+        self.without: list[Without] = []
+        self.doubtful: set[str] = set()  # tags of what is there, and could not be read
+
+    def take(self, said: Said) -> None:
+        """One parameter: a line, a reason, or nothing where it has no value."""
+        known = None if _is_foreign(said) else find(said.tag, said.display)
+        try:
+            reason = self._reason(said, known)
+            if reason is None and isinstance(known, Parameter) and said.value:
+                value = known.read(said.value)
+                if value is not None:
+                    self.lines[known.tag] = Line(known.ours or known.tag, value, _note(known))
+        except EventlogError as fault:
+            reason = str(fault)
         if reason is not None:
-            without.append(Without(said, reason))
-    url = read_jdbc(export.server, export.user)
-    if export.server and url is None:
-        reason = "no database that eventlog knows; say url or EVENTLOG_URL"
-        without.append(Without(Said("server", "", "", secret=True), reason))
-    return Translation(tuple(settings.values()), tuple(without), url)
+            self._refuse(said, known, reason)
+
+    def leave_out(self, tag: str, reason: str) -> None:
+        """Take a line back, if it is there."""
+        line = self.lines.pop(tag, None)
+        if line is not None:
+            self.without.append(Without(tag, reason, str(line.value)))
+
+    def value(self, tag: str) -> Setting | None:
+        """What a parameter says, None if it says nothing."""
+        line = self.lines.get(tag)
+        return None if line is None else line.value
+
+    def assumed(self) -> Iterator[Line]:
+        """The original's defaults of what the export does not say."""
+        told = {line.name for line in self.lines.values()}
+        for known in PARAMETERS:
+            if known.default != "none" and not known.ours and known.tag not in told | self.doubtful:
+                value = known.read(known.default)
+                assert value is not None
+                yield Line(known.tag, value)
+
+    def _reason(self, said: Said, known: Parameter | Unneeded | None) -> str | None:
+        if _is_secret(said):
+            return "it may hold a secret, which is not carried over; set it in the environment"
+        if known is None:
+            return "of the Subscriber channel, which is not ours" if _is_foreign(said) else "no counterpart"
+        if said.unless:
+            return f"not in force: its group is not set to {quoted(said.unless)}"
+        if isinstance(known, Unneeded):
+            return known.reason
+        if known.tag in self.lines:
+            return "given more than once; the first holds"
+        if re.search(r"~[\w.-]+~", said.value):
+            return "it refers to a global configuration value that is not in the file: fill it in"
+        return None
+
+    def _refuse(self, said: Said, known: Parameter | Unneeded | None, reason: str) -> None:
+        shown = isinstance(known, Parameter) or (known is not None and known.shown)
+        value = said.value if shown and not _is_secret(said) else None
+        self.without.append(Without(said.tag or said.display, reason, value))
+        if isinstance(known, Parameter) and not said.unless:
+            self.doubtful |= {known.tag} - self.lines.keys()
 
 
-def write(source: str, translation: Translation) -> str:
-    """The text of eventlog.toml."""
-    return "\n".join([*_lines(source, translation), ""])
+def _is_foreign(said: Said) -> bool:
+    """Whether a parameter is of the Subscriber channel, which has some of the same names."""
+    return said.channel == "subscriber" or "subscriber" in said.display.lower()
 
 
-def read_jdbc(server: str, user: str) -> str | None:
-    """The SQLAlchemy URL of a JDBC URL, with the user and without any password."""
-    for pattern, form in _JDBC:
-        if match := pattern.fullmatch(server):
-            who = f"{quote(user, safe='')}@" if user else ""
-            port = f":{match['port']}" if match["port"] else ""
-            return form.format(who=who, host=match["host"], port=port, name=quote(match["name"]))
-    return None
+def _is_secret(said: Said) -> bool:
+    return said.secret or looks_secret(said.value)
 
 
-def _reason(said: Said, parameter: Parameter | None, known: Container[str]) -> str | None:
-    if said.secret:
-        return "a secret is not carried over; set it in the environment"
-    if parameter is None:
-        subscriber = said.channel == "subscriber"
-        return "of the Subscriber channel, which is not ours" if subscriber else "no counterpart"
-    if said.unless:
-        return f"not in force: its group is not set to {_quoted(said.unless)}"
-    if parameter.tag in known:
-        return "given more than once; the first holds"
-    if re.search(r"~[\w.-]+~", said.value):
-        return "it refers to a global configuration value that is not in the file: fill it in"
-    return None
+def _scope(draft: _Draft) -> None:
+    """sync-filter says which of schema and list is in force."""
+    scope = draft.value("sync-filter")
+    if scope in ("list", "empty"):
+        for tag in ("sync-schema", "include-table-filter", "exclude-table-filter"):
+            draft.leave_out(tag, f"not in force: sync-filter is {scope}")
+    if scope in ("schema", "empty"):
+        draft.leave_out("sync-tables", f"not in force: sync-filter is {scope}")
+    if {"sync-schema", "sync-tables"} <= draft.lines.keys():
+        reason = "the original takes sync-schema or sync-tables, and both are given: both are published"
+        draft.without.append(Without("sync-filter", reason))
 
 
-def _lines(source: str, translation: Translation) -> Iterator[str]:
-    yield f"# The parameters of {_plain(source)}, carried over by `eventlog import-config`."
-    yield ""
-    if translation.url:
-        yield "# The password belongs into the environment: EVENTLOG_URL is the same with user:password@."
-        yield f"url = {_quoted(translation.url)}"
-        yield ""
-    for parameter, value in translation.settings:
-        yield f"# {parameter.display[0]}{f'; {parameter.note}' if parameter.note else ''}"
-        yield f"{parameter.tag} = {_toml(value)}"
-    if translation.without:
-        yield ""
-        yield "# Not carried over:"
-        yield from (f"#   {without}" for without in translation.without)
+def _filters(draft: _Draft) -> None:
+    if "sync-schema" not in draft.lines:
+        for tag in ("include-table-filter", "exclude-table-filter"):
+            draft.leave_out(
+                tag, "not in force: it chooses among the tables of sync-schema, which is not given"
+            )
 
 
-def _toml(value: Setting) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, int) else _quoted(value)
+def _log(draft: _Draft) -> None:
+    """The log's name: qualified by sync-schema, as the original does."""
+    line, schema = draft.lines.get("log-table"), draft.value("sync-schema")
+    if line is None:
+        reason = 'the export names no log, and the original has no default: "eventlog" is taken'
+        draft.without.append(Without("log-table", reason))
+    elif schema is not None and "." not in str(line.value):
+        note = "in the schema that sync-schema names, as in the original"
+        draft.lines["log-table"] = line._replace(value=f"{schema}.{line.value}", note=note)
 
 
-def _quoted(text: str) -> str:
-    """A TOML basic string, on one line whatever it holds."""
-    return _plain(json.dumps(text, ensure_ascii=False))
+def _tables(draft: _Draft) -> None:
+    if not {"sync-schema", "sync-tables"} & draft.lines.keys():
+        reason = "the export names neither: what `eventlog track` installs is published"
+        draft.without.append(Without("sync-schema, sync-tables", reason))
 
 
-def _plain(text: str) -> str:
-    return re.sub("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda c: f"\\u{ord(c[0]):04x}", text)
+def _statements(draft: _Draft) -> None:
+    """Statements after a cycle that would be refused at the start."""
+    text, log = draft.value("post-poll-stmt"), draft.value("log-table") or "eventlog"
+    try:
+        check_safe(statements(None if text is None else str(text)), str(log), "record_id")
+    except Misuse as fault:
+        draft.leave_out("post-poll-stmt", str(fault))
 
 
-_HOST = r"(?P<host>[\w.-]+)(?::(?P<port>\d{1,5}))?"
-_REST = r"(?:\?.*)?"
-_JDBC = (
-    (
-        re.compile(rf"jdbc:oracle:thin:@//{_HOST}/(?P<name>[\w.$#-]+)", re.ASCII),
-        "oracle+oracledb://{who}{host}{port}/?service_name={name}",
-    ),
-    (
-        re.compile(rf"jdbc:oracle:thin:@{_HOST}:(?P<name>[\w.$#-]+)", re.ASCII),
-        "oracle+oracledb://{who}{host}{port}/{name}",
-    ),
-    (
-        re.compile(rf"jdbc:postgresql://{_HOST}/(?P<name>[\w.$#-]+){_REST}", re.ASCII),
-        "postgresql+psycopg://{who}{host}{port}/{name}",
-    ),
-    (
-        re.compile(rf"jdbc:(?:mysql|mariadb)://{_HOST}/(?P<name>[\w.$#-]+){_REST}", re.ASCII),
-        "mysql+pymysql://{who}{host}{port}/{name}",
-    ),
+def _references(draft: _Draft) -> None:
+    """Where the original read no foreign keys, there are no references."""
+    line = draft.lines.pop("minimal-metadata", None)
+    if line is not None and line.value:
+        note = "minimal-metadata: the original knew no foreign keys"
+        draft.lines["enable-refs"] = Line("enable-refs", False, note)
+
+
+def _disabled(draft: _Draft) -> None:
+    """A publisher that was off, or read no log, does not become one that runs."""
+    reasons = {
+        "disable": "disable: the original's publisher was off",
+        "publication-mode": "publication-mode is 2: the original was triggerless, and read no log",
+        "sync-filter": "sync-filter is empty: the original published nothing",
+    }
+    off = {"disable": True, "publication-mode": 2, "sync-filter": "empty"}
+    told = [reasons[tag] for tag, value in off.items() if draft.value(tag) == value]
+    told += [f"{tag} could not be read: look it up" for tag in off if tag in draft.doubtful]
+    for tag in ("publication-mode", "sync-filter"):
+        draft.lines.pop(tag, None)
+    if told:
+        draft.lines["disable"] = Line("disable", True, "; ".join(told))
+
+
+def _zone(draft: _Draft) -> None:
+    """The original's triggers write event_time in the database's own zone."""
+    note = "event_time as the original's triggers write it, in the database's zone"
+    draft.lines["log-time"] = Line("log-time", "local", note)
+
+
+_RULES: tuple[Callable[[_Draft], None], ...] = (
+    _scope,
+    _filters,
+    _log,
+    _tables,
+    _statements,
+    _references,
+    _disabled,
+    _zone,
 )
+
+
+def _note(known: Parameter) -> str:
+    return f"{known.display[0]}{f'; {known.note}' if known.note else ''}"
+
+
+def _of_address(server: str, address: Address | None) -> Iterator[Without]:
+    """What of the database's address has to be said by somebody else."""
+    if server and address is None:
+        yield Without("server", "no database that eventlog publishes from; say url or EVENTLOG_URL")
+    for name in () if address is None else address.left_out:
+        reason = "a property of the JDBC URL: say it in the query of url, as the Python driver calls it"
+        yield Without(
+            name, reason if not looks_secret(name) else "a secret; set EVENTLOG_URL in the environment"
+        )
+
+
+def quoted(text: str) -> str:
+    """A TOML basic string, on one line whatever it holds."""
+    return plain(json.dumps(text, ensure_ascii=False))
+
+
+def plain(text: str) -> str:
+    """Text without what would end a line or a comment."""
+    return re.sub("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda c: f"\\u{ord(c[0]):04x}", text)

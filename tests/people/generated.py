@@ -12,7 +12,8 @@ from pathlib import Path
 import click
 
 from eventlog.cli import COMMANDS, cli
-from eventlog.original.parameters import PARAMETERS
+from eventlog.original.parameters import PARAMETERS, Parameter
+from eventlog.original.unneeded import UNNEEDED, Unneeded
 from eventlog.xds.documents import indent
 
 ROOT = Path(__file__).parents[2]
@@ -43,12 +44,19 @@ def commands() -> str:
 
 
 def parameters() -> str:
-    """The original's parameters beside our settings."""
+    """The original's parameters beside our settings, and those that become no setting."""
     lines = ["| original (display name) | ours | default | differences |", "|---|---|---|---|"]
     for known in PARAMETERS:
-        names = ", ".join(f"*{name}*" for name in known.display)
-        lines.append(f"| `{known.tag}` ({names}) | `{known.tag}` | {known.default} | {known.note} |")
+        ours = known.ours or known.tag
+        lines.append(f"| `{known.tag}` ({_displayed(known)}) | `{ours}` | {known.default} | {known.note} |")
+    lines += ["", "These become no setting:", ""]
+    lines += ["| original (display name) | because |", "|---|---|"]
+    lines += (f"| `{known.tag}` ({_displayed(known)}) | {known.reason} |" for known in UNNEEDED)
     return "\n".join(lines) + "\n"
+
+
+def _displayed(known: Parameter | Unneeded) -> str:
+    return ", ".join(f"*{name}*" for name in known.display)
 
 
 def _event_type(case: Path) -> Iterator[str]:

@@ -16,7 +16,7 @@ from eventlog.cli import COMMANDS, cli
 from eventlog.cli.live import ALL
 from eventlog.config import read_config
 from eventlog.monitor.metrics import METRICS
-from eventlog.original import export, translate
+from eventlog.original import export, translate, write
 from eventlog.original.parameters import PARAMETERS
 from eventlog.receiver import rules
 from eventlog.settings import declared
@@ -47,7 +47,7 @@ def test_the_example_settings_name_every_setting_and_can_be_used(tmp_path: Path)
 
 def test_every_parameter_of_the_original_is_a_setting() -> None:
     names = {field.name.replace("_", "-") for _, settings in ALL for field in declared(settings)}
-    assert {parameter.tag for parameter in PARAMETERS} <= names
+    assert {parameter.ours or parameter.tag for parameter in PARAMETERS} <= names
 
 
 def test_dashboard_and_alerts_name_metrics_that_are_told() -> None:
@@ -108,6 +108,6 @@ def test_rules_that_are_shown_can_be_read() -> None:
 def test_imported_settings_can_be_used(tmp_path: Path) -> None:
     data = (EXAMPLES / "driver.xml").read_bytes()
     found = translate.translate(export.read("driver.xml", data))
-    (tmp_path / "eventlog.toml").write_text(translate.write("driver.xml", found))
+    (tmp_path / "eventlog.toml").write_text(write.write("driver.xml", found))
     config = read_config((settings for _, settings in ALL), {}, {}, tmp_path / "eventlog.toml")
     assert config.given["polling_interval"] == 30

@@ -1,0 +1,68 @@
+"""A JDBC URL as one of ours: the database and the user, never a password."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+from urllib.parse import quote
+
+
+class Address(NamedTuple):
+    """Where a JDBC URL leads, and the names of what else stands in it."""
+
+    url: str
+    left_out: tuple[str, ...] = ()
+
+
+def read_jdbc(server: str, user: str) -> Address | None:
+    """The SQLAlchemy URL of a JDBC URL; None for a database that eventlog does not publish from."""
+    for pattern, form in _FORMS:
+        if match := pattern.fullmatch(server.strip()):
+            found = match.groupdict()
+            who = user or found.get("user") or ""
+            port = f":{found['port']}" if found.get("port") else ""
+            url = form.format(
+                who=f"{quote(who, safe='')}@" if who else "",
+                host=found.get("host") or "localhost",
+                port=port,
+                name=quote(found["name"], safe=""),
+            )
+            return Address(url, tuple(_left_out(found)))
+    return None
+
+
+def _left_out(found: dict[str, str | None]) -> Iterator[str]:
+    """The names of the properties, and that a password stood there."""
+    if found.get("word"):
+        yield "password"
+    for part in re.split("[?&;]", found.get("rest") or ""):
+        if name := part.partition("=")[0]:
+            yield name
+
+
+_HOST = r"(?P<host>[\w.-]+|\[[\da-fA-F:]+\])(?::(?P<port>\d{1,5}))?"
+_WHO = r"(?:(?P<user>[^/:@\s]*)[/:](?P<word>[^@\s]*)@)?"
+_ORACLE_WHO = r"(?:(?P<user>[^/@\s]+)/(?P<word>[^@\s]*))?"
+_NAME = r"(?P<name>[\w.$#-]+)"
+_REST = r"(?P<rest>[?;].*)?"
+_FORMS = tuple(
+    (re.compile(pattern, re.ASCII), form)
+    for pattern, form in (
+        (
+            rf"jdbc:oracle:(?:thin|oci8?):{_ORACLE_WHO}@(?:tcps?:)?//{_HOST}/{_NAME}{_REST}",
+            "oracle+oracledb://{who}{host}{port}/?service_name={name}",
+        ),
+        (
+            rf"jdbc:oracle:(?:thin|oci8?):{_ORACLE_WHO}@{_HOST}/{_NAME}{_REST}",
+            "oracle+oracledb://{who}{host}{port}/?service_name={name}",
+        ),
+        (
+            rf"jdbc:oracle:(?:thin|oci8?):{_ORACLE_WHO}@{_HOST}:{_NAME}{_REST}",
+            "oracle+oracledb://{who}{host}{port}/{name}",
+        ),
+        (rf"jdbc:postgresql:(?://{_HOST}/)?{_NAME}{_REST}", "postgresql+psycopg://{who}{host}{port}/{name}"),
+        (rf"jdbc:mariadb://{_WHO}{_HOST}/{_NAME}{_REST}", "mariadb+pymysql://{who}{host}{port}/{name}"),
+        (rf"jdbc:mysql://{_WHO}{_HOST}/{_NAME}{_REST}", "mysql+pymysql://{who}{host}{port}/{name}"),
+    )
+)

@@ -1,41 +1,49 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-READY := $(VENV)/.ready
-EXTRAS := embedded,parquet,spark,java,oracle,mysql,kafka,avro,docs,dev
+export PYTHON VENV
+
+# What each environment holds, as extras of pyproject.toml. The types are checked against what the tests import.
+DEMO := embedded,spark,java
+TEST := $(DEMO),parquet,oracle,mysql,kafka,avro,test
+CHECK := $(TEST),check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench clean
+.PHONY: help demo test check format bench pins clean
 
 help: ## list what can be done
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: $(READY) ## see it work: a database, changes, their documents, a backlog on Spark
-	@$(BIN)/eventlog demo
+demo: $(VENV)/.demo ## see it work: a database, changes, their documents, a backlog on Spark
+	@$(BIN)/eventlog demo $(ARGS)
 
-test: $(READY) ## run the whole suite
-	$(BIN)/python -m pytest
+test: $(VENV)/.test ## run the whole suite, or TESTS="tests/core tests/test_cli.py"
+	$(BIN)/python -m pytest $(TESTS)
 
-check: $(READY) ## lint, types, import contracts, documentation
+check: $(VENV)/.check ## lint, types, import contracts, documentation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	PYTHONPATH=.:spark $(BIN)/lint-imports
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet --site-dir $(VENV)/site
 
-format: $(READY) ## put the source in its form
+format: $(VENV)/.check ## put the source in its form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(READY) ## measure the core; others: eventlog bench NAME
+bench: $(VENV)/.test ## measure the core; others: eventlog bench NAME
 	$(BIN)/python -m eventlog bench core
+
+pins: ## resolve constraints.txt anew, for all Pythons at once (needs uv)
+	uv pip compile --universal --python-version 3.11 --all-extras --upgrade \
+	  --no-header --no-annotate --quiet pyproject.toml -o constraints.txt
 
 clean: ## remove what was made here
 	rm -rf $(VENV) build dist *.egg-info
 
-$(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-	  || { echo "eventlog needs Python 3.11 or later: make PYTHON=python3.12 ..."; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[$(EXTRAS)]'
+$(VENV)/.demo: EXTRAS := $(DEMO)
+$(VENV)/.test: EXTRAS := $(TEST)
+$(VENV)/.check: EXTRAS := $(CHECK)
+$(VENV)/.%: pyproject.toml constraints.txt
+	@.ci/environment $* "$(EXTRAS)"
 	@touch $@

@@ -7,6 +7,7 @@ import hook, nothing of ours replaced.
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -27,7 +28,7 @@ def source(folder: Path) -> Path:
     for name in filter(None, tracked.stdout.split("\0")):
         target = folder / name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes((ROOT / name).read_bytes())
+        shutil.copy(ROOT / name, target)
     return folder
 
 

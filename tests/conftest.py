@@ -10,11 +10,19 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.embedded import Server
-from tests.databases import AT_HAND, EMBEDDED, Database, embedded_server, fresh, server_url
+from tests.databases import AT_HAND, EMBEDDED, Database, embedded_server, fresh, server_url, told
 
 # Tests never judge time: a loaded machine is no fault.
 settings.register_profile("eventlog", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("eventlog")
+
+
+def pytest_report_header() -> str:
+    return told()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(told())
 
 
 @pytest.fixture(scope="session")
@@ -26,7 +34,7 @@ def embedded() -> Iterator[Server]:
 
 @pytest.fixture(scope="session", params=AT_HAND)
 def server(request: pytest.FixtureRequest, embedded: Server) -> Iterator[tuple[str, URL]]:
-    """Each server at hand in turn; one that is not there is skipped by name."""
+    """Each server at hand in turn."""
     with server_url(request.param, embedded) as url:
         yield request.param, url
 

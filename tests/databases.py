@@ -1,7 +1,8 @@
 """The databases at hand: every conformance test runs on each of them, and asks the dialect, never its name.
 
-An embedded PostgreSQL is always there. EVENTLOG_TEST_URLS names further servers, separated by commas;
-where a Docker engine answers, containers are started for what it does not name.
+An embedded PostgreSQL is always there. EVENTLOG_TEST_URLS names further servers, separated by commas, and
+where a Docker engine answers, containers are started. What is not there is told of once, at the top of the
+run and at its end; with EVENTLOG_TEST_ALL it is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
 import sqlalchemy
 from sqlalchemy.engine import URL, Engine, make_url
 
@@ -43,11 +43,6 @@ def _from_environment() -> dict[str, URL]:
     return {f"{DIALECTS[url.get_backend_name()].title} of EVENTLOG_TEST_URLS": url for url in urls}
 
 
-_NAMED = _from_environment()
-_CONTAINERS = ("PostgreSQL container", "MySQL container", "Oracle container")
-AT_HAND = (EMBEDDED, *_NAMED, *_CONTAINERS)
-
-
 def _docker_answers() -> bool:
     if "DOCKER_HOST" in os.environ:
         return True
@@ -55,17 +50,23 @@ def _docker_answers() -> bool:
         return attempt.connect_ex("/var/run/docker.sock") == 0
 
 
-def _container(name: str) -> contextlib.AbstractContextManager[URL]:
-    if not _docker_answers():
-        pytest.skip(f"{name}: no Docker engine answers")
-    return _started(name)
+_NAMED = _from_environment()
+_CONTAINERS = ("PostgreSQL container", "MySQL container", "Oracle container")
+_WANTED = _docker_answers() or bool(os.environ.get("EVENTLOG_TEST_ALL"))
+AT_HAND = (EMBEDDED, *_NAMED, *(_CONTAINERS if _WANTED else ()))
+
+
+def told() -> str:
+    """One line: what the tests run on, and what not."""
+    missing = "" if _WANTED else f"; no {', '.join(_CONTAINERS)}, for no Docker engine answers"
+    return f"databases: {', '.join(AT_HAND)}{missing}"
 
 
 @contextlib.contextmanager
-def _started(name: str) -> Iterator[URL]:
-    from testcontainers.mysql import MySqlContainer
-    from testcontainers.oracle import OracleDbContainer
-    from testcontainers.postgres import PostgresContainer
+def _container(name: str) -> Iterator[URL]:
+    from testcontainers.community.mysql import MySqlContainer
+    from testcontainers.community.oracle import OracleDbContainer
+    from testcontainers.community.postgres import PostgresContainer
 
     makers: dict[str, Callable[[], Any]] = {
         "PostgreSQL container": lambda: PostgresContainer("postgres:13-alpine", driver="psycopg"),
@@ -77,7 +78,7 @@ def _started(name: str) -> Iterator[URL]:
 
 
 def server_url(name: str, embedded: Server) -> contextlib.AbstractContextManager[URL]:
-    """The server of that name, or the test is skipped with the reason."""
+    """The server of that name."""
     if name == EMBEDDED:
         return contextlib.nullcontext(make_url(embedded.url))
     if name in _NAMED:

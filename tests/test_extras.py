@@ -71,7 +71,7 @@ def test_the_extras_are_those_of_the_project() -> None:
     for name, packages in EXTRAS.items():
         wanted = [Requirement(text).name for text in PROJECT["optional-dependencies"][name]]
         assert {IMPORTED_AS.get(package, package) for package in wanted} <= set(packages)
-    assert set(EXTRAS) == set(PROJECT["optional-dependencies"]) - {"docs", "fuzz", "dev"}
+    assert set(EXTRAS) == set(PROJECT["optional-dependencies"]) - {"test", "check", "fuzz", "dev"}
 
 
 def test_a_package_that_cannot_be_loaded_is_the_cause() -> None:

@@ -40,8 +40,7 @@ class _Place(NamedTuple):
         name = self.prefix + entry
         if name in self.table.columns:
             return [c for c in self.table.columns.values() if name in (c.name, *c.aliases)]
-        folded = name.lower()
-        return [c for c in self.table.columns.values() if folded in map(str.lower, (c.name, *c.aliases))]
+        return [c for c in self.table.columns.values() if c.answers_to(name)]
 
     def concerns(self, column: Column) -> bool:
         """Whether the section speaks of the column at all."""

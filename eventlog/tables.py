@@ -10,6 +10,7 @@ from functools import cached_property
 from eventlog import tablekey, values
 from eventlog.change import Value
 from eventlog.errors import AmbiguousName, EventlogError, InvalidTables, UnknownTable
+from eventlog.metaid import read_name
 from eventlog.values import Kind
 
 _TYPE = re.compile(r"\s*([^(]*?)\s*(?:\(\s*([^)]*?)\s*\)\s*(.*?))?\s*", re.DOTALL)
@@ -77,6 +78,16 @@ class Column:
     reference: str | None = None  # the table that a foreign key points to, if that is published
     leaves: bool = True  # whether its values may leave at all
     aliases: tuple[str, ...] = ()  # other names by which rows and lists may call it
+    effective: str | None = None  # of a view's column: what all forms of its name have in common
+
+    def answers_to(self, name: str) -> bool:
+        """Whether that is one of the column's names, but for case."""
+        folded = name.lower()
+        return (
+            folded == self.name.lower()
+            or folded in map(str.lower, self.aliases)
+            or (self.effective is not None and read_name(folded).name == self.effective.lower())
+        )
 
 
 @dataclass(frozen=True)
@@ -105,6 +116,7 @@ class Table:
             self.columns.get(name)
             or _only(self.columns, self._folded, name)
             or _only(self.columns, self._aliases, name)
+            or (_only(self.columns, self._effective, read_name(name).name) if self._effective else None)
         )
 
     @cached_property
@@ -117,6 +129,14 @@ class Table:
         for column in self.columns.values():
             for alias in dict.fromkeys(alias.lower() for alias in column.aliases):
                 folded.setdefault(alias, []).append(column.name)
+        return folded
+
+    @cached_property
+    def _effective(self) -> dict[str, list[str]]:
+        folded: dict[str, list[str]] = {}
+        for column in self.columns.values():
+            if column.effective is not None:
+                folded.setdefault(column.effective.lower(), []).append(column.name)
         return folded
 
     @cached_property
@@ -220,39 +240,6 @@ class Tables:
     def numbered(self, number: int) -> Table | None:
         """The table to which a capture gave this number."""
         return self._numbers.get(number)
-
-
-# "fk_" [sv_|mv_] [<group>_] "_" <referenced column> "__" <name>
-_FULL_FOREIGN = re.compile(r"(fk_)(?:[sm]v_)?(?:[^_]+_)?_.+?__(.+)", re.IGNORECASE)
-_VALUED = re.compile(r"^[sm]v_", re.IGNORECASE)
-_MULTIVALUED = re.compile(r"(?:fk_)?mv_", re.IGNORECASE)
-_VALUE_PREFIX = re.compile(r"^(fk_)?[sm]v_", re.IGNORECASE)
-_REFERRING = re.compile(r"^fk_", re.IGNORECASE)
-
-
-def published_name(column: str) -> str:
-    """The attribute that a view's column is published as: without sv_ and mv_, a full fk_ form reduced."""
-    full = _FULL_FOREIGN.fullmatch(column)
-    return (
-        full[1] + full[2] if full else _VALUED.sub("", column, count=1) if _VALUED.match(column) else column
-    )
-
-
-def other_names(column: str) -> tuple[str, ...]:
-    """The other names of a view's column: without sv_ and mv_, and reduced."""
-    bare = _VALUE_PREFIX.sub(r"\1", column)
-    reduced = published_name(bare)
-    return tuple(n for n in dict.fromkeys((bare, reduced, _REFERRING.sub("", reduced))) if n != column)
-
-
-def multivalued_name(column: str) -> bool:
-    """Whether the prefix of a view's column says that it holds many values."""
-    return _MULTIVALUED.match(column) is not None
-
-
-def key_name(column: str) -> bool:
-    """Whether the prefix of a view's column says that it is of the key."""
-    return column.lower().startswith("pk_")
 
 
 def reference_key(tables: Tables, column: Column) -> tuple[Table, str] | None:

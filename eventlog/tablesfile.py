@@ -9,15 +9,12 @@ from typing import Any
 
 from eventlog.errors import InvalidTables
 from eventlog.lists import read_lists, restrict
+from eventlog.metaid import read_name
 from eventlog.tables import (
     Column,
     Table,
     Tables,
-    key_name,
     kind_of,
-    multivalued_name,
-    other_names,
-    published_name,
 )
 from eventlog.values import Kind
 
@@ -91,7 +88,7 @@ class _Reader:
         view = entry.get("view", False)
         columns = self._columns(name, entry, view and self.meta)
         key = tuple(entry.get("key", ())) or (
-            tuple(column for column in columns if key_name(column)) if view else ()
+            tuple(column for column in columns if read_name(column).is_key) if view else ()
         )
         for column in key:
             if columns and column not in columns:
@@ -122,10 +119,10 @@ class _Reader:
                 name=column,
                 type=type_name,
                 kind=self._kind(type_name),
-                published=published_name(column) if meta else column,
-                multivalued=column in entry.get("multivalued", ()) or (meta and multivalued_name(column)),
+                published=read_name(column).published if meta else column,
+                multivalued=column in entry.get("multivalued", ()) or (meta and read_name(column).many),
                 reference=references.get(column) if self.references else None,
-                aliases=other_names(column) if meta else (),
+                effective=read_name(column).name if meta else None,
             )
             for column, type_name in types.items()
         }

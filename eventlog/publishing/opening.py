@@ -235,6 +235,6 @@ def _adapt(table: Table, published: Iterable[Table], settings: TableSettings) ->
         )
         if settings.enable_meta_identifiers or not table.view:
             return changed
-        return replace(changed, published=column.name, multivalued=False, aliases=())
+        return replace(changed, published=column.name, multivalued=False, effective=None)
 
     return replace(table, columns={name: adapt(column) for name, column in table.columns.items()})

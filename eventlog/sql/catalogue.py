@@ -10,6 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.errors import EventlogError
+from eventlog.metaid import read_name
 from eventlog.sql import templates
 from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
@@ -18,11 +19,7 @@ from eventlog.tables import (
     Column,
     Table,
     Tables,
-    key_name,
     kind_of,
-    multivalued_name,
-    other_names,
-    published_name,
 )
 
 Facts = Mapping[str, Any]
@@ -118,17 +115,17 @@ class Catalogue:
                 name=column,
                 type=row["type_name"],
                 kind=kind_of(row["type_name"], self.dialect.name),
-                published=published_name(column) if view else column,
-                multivalued=view and multivalued_name(column),
+                published=read_name(column).published if view else column,
+                multivalued=view and read_name(column).many,
                 reference=references.get(column),
-                aliases=other_names(column) if view else (),
+                effective=read_name(column).name if view else None,
             )
             for row in columns
             for column in (row["column_name"],)
         }
         key = tuple(row["column_name"] for row in self._ask("key", schema=schema, table_name=name))
         if view:
-            key = tuple(column for column in described if key_name(column))
+            key = tuple(column for column in described if read_name(column).is_key)
         return Table(schema, name, described, key, view=view)
 
     def _ask(self, question: str, **given: str | None) -> Iterator[Facts]:

@@ -6,7 +6,6 @@ import pytest
 
 from eventlog import tablesfile
 from eventlog.errors import AmbiguousName, InvalidTables
-from eventlog.tables import other_names, published_name
 
 FILE = """\
 dialect = "oracle"
@@ -80,38 +79,6 @@ def test_a_faulty_file_says_where(text: str, message: str) -> None:
         tablesfile.read(text)
 
 
-@pytest.mark.parametrize(
-    ("column", "name"),
-    [
-        ("pk_empno", "pk_empno"),
-        ("sv_name", "name"),
-        ("MV_phone", "phone"),
-        ("fk_mv__idg__mbr_of", "fk_mbr_of"),
-        ("fk_sv_g1__idu__mgr", "fk_mgr"),
-        ("fk__idu__mgr", "fk_mgr"),
-        ("fk_mgr", "fk_mgr"),
-        ("name", "name"),
-    ],
-)
-def test_the_names_that_columns_of_views_are_published_under(column: str, name: str) -> None:
-    assert published_name(column) == name
-
-
-@pytest.mark.parametrize(
-    ("column", "names"),
-    [
-        ("fk_mv__idg__mbr_of", ("fk__idg__mbr_of", "fk_mbr_of", "mbr_of")),
-        ("fk_sv_g1__idu__mgr", ("fk_g1__idu__mgr", "fk_mgr", "mgr")),
-        ("fk_mgr", ("mgr",)),
-        ("SV_fname", ("fname",)),
-        ("pk_empno", ()),
-        ("fname", ()),
-    ],
-)
-def test_the_other_names_of_a_views_column(column: str, names: tuple[str, ...]) -> None:
-    assert other_names(column) == names
-
-
 def test_a_views_column_is_found_by_each_of_its_names_but_not_where_two_share_one() -> None:
     view = tablesfile.read(
         "[tables.v]\nview = true\n"
@@ -120,7 +87,9 @@ def test_a_views_column_is_found_by_each_of_its_names_but_not_where_two_share_on
     ).get("v")
     for name in ("sv_fname", "fname", "FNAME", "SV_Fname"):
         assert view.column(name) is view.columns["sv_fname"]
-    for name in ("fk_mv__idg__mbr_of", "fk_mbr_of", "mbr_of"):
+    for name in ("fk_mv__idg__mbr_of", "fk_mbr_of", "mbr_of", "MV_mbr_of", "fk_1__idg__mbr_of"):
         assert view.column(name) is view.columns["fk_mv__idg__mbr_of"]
+    for name in ("pk_k", "k", "pk__k__k"):
+        assert view.column(name) is view.columns["pk_k"]
     assert view.column("sv_x") is view.columns["sv_x"]
     assert view.column("x") is None

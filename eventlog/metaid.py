@@ -1,0 +1,66 @@
+"""Names of view columns: a view has no constraints, so prefixes say key, reference and number of values.
+
+NetIQ, Driver for JDBC, "View Column Meta-Identifiers":
+
+    <view-column-name> ::= [<meta-info>] <column-name>
+    <meta-info>        ::= <referential> | <non-referential>
+    <non-referential>  ::= ["sv_" | "mv_"]
+    <referential>      ::= <primary-key> | <foreign-key>
+    <primary-key>      ::= "pk_" ["sv_"] [<column-group-id>] [<referenced-column-name>]
+    <foreign-key>      ::= "fk_" [<non-referential>] [<column-group-id>] <referenced-column-name>
+    <column-group-id>  ::= <non-negative-integer> "_"
+    <referenced-column-name> ::= "_" <column-name> "__"
+
+Read beyond it: a foreign key without its referenced column, for that is how its name is published; and a
+group of it that is no number.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+_REFERENCE = r"_(?P<column>.+?)__"
+_KEY: Final = re.compile(
+    rf"(?P<prefix>pk_)(?:sv_)?(?:(?P<group>\d+)_)?(?:{_REFERENCE})?(?P<name>.+)", re.IGNORECASE | re.DOTALL
+)
+_FOREIGN: Final = re.compile(
+    rf"(?P<prefix>fk_)(?:(?P<number>[sm])v_)?(?:(?:(?P<group>[^_]+)_)?{_REFERENCE})?(?P<name>.+)",
+    re.IGNORECASE | re.DOTALL,
+)
+_VALUED: Final = re.compile(r"(?P<prefix>)(?P<number>[sm])v_(?P<name>.+)", re.IGNORECASE | re.DOTALL)
+
+
+class MetaName(NamedTuple):
+    """What the name of a view's column says."""
+
+    name: str  # the effective name, under which all forms of it are equal
+    prefix: str = ""  # pk_ or fk_, as it is written
+    many: bool = False  # it holds many values
+    group: str | None = None  # columns of one group refer together
+    column: str | None = None  # of the table to which it refers
+
+    @property
+    def published(self) -> str:
+        """The name of the attribute: the schema mapping form, in which only pk_ and fk_ are left."""
+        return self.prefix + self.name
+
+    @property
+    def is_key(self) -> bool:
+        return self.prefix.lower() == "pk_"
+
+    @property
+    def is_foreign(self) -> bool:
+        return self.prefix.lower() == "fk_"
+
+
+@lru_cache(4096)  # rows may name whatever they like
+def read_name(column: str) -> MetaName:
+    """What a column's name says; one without a prefix says nothing but itself."""
+    for pattern in (_KEY, _FOREIGN, _VALUED):
+        if match := pattern.fullmatch(column):
+            found = match.groupdict()
+            many = (found.get("number") or "").lower() == "m"
+            return MetaName(found["name"], found["prefix"], many, found.get("group"), found.get("column"))
+    return MetaName(column)

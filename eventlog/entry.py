@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+import math
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 from typing import NamedTuple
 
 from eventlog.change import Op
@@ -76,13 +78,14 @@ class Entry(NamedTuple):
 _DIGITS = re.compile(r"[+-]?[0-9]{1,20}")
 
 
-def read_entry(cells: Sequence[str | int | None]) -> Entry:
+Cell = str | int | float | Decimal | None  # of a row, as a database or a file gives it
+
+
+def read_entry(cells: Sequence[Cell]) -> Entry:
     """The entry of the ten cells of a row; WrongRow says what cannot be understood."""
     record_id, status, event_type, event_time, perpetrator, table, key, column, old, new = cells
     number = read_record_id(record_id)
-    kind = _integer("event_type", event_type)
-    if kind not in EVENT_TYPES:
-        raise WrongRow(f"event_type is {kind}, not 1 to 8")
+    kind = read_event_type(event_type)
     if event_time is None:
         raise WrongRow("event_time is null")
     if table is None or key is None:
@@ -103,7 +106,7 @@ def read_entry(cells: Sequence[str | int | None]) -> Entry:
     )
 
 
-def read_record_id(cell: str | int | None) -> int:
+def read_record_id(cell: Cell) -> int:
     """The record_id of a cell: positive and of 63 bits."""
     number = _integer("record_id", cell)
     if not 0 < number <= MAX_RECORD_ID:
@@ -111,25 +114,43 @@ def read_record_id(cell: str | int | None) -> int:
     return number
 
 
+def read_event_type(cell: Cell) -> int:
+    """The event type of a cell: 1 to 8."""
+    number = _integer("event_type", cell)
+    if number not in EVENT_TYPES:
+        raise WrongRow(f"event_type is {number}, not 1 to 8")
+    return number
+
+
+def whole(cell: Cell) -> Cell:
+    """The integer that a number of any type is; what is none stays as it is."""
+    if isinstance(cell, float | Decimal) and math.isfinite(cell) and cell == int(cell):
+        return int(cell)
+    return cell
+
+
 def read_event_time(text: str) -> str:
-    """An event_time in the one form whose texts compare as times do."""
+    """An event_time in the one form whose texts compare as times do; a date is its midnight."""
     try:
-        moment = read_moment(Kind.TIMESTAMP, text)
+        moment = read_moment(Kind.DATE if len(text) == len("yyyy-mm-dd") else Kind.TIMESTAMP, text)
     except InvalidValue as fault:
         raise WrongRow(f"event_time: {fault}") from fault
     fraction = moment.fraction.rstrip("0").rstrip(".")
     return moment.at.isoformat() + fraction
 
 
-def _integer(name: str, cell: str | int | None) -> int:
+def _integer(name: str, cell: Cell) -> int:
     if cell is None:
         raise WrongRow(f"{name} is null")
-    if isinstance(cell, int):
-        return cell
-    if not _DIGITS.fullmatch(cell):
-        raise WrongRow(f"{name} is {cell[:40]!r}, not an integer")
-    return int(cell)
+    number = whole(cell)
+    if isinstance(number, int):
+        return number
+    if not isinstance(number, str):
+        raise WrongRow(f"{name} is {number}, not an integer")
+    if not _DIGITS.fullmatch(number):
+        raise WrongRow(f"{name} is {number[:40]!r}, not an integer")
+    return int(number)
 
 
-def _text(cell: str | int | None) -> str | None:
+def _text(cell: Cell) -> str | None:
     return None if cell is None else str(cell)

@@ -11,7 +11,7 @@ from typing import Any
 from eventlog import neutral, values
 from eventlog.change import ABSENT, Change, Field, Op, Side, row_events, scalars
 from eventlog.codec import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
-from eventlog.entry import COLUMNS, DEFAULTED, Entry, read_entry
+from eventlog.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, whole
 from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.settings import setting
 from eventlog.tables import Table, Tables
@@ -66,9 +66,6 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
             yield SheetRow(SHEET, cells)
 
 
-LogCell = str | int | None
-
-
 def places(columns: Sequence[str], name: str) -> list[int | None]:
     """Where the ten columns of a log stand among these: by name; table_name may be called `table`."""
     names = [column.lower() for column in columns]
@@ -79,12 +76,12 @@ def places(columns: Sequence[str], name: str) -> list[int | None]:
     return [names.index(column) if column in names else None for column in COLUMNS]
 
 
-def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[LogCell]]:
+def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[Cell]]:
     """How the ten cells of an entry are taken from a row."""
     at_places = places(source.columns, source.name)
     defaults = {"status": "N"}
 
-    def cells_of(cells: Sequence[Any], now: str) -> list[LogCell]:
+    def cells_of(cells: Sequence[Any], now: str) -> list[Cell]:
         found = [
             _cell(cells[at]) if at is not None else defaults.get(name)
             for name, at in zip(COLUMNS, at_places, strict=True)
@@ -99,16 +96,14 @@ def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[LogCell
 _EVENT_TIME = COLUMNS.index("event_time")
 
 
-def _cell(cell: Any) -> LogCell:
-    """A cell of any container as the text or integer that an entry is read from."""
+def _cell(cell: Any) -> Cell:
+    """A cell of any container as what an entry is read from."""
     if cell is None or isinstance(cell, str | int):
         return cell
+    if isinstance(cell, float | decimal.Decimal):
+        return whole(cell)
     if isinstance(cell, dt.datetime):
         return (cell.astimezone(dt.UTC) if cell.tzinfo else cell).replace(tzinfo=None).isoformat(" ")
-    if isinstance(cell, decimal.Decimal) and cell == cell.to_integral_value():
-        return int(cell)
-    if isinstance(cell, float) and cell.is_integer():
-        return int(cell)
     return str(cell)
 
 

@@ -11,10 +11,27 @@ from eventlog.sql.dialects import ORACLE
 from eventlog.sql.log import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.snapshot import Choice, pending_statement
+from eventlog.sql.stored import OURS, Stored, storage_of
 from eventlog.sql.stretch import Lane, Stretch, between
 from eventlog.sql.templates import statements
 
 QUERIES = Queries(Log(ORACLE))
+OTHERS = {
+    "record_id": "VARCHAR2(30)",
+    "status": "CHAR(4)",
+    "event_type": "CHAR(3)",
+    "event_time": "DATE",
+    "perpetrator": "NCHAR(30)",
+    "table_key": "CHAR(60)",
+}
+ATTACHED = Queries(
+    Log(
+        ORACLE,
+        "process_log",
+        local_time=True,
+        stored=OURS | {name: Stored(storage_of(of, ORACLE), of) for name, of in OTHERS.items()},
+    )
+)
 HOLES = {
     "conditions": QUERIES.pieces("pending", "not_held", "not_loopback", "not_future", "after_row"),
     "order": QUERIES.piece("by_event_time"),
@@ -57,7 +74,7 @@ STATEMENTS = (
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_chunk", "resync_forget", "resync_found", "rows_by_id"),
     *("rows_of_object", "settle", "share_snapshot", "skip", "state", "stretch_begin", "stretch_edges"),
-    *("stretch_gaps", "stretch_pending", "unpublished", "waiting", "waiting_of"),
+    *("stretch_gaps", "stretch_pending", "unpublished", "unusable", "waiting", "waiting_of"),
 )
 UNKNOWN_TO_THE_PARSER = {"offset :skip rows ": ""}  # the row limiting clause without its offset, it knows
 
@@ -68,9 +85,15 @@ def parse(statement: str) -> None:
     assert "unparsable" not in str(sqlfluff.parse(statement + "\n", dialect="oracle"))
 
 
+@pytest.mark.parametrize("queries", [QUERIES, ATTACHED], ids=["own", "attached"])
 @pytest.mark.parametrize("name", STATEMENTS)
-def test_a_statement_is_oracles(name: str) -> None:
-    parse(str(QUERIES.clause(name, **HOLES)))
+def test_a_statement_is_oracles(queries: Queries, name: str) -> None:
+    parse(str(queries.clause(name, **HOLES)))
+
+
+def test_the_columns_of_a_log_are_asked_for_in_oracles_words() -> None:
+    (statement,) = statements(ORACLE, "catalogue_log", Log(ORACLE, "process_log").names())
+    parse(statement)
 
 
 GAPS = Stretch(5, (1, 2), ((3, 4),)).gaps(0)

@@ -104,8 +104,8 @@ def test_all_pending_rows_are_shared_out_by_their_ids(store: Store) -> None:
         bounds = list(snapshot.bounds(choice, 3))
         ranges = zip([None, *bounds], [*bounds, None], strict=True)
         found = [[row[0] for row in snapshot.every_pending(choice, *ends)] for ends in ranges]
-        assert list(snapshot.every_pending_id(choice)) == [-1, *range(1, 8)]
-    assert found == [[-1, 1, 2], [3, 4, 5], [6, 7]]
+        assert list(snapshot.every_pending_id(choice)) == [*range(1, 8)]
+    assert found == [[1, 2, 3], [4, 5, 6], [7]]
 
 
 def test_other_sessions_see_what_a_shared_snapshot_sees(store: Store) -> None:

@@ -12,8 +12,8 @@ from eventlog.cli.choosing import which_options
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.publishing.opening import opened
-from eventlog.publishing.upkeep import failures
-from eventlog.sql.upkeep import Failed, Which
+from eventlog.publishing.upkeep import failures, unusable
+from eventlog.sql.upkeep import Failed, Unusable, Which
 
 
 @click.command(cls=SettingsCommand, short_help="What failed, and why.")
@@ -32,21 +32,35 @@ def errors(
     log_format: str,
     **flags: Any,
 ) -> None:
-    """List the rows with E and F, each with its reason; RECORD_IDs name single ones."""
+    """List the rows with E and F, each with its reason; RECORD_IDs name single ones.
+
+    Pending rows without a usable record_id, which no publisher can finish, come last.
+    """
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         for failed in failures(store, Which(ids, table, reason)):
             click.echo(json.dumps(failed._asdict(), default=str) if as_json else _line(failed))
             if document and not as_json and failed.document is not None:
                 click.echo(f"          {failed.document}")
+        if not ids and reason is None:
+            for excluded in unusable(store, table):
+                row = excluded._asdict() | {"status": "N"}
+                click.echo(json.dumps(row, default=str) if as_json else _excluded(excluded))
+
+
+def _excluded(row: Unusable) -> str:
+    named = f"       -  N {row.event_type}  {_short(_where(row))}"
+    return f"{named:<40}  {row.reason}"
 
 
 def _line(failed: Failed) -> str:
-    where = f"{failed.table_name} {failed.table_key}" + (
-        f" {failed.column_name}" if failed.column_name is not None else ""
-    )
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
-    row = f"{failed.record_id:>8}  {failed.status} {failed.event_type}  {_short(where)}"
+    row = f"{failed.record_id:>8}  {failed.status} {failed.event_type}  {_short(_where(failed))}"
     return f"{row:<40}  {failed.reason or 'no reason is kept'}{tries}"
+
+
+def _where(row: Failed | Unusable) -> str:
+    column = "" if row.column_name is None else f" {row.column_name}"
+    return f"{row.table_name} {row.table_key}{column}"
 
 
 def _short(text: str) -> str:

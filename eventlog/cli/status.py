@@ -33,6 +33,8 @@ def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: s
 def _lines(standing: Standing) -> Iterator[tuple[str, str]]:
     age = "" if standing.oldest_age is None else f", the oldest for {_span(standing.oldest_age)}"
     yield "pending", f"{standing.pending}{age}"
+    if standing.unusable:
+        yield "excluded", f"{standing.unusable} rows without a usable record_id: eventlog errors lists them"
     if standing.waiting:
         yield "waiting", f"{standing.waiting} events for a retry, the next at {standing.next_retry}"
     for letter, tables in standing.counts.items():

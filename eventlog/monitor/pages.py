@@ -79,7 +79,7 @@ def failure(board: Board, failed: Failed, told: str = "") -> str:
         facts(
             [
                 ("Status", level(LETTERS.get(failed.status, failed.status))),
-                ("Event type", failed.event_type),
+                ("Event type", f"{failed.event_type}"),
                 ("Object", _object(failed.table_name, failed.table_key)),
                 ("Column", failed.column_name),
                 ("Event", failed.event_id),
@@ -157,7 +157,9 @@ def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[tuple[Node, Node, N
     ]
 
 
-def _object(name: str, key: str) -> Markup:
+def _object(name: str | None, key: str | None) -> Node:
+    if name is None or key is None:
+        return clipped(f"{name or 'no table'} {key or 'no key'}", 200)
     shown = clipped(f"{name} {key}", 200)
     return link(shown, "/object", {"table": name, "key": key[:LONGEST]})
 

@@ -26,6 +26,12 @@ def explain_store(
     with store.snapshot() as snapshot:
         reading = reader.pick_up(snapshot, most)
         cells = [] if table is None or key is None else snapshot.rows_of_object(table, key)
+    with store.upkeep() as upkeep:
+        excluded = upkeep.unusable(most, table, key)
+    for lost in excluded:
+        entry = Entry(0, "N", 0, "", None, lost.table_name or "", lost.table_key or "", lost.column_name)
+        outcome = Outcome(Fate.REFUSED, f"no usable record_id: {lost.reason}")
+        yield Found(entry, f"record_id {lost.record_id}", b""), outcome
     found = {entry.record_id: entry for entry in reading.entries}
     refused = dict(reading.refused)
     for row in cells:

@@ -23,6 +23,7 @@ from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Document
 from eventlog.sql.leader import Leader
 from eventlog.sql.store import Store
+from eventlog.sql.stored import demand_time
 from eventlog.xds.documents import HEARTBEAT
 from eventlog.xds.settings import XdsSettings
 
@@ -47,6 +48,8 @@ class SessionSettings:
 def read_rules(config: Config, store: Store) -> Rules:
     """What rows mean: our own are loopback, and events are named after the log, unless the settings say."""
     rules = config.build(Rules)
+    if rules.handle_future_events:
+        demand_time(store.log.stored, "handle-future-events")
     if rules.driver_user is None:
         rules = replace(rules, driver_user=driver_user(store.engine, store.log))
     if "log_name" not in config.given:

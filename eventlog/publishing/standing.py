@@ -18,6 +18,7 @@ class Standing:
     now: datetime
     pending: int
     oldest_age: float | None  # seconds
+    unusable: int  # pending rows without a usable record_id, which are left alone
     waiting: int
     next_retry: datetime | None
     failed: int  # rows whose reason is kept
@@ -45,6 +46,7 @@ def read_standing(store: Store, *, counted: bool = True) -> Standing:
         now=now,
         pending=backlog.pending,
         oldest_age=None if backlog.oldest is None else (now - backlog.oldest).total_seconds(),
+        unusable=backlog.unusable,
         waiting=backlog.waiting,
         next_retry=backlog.next_retry,
         failed=failed,

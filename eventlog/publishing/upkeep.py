@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 from eventlog.entry import Status
 from eventlog.errors import InvalidValue, Misuse
 from eventlog.sql.store import Store
-from eventlog.sql.upkeep import Failed, Which
+from eventlog.sql.stored import demand_time
+from eventlog.sql.upkeep import Failed, Unusable, Which
 
 PAGE = 1000  # rows of one transaction
 HANDLED = (Status.SUCCESS, Status.WARNING)
@@ -37,6 +38,12 @@ def failures(store: Store, which: Which) -> Iterator[Failed]:
         if len(page) < PAGE:
             return
         after = page[-1].record_id
+
+
+def unusable(store: Store, table: str | None = None) -> list[Unusable]:
+    """The pending rows that cannot be finished, up to a page of them."""
+    with store.upkeep() as upkeep:
+        return upkeep.unusable(PAGE, table)
 
 
 def redrive(store: Store, which: Which, *, as_query_back: bool = False) -> Redriven:
@@ -76,6 +83,7 @@ class Purge:
 
 def purge(store: Store, wanted: Purge) -> int:
     """Delete handled rows from before a time, in chunks; how many."""
+    demand_time(store.log.stored, "purging what is old")
     deleted, after = 0, 0
     while True:
         with store.upkeep() as upkeep:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sqlalchemy import inspect
 from sqlalchemy.engine import Connection
-from sqlalchemy.exc import NoSuchTableError
 
 from eventlog.entry import COLUMNS
 from eventlog.errors import EventlogError
+from eventlog.sql.catalogue import Catalogue, LogColumn
+from eventlog.sql.dialects import Dialect
 from eventlog.sql.log import Log
+from eventlog.sql.stored import READABLE, REMEDIES, Stored, demand_time, storage_of
 
 # The original's first manuals list the columns as `entry.COLUMNS` does; from 3.5 on table_key is the second.
 LAYOUTS: dict[str, tuple[str, ...]] = {
@@ -22,7 +23,7 @@ _ALSO_CALLED = {"table_name": "table"}  # the header of the original's own examp
 
 
 class NoLog(EventlogError):
-    """there is no table {0}: `eventlog install` makes one, or log-table names another"""
+    """there is no table {0}: `eventlog install` makes one, or log-table names another{1}"""
 
 
 class MissingColumn(EventlogError):
@@ -37,14 +38,48 @@ class UnknownLayout(EventlogError):
     """layout {0!r} is neither classic nor modern"""
 
 
+class Unreadable(EventlogError):
+    """{0} cannot be read: {1}"""
+
+
 def bind(connection: Connection, log: Log, layout: str | None = None) -> Log:
-    """The log with its columns as the catalogue writes them; what is missing is named."""
-    try:
-        found = [column["name"] for column in inspect(connection).get_columns(*_reflected(log))]
-    except NoSuchTableError as fault:
-        raise NoLog(log.table) from fault
-    columns = _by_name(log, found) if layout is None else _by_position(log, found, layout)
-    return replace(log, columns={ours: _as_kept(log, theirs) for ours, theirs in columns.items()})
+    """The log with its columns as the catalogue has them; what is missing or cannot be read is named."""
+    found = {column.name: column for column in Catalogue(connection).log(log)}
+    if not found:
+        raise NoLog(log.table, _alike(connection, log))
+    names = list(found)
+    columns = _by_name(log, names) if layout is None else _by_position(log, names, layout)
+    stored = {ours: _stored(found[theirs], log.dialect) for ours, theirs in columns.items()}
+    _refuse_unreadable(log, columns, stored)
+    return replace(log, columns=columns, stored=stored, keyed=found[columns["record_id"]].keyed)
+
+
+def _stored(column: LogColumn, dialect: Dialect) -> Stored:
+    return Stored(storage_of(column.type, dialect), column.type, column.exact)
+
+
+def _refuse_unreadable(log: Log, columns: Mapping[str, str], stored: Mapping[str, Stored]) -> None:
+    """Unreadable where a type cannot be read as what its column should hold."""
+    wrong = [
+        f"{_called(ours, columns[ours])} is {of.type}: alter it to {REMEDIES[ours]}"
+        for ours, of in stored.items()
+        if of.storage not in READABLE[ours]
+    ]
+    if wrong:
+        raise Unreadable(log.table, "; ".join(wrong))
+    if log.local_time:
+        demand_time(stored, "log-time = local")
+
+
+def _called(ours: str, theirs: str) -> str:
+    return ours if theirs.lower() == ours else f"{theirs} ({ours})"
+
+
+def _alike(connection: Connection, log: Log) -> str:
+    """The tables of that name in another case, as words for the message."""
+    known = [name for _, name, _ in Catalogue(connection).names(log.place)]
+    found = [name for name in known if name.lower() == log.table.lower()]
+    return f"; there is {', '.join(found)}, whose case counts" if found else ""
 
 
 def _by_name(log: Log, found: Sequence[str]) -> Mapping[str, str]:
@@ -70,12 +105,3 @@ def _by_position(log: Log, found: Sequence[str], layout: str) -> Mapping[str, st
     if len(found) < len(order):
         raise WrongLayout(log.table, len(found), layout, order[len(found)])
     return dict(zip(order, found, strict=False))
-
-
-def _reflected(log: Log) -> tuple[str, str | None]:
-    return log.reflected(log.dialect.fold(log.table)), log.place
-
-
-def _as_kept(log: Log, name: str) -> str:
-    """The name in the catalogue's own case, which SQLAlchemy turns where nobody quoted it."""
-    return log.dialect.fold(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -14,6 +14,7 @@ from eventlog.metaid import read_name
 from eventlog.sql import templates
 from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
+from eventlog.sql.log import Log
 from eventlog.sql.relation import ForeignKey, Installed, Relation
 from eventlog.tables import (
     Column,
@@ -27,6 +28,15 @@ Facts = Mapping[str, Any]
 
 class NoSuchTable(EventlogError):
     """no table or view {0}: one outside the connection's own schemas is named with its schema"""
+
+
+class LogColumn(NamedTuple):
+    """A column of a log as the catalogue tells it."""
+
+    name: str
+    type: str
+    exact: bool  # its texts compare by case and by blanks
+    keyed: bool  # the primary key begins with it, where statements must know
 
 
 class Catalogue:
@@ -44,6 +54,13 @@ class Catalogue:
     def home(self) -> str:
         """The schema of what is named without one."""
         return str(next(self._ask("home"))["schema_name"])
+
+    def log(self, log: Log) -> list[LogColumn]:
+        """The columns of a log in their order; none where there is no such table."""
+        found = self.connection.execute(
+            text(templates.statement(self.dialect, "catalogue_log", **log.names()))
+        )
+        return [LogColumn(row[0], row[1], bool(row[2]), bool(row[3])) for row in found]
 
     def find(self, name: str) -> Relation:
         """The table of that name, which may carry its schema: exactly, else uniquely without case."""

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from sqlalchemy.engine import Connection
 
 from eventlog import tablekey
-from eventlog.entry import EVENT_TYPES, Status
-from eventlog.errors import AmbiguousName, EventlogError, MalformedKey
+from eventlog.entry import Status, read_event_type
+from eventlog.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
 from eventlog.sql import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import Choice, read_mark
@@ -26,6 +26,7 @@ from eventlog.sql.queries import Queries
 from eventlog.sql.refusals import refuse
 from eventlog.sql.relation import Installed, Relation
 from eventlog.sql.triggers import EVENTS, Subject
+from eventlog.sql.upkeep import read_time
 from eventlog.sql.writers import writer_of
 from eventlog.tables import Table, Tables
 
@@ -124,22 +125,35 @@ def _letters(seen: Checked) -> Iterator[Finding]:
 
 
 def _types(seen: Checked) -> Iterator[Finding]:
-    for number, count in seen.ask("check_types"):
-        if number not in EVENT_TYPES:
-            yield _of_log(
-                seen,
-                f"{count} rows have the event type {number}, which is none of 1 to 8",
-                "mend the trigger that writes them; the publisher gives them status E",
-            )
+    for cell, count in seen.ask("check_types"):
+        try:
+            read_event_type(cell)
+        except WrongRow as fault:
+            remedy = "mend the trigger that writes them; the publisher gives them status E"
+            yield _of_log(seen, f"of {count} rows {fault}", remedy)
+
+
+def _unusable(seen: Checked) -> Iterator[Finding]:
+    ((_, _, count),) = seen.ask("oldest_pending")
+    if count:
+        most = seen.log.stored["record_id"].most
+        yield _of_log(
+            seen,
+            f"{count} pending rows have no usable record_id, a whole number from 1 to {most}: no publisher"
+            " can finish them, and none picks them up",
+            "eventlog errors lists them; give each a record_id, or delete it",
+        )
 
 
 def _pending(seen: Checked) -> Iterator[Finding]:
     rows = seen.ask("check_pending", rows=SAMPLE)
     tables = Tables(_stubs(seen))
-    keys = {(row.table_name, row.table_key) for row in rows}
+    keys = {(row.table_name, row.table_key) for row in rows if None not in row[1:]}
     yield from _malformed(seen, keys)
     yield from _padded(seen, keys)
-    yield from _unknown_names(seen, Counter(row.table_name for row in rows), tables)
+    yield from _unknown_names(
+        seen, Counter(row.table_name for row in rows if row.table_name is not None), tables
+    )
     yield from _loopback(seen, Counter(row.perpetrator for row in rows))
 
 
@@ -192,7 +206,8 @@ def _loopback(seen: Checked, perpetrators: Counter[str | None]) -> Iterator[Find
 
 
 def _overdue(seen: Checked) -> Iterator[Finding]:
-    ((_, oldest),) = seen.ask("oldest_pending")
+    ((_, found, _),) = seen.ask("oldest_pending")
+    oldest = read_time(found)
     ((now,),) = seen.ask("now")
     if oldest is not None and now - oldest > seen.patience:
         age = timedelta(seconds=int((now - oldest).total_seconds()))
@@ -318,6 +333,7 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _null_times,
     _letters,
     _types,
+    _unusable,
     _pending,
     _overdue,
     _index,

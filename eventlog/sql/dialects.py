@@ -43,6 +43,13 @@ class Dialect:
     utc_now: str = ""  # the transaction's clock, in UTC
     local_now: str = ""  # the same in the server's own zone
     local_as_utc: str = ""  # {column}, which stands in the server's own zone, in UTC
+    integer: str = "bigint"  # of 64 bits, to cast to
+    timestamp: str = "timestamp"  # without a zone, to cast to
+    text: str = "cast({column} as text)"  # of any {column}, compared by case and by blanks
+    time_text: str = "cast({column} as text)"  # of a timestamp, in ISO form
+    zoned_as_utc: str = "{column}"  # a timestamp with its zone, in UTC
+    number_of_text: str = ""  # the positive integer that a text {column} names, else null
+    indexes_expressions: bool = False
     share_lock: str = ""  # keeps a row from changing until our transaction ends
     force_index: str = ""  # said behind a table, where the optimizer would rather sort
     lock_is_transactional: bool = False  # the leader's lock ends with its transaction, not its session
@@ -89,6 +96,9 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+_NUMBER = "'^ *[+]?0*[1-9][0-9]{0,18} *$'"
+_NUMBER_IN_MYSQL = f"(case when {{column}} regexp {_NUMBER} then cast(trim({{column}}) as decimal(20)) end)"
+
 POSTGRESQL = Dialect(
     name="postgresql",
     title="PostgreSQL",
@@ -103,6 +113,10 @@ POSTGRESQL = Dialect(
     local_now="(now() at time zone (select reset_val from pg_settings where name = 'TimeZone'))",
     local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
     " at time zone 'UTC')",
+    text='cast({column} as text) collate "C"',
+    zoned_as_utc="({column} at time zone 'UTC')",
+    number_of_text=f"(case when {{column}} ~ {_NUMBER} then cast({{column}} as numeric) end)",
+    indexes_expressions=True,
     share_lock="for share",
     wakes=True,
     shares_snapshots=True,
@@ -130,6 +144,12 @@ ORACLE = Dialect(
     utc_now="sys_extract_utc(systimestamp)",
     local_now="cast(systimestamp as timestamp)",
     local_as_utc="sys_extract_utc(from_tz(cast({column} as timestamp), to_char(systimestamp, 'TZR')))",
+    integer="number(19)",
+    text="rtrim({column})",
+    time_text="to_char({column}, 'YYYY-MM-DD HH24:MI:SS.FF9')",
+    zoned_as_utc="sys_extract_utc({column})",
+    number_of_text=f"(case when regexp_like({{column}}, {_NUMBER}) then to_number(trim({{column}})) end)",
+    indexes_expressions=True,
     share_lock="for update",
     lock_is_transactional=True,
     shares_snapshots=True,
@@ -156,6 +176,11 @@ MYSQL = Dialect(
     utc_now="utc_timestamp(6)",
     local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
     local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
+    integer="signed",
+    timestamp="datetime(6)",
+    text="convert({column} using utf8mb4) collate utf8mb4_0900_bin",
+    time_text="cast({column} as char)",
+    number_of_text=_NUMBER_IN_MYSQL,
     share_lock="lock in share mode",
     force_index="force index ({index})",
     block_mark="//",
@@ -178,6 +203,11 @@ MARIADB = Dialect(
     utc_now="utc_timestamp(6)",
     local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
     local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
+    integer="signed",
+    timestamp="datetime(6)",
+    text="convert({column} using utf8mb4) collate utf8mb4_nopad_bin",
+    time_text="cast({column} as char)",
+    number_of_text=_NUMBER_IN_MYSQL,
     share_lock="lock in share mode",
     force_index="force index ({index})",
     block_mark="//",

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from eventlog.entry import COLUMNS
 from eventlog.errors import EventlogError
+from eventlog.sql import stored
 from eventlog.sql.dialects import Dialect, IllegalName, literal
+from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = ("state", "lock", "batch", "waiting", "failed", "resync", "notice", "version")
 
@@ -28,6 +30,8 @@ class Log:
     schema: str | None = None
     columns: Mapping[str, str] = field(default_factory=dict)  # ours to theirs, where they differ
     local_time: bool = False  # event_time stands in the database's own zone, not in UTC
+    stored: Mapping[str, Stored] = field(default_factory=lambda: OURS)  # how each column is kept
+    keyed: bool = True  # its primary key begins with record_id
 
     def __post_init__(self) -> None:
         if unknown := self.columns.keys() - set(COLUMNS):
@@ -50,12 +54,6 @@ class Log:
         table = self.dialect.fold(self.table)
         holes = {name: quote(self.column(name)) for name in COLUMNS}
         holes["utc_now"] = self.dialect.utc_now
-        holes["log_now"] = self.dialect.local_now if self.local_time else self.dialect.utc_now
-        holes["event_time_utc"] = (
-            self.dialect.local_as_utc.replace("{column}", holes["event_time"])
-            if self.local_time
-            else holes["event_time"]
-        )
         holes["share_lock"] = self.dialect.share_lock
         holes["dual"] = self.dialect.dual
         holes["log"] = self._qualified(table)
@@ -69,7 +67,24 @@ class Log:
         holes["log_pending_text"] = literal(self.beside("pending"))
         holes["log_future_text"] = literal(self.beside("future"))
         holes["log_sequence"] = self._qualified(self.beside("sequence"))
+        holes["indexed_record_id"] = stored.indexed_number(
+            self.dialect, holes["record_id"], self.stored["record_id"]
+        )
+        holes["indexed_status"] = stored.indexed_text(holes["status"], self.stored["status"])
         return holes
+
+    def reading_names(self) -> dict[str, str]:
+        """What fills the holes of a statement that reads rows or changes them: there the log is called r,
+        a column's name stands for what is read of it, and raw_ before one for the column itself."""
+        names = self.names()
+        columns = {name: names[name] for name in COLUMNS}
+        of_row = {name: f"r.{quoted}" for name, quoted in columns.items()}
+        return (
+            names
+            | stored.readings(self.dialect, of_row, self.stored, local_time=self.local_time)
+            | {f"raw_{name}": quoted for name, quoted in columns.items()}
+            | {"by_key": self.dialect.index_hint("primary") if self.keyed else ""}
+        )
 
     @property
     def place(self) -> str | None:

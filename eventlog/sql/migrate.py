@@ -16,6 +16,7 @@ from eventlog.sql import templates
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log import Log
+from eventlog.sql.stored import demand_time
 from eventlog.sql.track import located
 
 BASE = "base"
@@ -32,6 +33,8 @@ class LogInUse(EventlogError):
 
 def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
     """Bring the log to the newest revision; whether anything had to be done."""
+    if future_events:
+        demand_time(log.stored, "handle-future-events")
     with engine.connect() as connection:
         before = revision(connection, log)
         own = _own(connection, log)

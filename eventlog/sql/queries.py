@@ -21,7 +21,7 @@ class Queries:
     def __init__(self, log: Log) -> None:
         self.log = log
         self._clauses: dict[object, TextClause] = {}
-        self._names = log.names()
+        self._names = log.reading_names()
         for piece in PIECES:
             self._names[piece] = self.piece(piece)
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
-from eventlog.entry import COLUMNS
+from eventlog.entry import COLUMNS, Cell
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 from eventlog.sql.templates import fill
 
-Cells = Sequence[str | int | None]  # the ten cells of a row, as entry.read_entry takes them
+Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from eventlog.entry import Status
+from eventlog.entry import Cell, Status, read_event_time, whole
+from eventlog.errors import WrongRow
 from eventlog.sql.dialects import literal
 from eventlog.sql.queries import Queries
 from eventlog.sql.work import object_hash
@@ -23,15 +24,26 @@ class Failed(NamedTuple):
 
     record_id: int
     status: str
-    event_type: int
-    table_name: str
-    table_key: str
+    event_type: Cell
+    table_name: str | None
+    table_key: str | None
     column_name: str | None
     event_id: str | None
     reason: str | None
     document: str | None
     tries: int | None
     failed_at: datetime | None
+
+
+class Unusable(NamedTuple):
+    """A pending row that cannot be finished: its record_id names no row."""
+
+    record_id: str | None
+    event_type: Cell
+    table_name: str | None
+    table_key: str | None
+    column_name: str | None
+    reason: str
 
 
 class State(NamedTuple):
@@ -52,9 +64,10 @@ class Backlog(NamedTuple):
     """How much waits to be published, and since when."""
 
     pending: int
-    oldest: datetime | None
+    oldest: datetime | None  # None too where no time can be read
     waiting: int
     next_retry: datetime | None
+    unusable: int = 0  # pending rows that cannot be finished
 
 
 class Count(NamedTuple):
@@ -100,7 +113,8 @@ class Upkeep:
             conditions.append(condition)
             values[name] = value
         holes = {"conditions": self._queries.pieces(*conditions)}
-        return [Failed(*row) for row in self._run("failures", holes, **values)]
+        found = self._run("failures", holes, **values)
+        return [Failed(row, letter, whole(kind), *more) for row, letter, kind, *more in found]
 
     def overtaken(self, ids: Iterable[int]) -> set[int]:
         """The per-field rows among these whose column was published from a later row."""
@@ -154,9 +168,21 @@ class Upkeep:
 
     def backlog(self) -> Backlog:
         """How much waits."""
-        pending, oldest = self._run("oldest_pending").one()
+        pending, oldest, unusable = self._run("oldest_pending").one()
         next_retry, waiting = self._run("next_retry").one()
-        return Backlog(pending, oldest, waiting, next_retry)
+        return Backlog(pending, read_time(oldest), waiting, next_retry, unusable)
+
+    def unusable(self, limit: int = 1000, table: str | None = None, key: str | None = None) -> list[Unusable]:
+        """Pending rows that cannot be finished, of a table, of an object; the publisher leaves them alone."""
+        given = {"of_table": table, "of_key": key}
+        conditions = [name for name, value in given.items() if value is not None]
+        holes = {"conditions": self._queries.pieces("excluded", *conditions)}
+        found = self._run("unusable", holes, rows=limit, **{name[3:]: given[name] for name in conditions})
+        number = self._queries.log.stored["record_id"]
+        return [
+            Unusable(row, whole(kind), name, object_key, column, number.why_unusable(row))
+            for row, kind, name, object_key, column in found
+        ]
 
     def failed(self) -> int:
         """How many rows failed for reasons that are kept."""
@@ -164,7 +190,7 @@ class Upkeep:
 
     def counts(self) -> list[Count]:
         """The rows of each status and table."""
-        return [Count(*row) for row in self._run("counts")]
+        return [Count(status or "", name or "", rows) for status, name, rows in self._run("counts")]
 
     def purge(
         self, before: datetime, letters: Iterable[str], after: int, limit: int
@@ -180,6 +206,14 @@ class Upkeep:
 
     def _run(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Any:
         return self._queries.run(self._connection, name, holes, **values)
+
+
+def read_time(text: str | None) -> datetime | None:
+    """The event_time of a text, None where it tells none."""
+    try:
+        return None if text is None else datetime.fromisoformat(read_event_time(text))
+    except WrongRow:
+        return None
 
 
 def _conditions(which: Which) -> Iterator[tuple[str, str, Any]]:

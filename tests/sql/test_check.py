@@ -44,7 +44,7 @@ def test_nothing_is_wrong_at_first(usr: Tracked) -> None:
     ("columns", "expected"),
     [
         ({"status": "'n'"}, "status 'n', which is reserved"),
-        ({"event_type": "9"}, "event type 9"),
+        ({"event_type": "9"}, "event_type is 9"),
         ({"table_key": "'idu'"}, "the key 'idu' of usr: malformed key"),
         ({"table_name": "'nowhere'"}, "1 pending rows name nowhere"),
         ({"perpetrator": "'publisher'"}, "the work of publisher.*a user of its own"),

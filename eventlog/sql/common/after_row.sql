@@ -1,2 +1,2 @@
-{log}.{record_id} > :after
+{record_id} > :after
 /

@@ -1,2 +1,2 @@
-{log}.{event_time}, {log}.{record_id}
+{event_time}, {record_id}
 /

@@ -1,2 +1,2 @@
-{log}.{record_id}
+{record_id}
 /

@@ -1,2 +1,2 @@
-select {status}, count(*) from {log} group by {status}
+select {letter}, count(*) from {log} r group by {letter}
 /

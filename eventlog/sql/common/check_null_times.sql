@@ -1,2 +1,2 @@
-select count(*) from {log} where {event_time} is null
+select count(*) from {log} r where {event_time} is null
 /

@@ -1,2 +1,2 @@
-select {event_type}, count(*) from {log} group by {event_type}
+select {event_type_told}, count(*) from {log} r group by {event_type_told}
 /

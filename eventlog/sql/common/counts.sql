@@ -1,5 +1,5 @@
-select {status}, {table_name}, count(*)
-from {log}
-group by {status}, {table_name}
-order by {status}, {table_name}
+select {letter}, {table_name}, count(*)
+from {log} r
+group by {letter}, {table_name}
+order by {letter}, {table_name}
 /

@@ -1,3 +1,3 @@
-update {log} set {status} = :letter
-where {record_id} {among_ids} and {status} = 'N'
+update {log} r set {raw_status} = :letter
+where {record_id} {among_ids} and {is_new}
 /

@@ -1,5 +1,5 @@
-select {record_id}, {table_name}, {table_key}
-from {log} {use_index}
+select {id}, {table_name}, {table_key}
+from {log} r {use_index}
 where {conditions}
 order by {order}
 {next_rows}

@@ -1,6 +1,6 @@
-select {record_id}
-from {log}
-where {record_id} > :after and {status} in ({letters}) and {event_time_utc} < :before
+select {id}
+from {log} r
+where {record_id} > :after and {letter} in ({letters}) and {event_time_utc} < :before and {usable}
 order by {record_id}
 {first_rows}
 /

@@ -1,2 +1,2 @@
-{status} in ('E', 'F')
+{letter} in ('E', 'F') and {usable}
 /

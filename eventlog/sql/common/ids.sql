@@ -1,5 +1,5 @@
-select {record_id}
-from {log}
+select {id}
+from {log} r
 where {conditions}
 order by {order}
 {first_rows}

@@ -1,4 +1,4 @@
 select distinct {table_name}, {table_key}
-from {log}
+from {log} r
 where {record_id} {among_ids}
 /

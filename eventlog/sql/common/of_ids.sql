@@ -1,2 +1,2 @@
-{log}.{record_id} {among_ids}
+{record_id} {among_ids}
 /

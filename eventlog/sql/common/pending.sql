@@ -1,2 +1,2 @@
-{status} = 'N'
+{is_new} and {usable}
 /

@@ -1,7 +1,7 @@
 select coalesce(sum(octets), 0)
 from (
   select {size} as octets
-  from {log} {use_index}
+  from {log} r {use_index}
   where {conditions}
   order by {order}
   {next_rows}

@@ -1,5 +1,5 @@
-select {record_id}
-from {log} {use_index}
+select {id}
+from {log} r {use_index}
 where {conditions}
 order by {order}
 {next_rows}

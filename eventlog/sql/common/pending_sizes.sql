@@ -1,5 +1,5 @@
-select {record_id}, {size}
-from {log} {use_index}
+select {id}, {size}
+from {log} r {use_index}
 where {conditions}
 order by {order}
 {next_rows}

@@ -1,6 +1,6 @@
 select
 {row}
-from {log} {use_index}
+from {log} r {use_index}
 where {conditions}
 order by {order}
 {next_rows}

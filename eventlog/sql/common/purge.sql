@@ -1,3 +1,3 @@
-delete from {log}
-where {record_id} {among_ids} and {status} in ({letters})
+delete from {log} r
+where {record_id} {among_ids} and {letter} in ({letters})
 /

@@ -1,3 +1,3 @@
-delete from {log}
-where {record_id} {among_ids} and {status} = 'N'
+delete from {log} r
+where {record_id} {among_ids} and {is_new}
 /

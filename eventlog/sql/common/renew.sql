@@ -1,3 +1,3 @@
-update {log} set {status} = 'N'
-where {record_id} {among_ids} and {status} in ('E', 'F')
+update {log} r set {raw_status} = 'N'
+where {record_id} {among_ids} and {letter} in ('E', 'F')
 /

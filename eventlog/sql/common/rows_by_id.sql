@@ -1,6 +1,6 @@
 select
 {row}
-from {log}
+from {log} r
 where {record_id} {among_ids}
 order by {record_id}
 /

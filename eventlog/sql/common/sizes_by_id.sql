@@ -1,5 +1,5 @@
-select {record_id}, {size}
-from {log}
+select {id}, {size}
+from {log} r
 where {record_id} {among_ids}
 order by {record_id}
 /

@@ -1,3 +1,3 @@
-update {log} set {status} = 'W'
-where {record_id} {among_ids} and {status} in ('N', 'E', 'F')
+update {log} r set {raw_status} = 'W'
+where {record_id} {among_ids} and {letter} in ('N', 'E', 'F')
 /

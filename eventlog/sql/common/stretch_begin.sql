@@ -1,2 +1,2 @@
-select min({record_id}) from {log} {use_index} where {pending}
+select min({id}) from {log} r {use_index} where {pending}
 /

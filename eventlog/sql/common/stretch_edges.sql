@@ -1,2 +1,2 @@
-select min({record_id}), max({record_id}) from {log} where {record_id} > :after and {record_id} <= :upto
+select min({id}), max({id}) from {log} r where {record_id} > :after and {record_id} <= :upto and {usable}
 /

@@ -1,8 +1,8 @@
 select before_it + 1, found - 1
 from (
-  select {record_id} as found, lag({record_id}) over (order by {record_id}) as before_it
-  from {log}
-  where {record_id} > :after and {record_id} <= :upto
+  select {id} as found, lag({id}) over (order by {record_id}) as before_it
+  from {log} r
+  where {record_id} > :after and {record_id} <= :upto and {usable}
 ) neighbours
 where found > before_it + 1
 order by found

@@ -1,2 +1,2 @@
-{log}.{record_id} <= :upto
+{record_id} <= :upto
 /

@@ -1,2 +1,2 @@
-create index if not exists {log_pending} on {log} ({status}, {record_id})
+create index if not exists {log_pending} on {log} ({indexed_status}, {indexed_record_id})
 /

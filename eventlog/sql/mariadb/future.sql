@@ -1,2 +1,2 @@
-create index if not exists {log_future} on {log} ({status}, {event_time}, {record_id})
+create index if not exists {log_future} on {log} ({indexed_status}, {event_time}, {indexed_record_id})
 /

@@ -2,7 +2,7 @@ set @missing = (
   select count(*) = 0 from information_schema.statistics
   where table_schema = {schema_text} and table_name = {log_text} and index_name = {log_future_text})
 /
-set @statement = if(@missing, 'create index {log_future} on {log} ({status}, {event_time}, {record_id})', 'do 0')
+set @statement = if(@missing, 'create index {log_future} on {log} ({indexed_status}, {event_time}, {indexed_record_id})', 'do 0')
 /
 prepare eventlog_statement from @statement
 /

@@ -1,2 +1,2 @@
-decode({log}.{status}, 'N', {log}.{event_time}), decode({log}.{status}, 'N', {log}.{record_id})
+decode({status}, 'N', {event_time}), decode({status}, 'N', {record_id})
 /

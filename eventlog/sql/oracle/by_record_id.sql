@@ -1,2 +1,2 @@
-decode({log}.{status}, 'N', {log}.{record_id})
+decode({status}, 'N', {record_id})
 /

@@ -2,7 +2,7 @@ begin
   execute immediate q'[
 create index {log_future} on {log} (
   decode({status}, 'N', {event_time}),
-  decode({status}, 'N', {record_id})
+  decode({status}, 'N', {indexed_record_id})
 )
   ]';
 exception

@@ -1,4 +1,4 @@
 not exists (
     select null from {waiting} w
-    where w.table_name = {log}.{table_name} and w.table_key = {log}.{table_key})
+    where w.table_name = {table_name} and w.table_key = {table_key})
 /

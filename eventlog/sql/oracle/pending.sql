@@ -1,2 +1,2 @@
-decode({status}, 'N', {record_id}) is not null
+decode({status}, 'N', {record_id}) is not null and {usable}
 /

@@ -1,2 +1,2 @@
-create index if not exists {log_pending} on {log} ({record_id}) where {status} = 'N'
+create index if not exists {log_pending} on {log} ({indexed_record_id}) where {status} = 'N'
 /

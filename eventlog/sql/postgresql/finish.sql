@@ -1,4 +1,4 @@
-update {log} set {status} = :letter
+update {log} r set {raw_status} = :letter
 from {wanted_ids}
-where {record_id} = wanted.id and {status} = 'N'
+where {record_id} = wanted.id and {is_new}
 /

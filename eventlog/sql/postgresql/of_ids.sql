@@ -1,3 +1,3 @@
 -- not a join: the planner would rather read all that is pending, where statistics are old
-{log}.{record_id} = any (cast(translate(:ids, '[]', '{}') as bigint[]))
+{record_id} = any (cast(translate(:ids, '[]', '{}') as bigint[]))
 /

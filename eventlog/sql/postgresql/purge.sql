@@ -1,4 +1,4 @@
-delete from {log}
+delete from {log} r
 using {wanted_ids}
-where {record_id} = wanted.id and {status} in ({letters})
+where {record_id} = wanted.id and {letter} in ({letters})
 /

@@ -1,4 +1,4 @@
-delete from {log}
+delete from {log} r
 using {wanted_ids}
-where {record_id} = wanted.id and {status} = 'N'
+where {record_id} = wanted.id and {is_new}
 /

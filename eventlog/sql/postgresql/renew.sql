@@ -1,4 +1,4 @@
-update {log} set {status} = 'N'
+update {log} r set {raw_status} = 'N'
 from {wanted_ids}
-where {record_id} = wanted.id and {status} in ('E', 'F')
+where {record_id} = wanted.id and {letter} in ('E', 'F')
 /

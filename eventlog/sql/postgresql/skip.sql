@@ -1,4 +1,4 @@
-update {log} set {status} = 'W'
+update {log} r set {raw_status} = 'W'
 from {wanted_ids}
-where {record_id} = wanted.id and {status} in ('N', 'E', 'F')
+where {record_id} = wanted.id and {letter} in ('N', 'E', 'F')
 /

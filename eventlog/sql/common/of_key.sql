@@ -1,0 +1,2 @@
+{table_key} = :key
+/

@@ -1,0 +1,210 @@
+"""How a log stores its columns, and the expressions that read them as ours are read.
+
+Our own logs store them as the statements expect. An attached one may keep its numbers as numeric, double or
+text, pad its texts, compare them without case, and keep its times as dates or texts.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from eventlog.entry import COLUMNS, MAX_RECORD_ID
+from eventlog.errors import EventlogError
+from eventlog.sql.dialects import Dialect
+
+
+class Unordered(EventlogError):
+    """event_time is {0}: {1} needs a time that orders; alter it to a timestamp"""
+
+
+class Storage(enum.Enum):
+    """What a column's type means to those who read it."""
+
+    INTEGER = enum.auto()
+    NUMERIC = enum.auto()
+    DOUBLE = enum.auto()
+    SINGLE = enum.auto()
+    TEXT = enum.auto()
+    PADDED = enum.auto()  # text with blanks up to a length
+    DATE = enum.auto()
+    TIMESTAMP = enum.auto()
+    ZONED = enum.auto()  # a timestamp that knows its zone
+    BINARY = enum.auto()
+    OTHER = enum.auto()  # anything else that has a text
+
+
+class Stored(NamedTuple):
+    """One column of a log."""
+
+    storage: Storage
+    type: str = ""  # as the catalogue writes it
+    exact: bool = True  # its texts compare by case and by blanks
+
+    @property
+    def is_text(self) -> bool:
+        return self.storage in _TEXTS
+
+    @property
+    def most(self) -> int:
+        """The largest integer up to which the type holds each one exactly."""
+        return _MOST.get(self.storage, MAX_RECORD_ID)
+
+    def why_unusable(self, record_id: str | None) -> str:
+        """Why a row with this record_id cannot be finished."""
+        told = "null" if record_id is None else repr(record_id[:40]) if self.is_text else record_id
+        return f"record_id is {told}, not a whole number from 1 to {self.most}: it changes only by hand"
+
+
+_TEXTS = frozenset((Storage.TEXT, Storage.PADDED))
+_NUMBERS = frozenset((Storage.INTEGER, Storage.NUMERIC, Storage.DOUBLE, Storage.SINGLE))
+_MOST = {Storage.DOUBLE: 2**53, Storage.SINGLE: 2**24}
+
+# What a type's name means where no dialect says otherwise; lengths and precisions stand apart.
+_NAMES = {
+    Storage.INTEGER: "smallint, integer, bigint, int, tinyint, mediumint",
+    Storage.NUMERIC: "numeric, decimal, number, bigint unsigned",
+    Storage.DOUBLE: "double precision, double, binary_double",
+    Storage.SINGLE: "real, float, binary_float",
+    Storage.TEXT: "text, character varying, varchar, varchar2, nvarchar2, tinytext, mediumtext, longtext,"
+    " clob, nclob, citext, name, enum",
+    Storage.PADDED: "character, char, nchar",
+    Storage.DATE: "date",
+    Storage.TIMESTAMP: "timestamp, timestamp without time zone, datetime",
+    Storage.ZONED: "timestamp with time zone, timestamp with local time zone",
+    Storage.BINARY: "bytea, blob, tinyblob, mediumblob, longblob, binary, varbinary, bit, raw, long raw,"
+    " long",
+}
+_STORAGES = {name.strip(): storage for storage, names in _NAMES.items() for name in names.split(",")}
+_ELSEWHERE: dict[str, dict[str, Storage]] = {
+    "oracle": {"float": Storage.NUMERIC, "real": Storage.NUMERIC, "number(,0)": Storage.INTEGER},
+    "mysql": {"timestamp": Storage.ZONED},
+    "mariadb": {"timestamp": Storage.ZONED},
+}
+_LENGTHS = re.compile(r"\(\s*(?:\d+|\*)?\s*(,\s*-?\d+)?[^)]*\)")
+_SINGLE_CHARACTER = re.compile(r"char(acter)?\(1\)")  # nothing to pad
+
+# What we make the columns of, and what they may be of to be read.
+OURS: dict[str, Stored] = {name: Stored(Storage.TEXT) for name in COLUMNS} | {
+    "record_id": Stored(Storage.INTEGER),
+    "event_type": Stored(Storage.INTEGER),
+    "event_time": Stored(Storage.TIMESTAMP),
+}
+_WITH_TEXT = frozenset(Storage) - {Storage.BINARY}
+READABLE: dict[str, frozenset[Storage]] = dict.fromkeys(COLUMNS, _WITH_TEXT) | {
+    "record_id": _NUMBERS | _TEXTS,
+    "event_type": _NUMBERS | _TEXTS,
+    "status": _TEXTS,
+    "event_time": frozenset((Storage.DATE, Storage.TIMESTAMP, Storage.ZONED)) | _TEXTS,
+}
+REMEDIES: dict[str, str] = dict.fromkeys(COLUMNS, "text") | {
+    "record_id": "a 64-bit integer",
+    "status": "char(1)",
+    "event_type": "an integer",
+    "event_time": "a timestamp",
+}
+
+
+def storage_of(type_name: str, dialect: Dialect) -> Storage:
+    """What a type of the catalogue means; one that nobody knows has a text."""
+    lower = type_name.lower()
+    if lower.endswith("[]"):
+        return Storage.OTHER
+    if _SINGLE_CHARACTER.fullmatch(lower):
+        return Storage.TEXT
+    elsewhere = _ELSEWHERE.get(dialect.name, {})
+    with_scale, bare = (_LENGTHS.sub(how, lower).strip() for how in (r"(\1)", ""))
+    for name in (with_scale, bare, bare.partition(" unsigned")[0], bare.rpartition(".")[2]):
+        if (found := elsewhere.get(name) or _STORAGES.get(name)) is not None:
+            return found
+    return Storage.OTHER
+
+
+def demand_time(stored: Mapping[str, Stored], what: str) -> None:
+    """Unordered where what somebody wants cannot be had from event_time as it is kept."""
+    if stored["event_time"].is_text:
+        raise Unordered(stored["event_time"].type, what)
+
+
+def readings(
+    dialect: Dialect, names: Mapping[str, str], stored: Mapping[str, Stored], *, local_time: bool
+) -> dict[str, str]:
+    """What fills the holes of statements that read a log's rows, whose names are qualified and quoted."""
+    number, kind, letter, time = (
+        stored[name] for name in ("record_id", "event_type", "status", "event_time")
+    )
+    row = names["record_id"]
+    record_id = _number(dialect, number, row)
+    usable = _usable(number, record_id)
+    status = _text(dialect, letter, names["status"])
+    utc = _utc(dialect, time, names["event_time"], local_time=local_time)
+    texts = {name: _text(dialect, stored[name], names[name]) for name in COLUMNS[4:]}
+    return texts | {
+        "record_id": record_id,
+        "id": record_id if number.storage is Storage.INTEGER else f"cast({record_id} as {dialect.integer})",
+        "record_id_text": row if number.storage is Storage.TEXT else _put(dialect.text, row),
+        "usable": usable,
+        "letter": status,
+        "is_new": f"{names['status']} = 'N'" + ("" if letter.exact else f" and {status} = 'N'"),
+        "event_type": _number(dialect, kind, names["event_type"]),
+        "event_type_told": f"trim({names['event_type']})" if kind.is_text else names["event_type"],
+        "status": names["status"],
+        "event_time": names["event_time"],
+        "event_time_utc": utc,
+        "event_time_text": _time_text(dialect, time, utc),
+        "oldest": _time_text(dialect, time, f"min(case when {usable} then {utc} end)"),
+        "log_now": dialect.local_now if local_time and time.storage is not Storage.ZONED else dialect.utc_now,
+    }
+
+
+def indexed_number(dialect: Dialect, name: str, stored: Stored) -> str:
+    """What an index holds of a column of numbers."""
+    if stored.is_text and dialect.indexes_expressions:
+        return _number(dialect, stored, name)
+    return indexed_text(name, stored)
+
+
+def indexed_text(name: str, stored: Stored) -> str:
+    """What an index holds of a column of texts: of long ones the beginnings."""
+    length = _LENGTH.search(stored.type)
+    whole = not stored.is_text or not stored.type or (length is not None and int(length[1]) <= _PREFIX)
+    return name if whole else f"{name}({_PREFIX})"
+
+
+_LENGTH = re.compile(r"\((\d+)")
+_PREFIX = 20  # characters, which hold any record_id
+
+
+def _usable(stored: Stored, record_id: str) -> str:
+    """Whether a row can be finished by its record_id."""
+    if stored.storage is Storage.INTEGER:
+        return f"{record_id} > 0"
+    whole = "" if stored.is_text else f" and {record_id} = floor({record_id})"
+    return f"{record_id} > 0 and {record_id} <= {stored.most}{whole}"
+
+
+def _number(dialect: Dialect, stored: Stored, column: str) -> str:
+    return _put(dialect.number_of_text, column) if stored.is_text else column
+
+
+def _text(dialect: Dialect, stored: Stored, column: str) -> str:
+    return column if stored.storage is Storage.TEXT and stored.exact else _put(dialect.text, column)
+
+
+def _utc(dialect: Dialect, stored: Stored, column: str, *, local_time: bool) -> str:
+    if stored.is_text:
+        return _text(dialect, stored, column)
+    if stored.storage is Storage.ZONED:
+        return _put(dialect.zoned_as_utc, column)
+    time = f"cast({column} as {dialect.timestamp})" if stored.storage is Storage.DATE else column
+    return _put(dialect.local_as_utc, time) if local_time else time
+
+
+def _time_text(dialect: Dialect, stored: Stored, time: str) -> str:
+    return time if stored.is_text else _put(dialect.time_text, time)
+
+
+def _put(form: str, column: str) -> str:
+    return form.replace("{column}", column)

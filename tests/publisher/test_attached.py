@@ -1,0 +1,254 @@
+"""A log of any sensible type is read as it is; what cannot be is named, and one odd row costs that row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from sqlalchemy.engine import Engine
+
+from eventlog.config import Config
+from eventlog.publishing.opening import opened
+from eventlog.sql.snapshot import Choice, pending_statement
+from tests.databases import Database
+from tests.publisher.attached import NUMERIC, PADDED, SHAPES, ZONED, Attached
+from tests.test_pick_up_plan import plan
+
+
+def key(number: object, **more: Any) -> dict[str, Any]:
+    return {"record_id": number, "table_key": f"idu={number}"} | more
+
+
+@pytest.fixture(params=[*SHAPES, "a time with its zone"])
+def shape(request: pytest.FixtureRequest, database: Database) -> dict[str, str]:
+    return SHAPES.get(request.param) or {"event_time": ZONED[database.dialect.name]}
+
+
+def test_a_log_of_other_types_is_published(engine: Engine, database: Database, shape: dict[str, str]) -> None:
+    log = Attached(engine, database.dialect, shape)
+    log.change("insert into usr values (10, 'Jack', 'Frost')")
+    log.write(
+        key(9, event_type=1, column_name="fname", new_value="Ann", perpetrator="hr"),
+        key(10),
+        key(11, event_type=4),
+    )
+    assert log.call("install").exit_code == 0
+    assert log.call("check", "--patience", "1000000").exit_code == 0, log.told("check")
+    done = log.call("run", "--once", EVENTLOG_BATCH_SIZE="10")
+    assert done.exit_code == 0, log.told("run", "--once")
+    for words in ('<add class-name="usr" event-id="process_log:9"', ">Jack<", '<delete class-name="usr"'):
+        assert words in done.stdout
+    assert done.stdout.index(":9") < done.stdout.index(":10") < done.stdout.index(":11")
+    assert set(log.letters().values()) == {"S"}
+
+
+def test_the_pick_up_of_other_types_scans_an_index(
+    engine: Engine, database: Database, shape: dict[str, str]
+) -> None:
+    if "char" in shape.get("record_id", "") and not database.dialect.indexes_expressions:
+        pytest.skip(f"{database.dialect.title} has no index on an expression: limits.md says so")
+    log = Attached(engine, database.dialect, shape)
+    log.call("install")
+    columns = ", ".join(map(log.column, ("record_id", "status", "event_type", "event_time", "table_key")))
+    letter = "case when n > 20000 then 'N' else 'S' end"
+    series = {"postgresql": "select n from generate_series(1, 20100) n"}
+    numbers = series.get(database.dialect.name, "select seq as n from seq_1_to_20100")
+    time = "timestamp '2025-03-23 00:00:00'"
+    log.change(
+        f"insert into {log.table} ({columns}) select n, {letter}, 6, {time}, concat('idu=', n)"
+        f" from ({numbers}) s"
+    )
+    log.change(f"analyze {'' if database.dialect.transactional_ddl else 'table '}{log.table}")
+    config = Config({"url": engine.url.render_as_string(False), "log_table": log.name})
+    with opened(config) as store, store.engine.connect() as connection:
+        for choice in (Choice(limit=50), Choice(limit=50, driver_user="idm")):
+            statement, values = pending_statement(store.queries, "pick_up", choice)
+            words = plan(connection, database.dialect.name, str(statement), values)
+            assert "process_log_pending" in words, words
+            assert "Seq Scan on process_log " not in words
+        with store.snapshot() as snapshot:
+            assert [row[0] for row in snapshot.pick_up(Choice(limit=3))] == [20001, 20002, 20003]
+
+
+ODD: list[tuple[dict[str, str], dict[str, Any], str]] = [
+    (SHAPES["texts"], {"event_type": "six"}, "event_type is 'six', not an integer"),
+    (SHAPES["texts"], {"event_type": "0"}, "event_type is 0, not 1 to 8"),
+    (SHAPES["doubles"], {"event_type": 2.5}, "event_type is 2.5, not an integer"),
+    (SHAPES["numbers without a scale"], {"event_type": 2.5}, "event_type is 2.5000, not an integer"),
+    (SHAPES["a time as text"], {"event_time": "23.3.2025"}, "event_time: '23.3.2025'"),
+    (NUMERIC, {"event_type": None}, "event_type is null"),
+    (NUMERIC, {"event_time": None}, "event_time is null"),
+    (NUMERIC, {"table_name": None}, "table_name is null"),
+    (NUMERIC, {"table_key": None}, "table_key is null"),
+    (PADDED, {"event_type": 1, "column_name": None}, "column_name is null"),
+]
+
+
+@pytest.mark.parametrize(("types", "row", "reason"), ODD, ids=lambda value: str(value)[:40])
+def test_an_odd_row_costs_that_row(
+    engine: Engine, database: Database, types: dict[str, str], row: dict[str, Any], reason: str
+) -> None:
+    log = Attached(engine, database.dialect, types)
+    log.change("insert into usr values (1, 'Jack', 'Frost')")
+    log.call("install")
+    log.write(key(1), key(2, **row))
+    assert reason in log.told("explain")
+    assert log.call("run", "--once").exit_code == 0
+    assert log.letters()["idu=1"] == "S"
+    (failed,) = log.told("errors").splitlines()
+    assert reason in failed
+    for words in (["check"], ["status"], ["explain"], ["redrive", "--all"], ["skip", "2", "--reason", "x"]):
+        log.call(*words)
+
+
+UNUSABLE: list[tuple[str, list[Any], str]] = [
+    ("bigint", [None, 0, -1], "null"),
+    ("numeric(30,6)", [None, 0, -1, 1.5, 2**63], "1.500000"),
+    ("double precision", [None, 0, -1, 1.5, 2.0**53 + 2, 2.0**63], "1.5"),
+    ("varchar(30)", [None, "0", "-1", "1.5", "one", "", str(2**63), "9" * 30], "'one'"),
+]
+
+
+@pytest.mark.parametrize(("kept", "ids", "told"), UNUSABLE, ids=[kept for kept, *_ in UNUSABLE])
+def test_rows_without_a_usable_record_id_are_excluded_and_shown(
+    engine: Engine, database: Database, kept: str, ids: list[Any], told: str
+) -> None:
+    log = Attached(engine, database.dialect, {"record_id": kept}, key=False)
+    log.change("insert into usr values (1, 'Jack', 'Frost')")
+    log.call("install")
+    log.write(*({"record_id": number, "table_key": f"bad={n}"} for n, number in enumerate(ids)), key(1))
+    assert log.call("run", "--once").exit_code == 0
+    letters = log.letters()
+    assert letters.pop("idu=1") == "S"
+    assert letters == {f"bad={n}": "N" for n in range(len(ids))}
+    shown = log.told("errors")
+    assert told in shown
+    assert shown.count("bad=") == len(ids)
+    assert f"{len(ids)} pending rows have no usable record_id" in log.told("check")
+    assert log.facts("status")["pending"] == 0
+    assert log.facts("status")["unusable"] == len(ids)
+    assert "no usable record_id" in log.told("explain", "--table", "usr", "--key", "bad=1")
+
+
+def test_numbers_with_blanks_and_noughts_are_numbers(engine: Engine, database: Database) -> None:
+    log = Attached(engine, database.dialect, SHAPES["texts"])
+    log.change("insert into usr values (1, 'Jack', 'Frost')")
+    log.call("install")
+    for n, number in enumerate(("010", " 9", "+11", "0000000000000000000012")):
+        log.write({"record_id": number, "table_key": f"idu={n}", "event_type": " 4 "})
+    assert [line[:8] for line in log.told("explain").splitlines()] == [f"{n:>8}" for n in (9, 10, 11, 12)]
+    assert log.call("run", "--once").exit_code == 0
+    assert set(log.letters().values()) == {"S"}
+
+
+BINARY = {"postgresql": "bytea"}
+REFUSED = {
+    "old_value": BINARY,
+    "table_key": BINARY,
+    "event_time": {"": "bigint"},
+    "record_id": {"": "date"},
+    "event_type": {"": "date"},
+    "status": {"": "date"},
+}
+
+
+def test_what_cannot_be_read_is_named_with_its_type_and_the_remedy(
+    engine: Engine, database: Database
+) -> None:
+    types = {
+        column: among.get(database.dialect.name, among.get("", "blob")) for column, among in REFUSED.items()
+    }
+    log = Attached(engine, database.dialect, types, key=False)
+    for words in (["install"], ["check"], ["run", "--once"], ["status"], ["explain"], ["errors"]):
+        told = log.told(*words)
+        for column, of in types.items():
+            assert f"{column} is {of}" in told.lower(), (words, told)
+        assert "alter" in told
+        assert log.call(*words).exit_code != 0
+
+
+def test_future_events_need_a_time_that_orders(engine: Engine, database: Database) -> None:
+    log = Attached(engine, database.dialect, {"event_time": "varchar(40)"})
+    log.call("install")
+    for words in (["run", "--once"], ["explain"], ["preview"]):
+        told = log.told(*words, "--handle-future-events")
+        assert "handle-future-events" in told
+        assert "event_time is" in told
+    assert "event_time is" in log.told("install", "--future-events")
+    assert "event_time is" in log.told("purge", "--older-than", "1d")
+    assert "event_time is" in log.told("run", "--once", "--log-time", "local")
+
+
+def test_case_and_padding_tell_letters_and_users_apart(engine: Engine, database: Database) -> None:
+    """Where a column compares without case, as MariaDB's do by default, ours must not."""
+    log = Attached(engine, database.dialect, {"status": "varchar(9)"})
+    log.call("install")
+    log.write(
+        key(1, event_type=4, perpetrator="idm"),
+        key(2, event_type=4, perpetrator="IDM"),
+        key(3, event_type=4, status="n"),
+    )
+    done = log.call("run", "--once", "--driver-user", "idm", "--loopback-rows", "leave")
+    assert done.stdout.count("<delete") == 1
+    assert log.letters() == {"idu=1": "N", "idu=2": "S", "idu=3": "n"}
+    assert log.facts("status")["pending"] == 1
+
+
+def test_a_log_without_any_key_is_finished_too(engine: Engine, database: Database) -> None:
+    log = Attached(engine, database.dialect, NUMERIC, key=False)
+    log.call("install")
+    log.write(*(key(number, event_type=4) for number in (1, 2, 2, 3)))
+    log.call("run", "--once")
+    assert log.letters() == {"idu=1": "S", "idu=2": "E", "idu=3": "S"}
+    assert "stands 2 times" in log.told("errors")
+    assert log.call("redrive", "--all").exit_code == 0
+    assert log.call("skip", "2", "--reason", "x").exit_code == 0
+
+
+COMMANDS = [
+    ["check"],
+    ["status"],
+    ["status", "--json"],
+    ["errors"],
+    ["errors", "--json"],
+    ["explain"],
+    ["explain", "--table", "usr", "--key", "idu=1"],
+    ["preview"],
+    ["run", "--once"],
+    ["redrive", "--all"],
+    ["run", "--once"],
+    ["redrive", "--all", "--as-query-back"],
+    ["run", "--once"],
+    ["skip", "1", "--reason", "x"],
+    ["purge", "--older-than", "0s"],
+    ["pause", "--reason", "x"],
+    ["resume"],
+    ["install"],
+    ["uninstall", "--discard"],
+]
+
+
+def test_no_command_ends_in_a_traceback_on_any_log(
+    engine: Engine, database: Database, shape: dict[str, str]
+) -> None:
+    log = Attached(engine, database.dialect, shape, key=False)
+    log.call("install")
+    log.write(
+        {"record_id": None, "table_key": "idu=1"},
+        *({column: None} | {"record_id": n} for n, column in enumerate(PADDED, 1)),
+        {"record_id": 20, "event_type": 7, "table_key": "idu=1", "column_name": "fname"},
+        {"record_id": 21, "event_type": "9", "table_key": "=", "status": "?"},
+    )
+    for words in COMMANDS:
+        log.call(*words)
+
+
+def test_columns_in_capitals_and_more_of_them(engine: Engine, database: Database) -> None:
+    log = Attached(
+        engine, database.dialect, NUMERIC, name="PROCESS", upper=True, more=", site integer, note varchar(9)"
+    )
+    log.call("install")
+    log.write(key(1, event_type=4))
+    assert log.call("run", "--once").stdout.count("<delete") == 1
+    assert set(log.letters().values()) == {"S"}
+    assert "PROCESS" in log.told("status", EVENTLOG_LOG_TABLE="process")

@@ -102,6 +102,7 @@ class Table:
     max_value: int | None = None
     view: bool = False
     linter: Mapping[str, object] = field(default_factory=dict)
+    logged_as: str | None = None  # where that is not its bare name, which another table has
     closed: bool = False  # it has publish or withhold: nothing leaves that is none of its columns
 
     def __str__(self) -> str:
@@ -118,6 +119,11 @@ class Table:
             or _only(self.columns, self._aliases, name)
             or (_only(self.columns, self._effective, read_name(name).name) if self._effective else None)
         )
+
+    @property
+    def log_name(self) -> str:
+        """What the rows of a log call it."""
+        return self.logged_as or self.name
 
     @cached_property
     def _folded(self) -> dict[str, list[str]]:
@@ -196,9 +202,8 @@ class Tables:
         self._named: dict[str, list[Table]] = {}
         self._all = tuple(tables)
         for table in self._all:
-            self._named.setdefault(table.name, []).append(table)
-            if table.schema is not None:
-                self._named.setdefault(str(table), []).append(table)
+            for name in dict.fromkeys((table.log_name, str(table))):
+                self._named.setdefault(name, []).append(table)
         self._folded = _fold(self._named)
         self._numbers = {t.number: t for t in self._all if t.number is not None}
         self.shut = frozenset(map(_bare, (*shut, *(t.name for t in self._all if t.closed))))

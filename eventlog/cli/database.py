@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from eventlog.cli.live import ALL
-from eventlog.config import read_config
+from eventlog.config import Config, read_config
 from eventlog.publishing.opening import Place, place_of
 from eventlog.sql import binding
 
@@ -47,6 +47,13 @@ def database_options(command: F) -> F:
 def read_place(
     config: Path | None, url: str | None, log_table: str | None, layout: str | None, log_time: str | None
 ) -> Place:
-    """The place that flags, environment and file name; the file may hold settings of all commands."""
+    """The place that flags, environment and file name."""
+    return place_of(read_settings(config, url, log_table, layout, log_time))
+
+
+def read_settings(
+    config: Path | None, url: str | None, log_table: str | None, layout: str | None, log_time: str | None
+) -> Config:
+    """All settings; the file may hold those of all commands."""
     flags = {"url": url, "log_table": log_table, "layout": layout, "log_time": log_time}
-    return place_of(read_config((settings for _, settings in ALL), flags, os.environ, config))
+    return read_config((settings for _, settings in ALL), flags, os.environ, config)

@@ -57,7 +57,9 @@ def install(
     log = place.find(engine)
     changed = migrate.install(engine, log, future_events=future_events)
     track.install_routines(engine, log)
-    click.echo(f"{log.table} is {'installed' if changed else 'up to date'}", err=True)
+    click.echo(f"{log.schema}.{log.table} is {'installed' if changed else 'up to date'}", err=True)
+    for table in track.adopt(engine, log):
+        click.echo(f"{table} is on record as tracked", err=True)
 
 
 @click.command(short_help="Takes the event log away again.")

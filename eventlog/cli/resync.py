@@ -8,11 +8,17 @@ from pathlib import Path
 
 import click
 
-from eventlog.cli.database import database_options, read_place
-from eventlog.sql.catalogue import Catalogue
+from eventlog.cli.database import database_options, read_settings
+from eventlog.errors import EventlogError
+from eventlog.publishing.opening import opened, read_tables
 from eventlog.sql.resync import EVENT_TYPES, Resync
 from eventlog.sql.resync import resync as run_resync
 from eventlog.sql.store import Store
+from eventlog.tables import Table, Tables
+
+
+class NotPublished(EventlogError):
+    """{0} is not published, so nobody could read its rows: track it, or name it in sync-tables"""
 
 
 @click.command(short_help="Logs an event for rows that exist: the first load.")
@@ -53,15 +59,24 @@ def resync(
     Each chunk is a transaction of its own. A run that was stopped goes on where it was when the same
     command is given again.
     """
-    place = read_place(config, url, log_table, layout, log_time)
-    engine = place.connect()
-    store = Store(engine, place.find(engine))
-    with engine.connect() as connection:
-        found = [Catalogue(connection).find(name).table for name in tables]
-    for table in found:
-        steps = run_resync(store, Resync(table, int(event_type), where, chunk), throttle(rate))
-        rows = max(progress.rows for progress in steps)
-        click.echo(f"{table}: {rows} rows logged", err=True)
+    settings = read_settings(config, url, log_table, layout, log_time)
+    with opened(settings) as store:
+        published = read_tables(store.engine, store.log, settings)
+        for table in [_published(published, name) for name in tables]:
+            _resync(store, Resync(table, int(event_type), where, chunk), rate)
+
+
+def _published(tables: Tables, name: str) -> Table:
+    found = tables.find(name)
+    if found is None:
+        raise NotPublished(name)
+    return found
+
+
+def _resync(store: Store, wanted: Resync, rate: int) -> None:
+    steps = run_resync(store, wanted, throttle(rate))
+    rows = max(progress.rows for progress in steps)
+    click.echo(f"{wanted.table}: {rows} rows logged", err=True)
 
 
 def throttle(rate: int) -> Callable[[int], None]:

@@ -113,7 +113,7 @@ def untrack(
                 click.echo(tracking.script(log, tracking.plan_untrack(connection, log, table)), nl=False)
             continue
         plan = tracking.untrack(engine, log, table)
-        click.echo(f"{plan.relation.table} {_told(plan, 'is untracked', 'was not tracked')}", err=True)
+        click.echo(f"{plan.table} {_told(plan, 'is untracked', 'was not tracked')}", err=True)
 
 
 def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:
@@ -123,7 +123,7 @@ def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> N
         click.echo(tracking.script(log, plan), nl=False)
     else:
         plan = tracking.track(engine, log, table, choice)
-        click.echo(f"{plan.relation.table} {_told(plan, 'is tracked', 'is tracked so already')}", err=True)
+        click.echo(f"{plan.table} {_told(plan, 'is tracked', 'is tracked so already')}", err=True)
     for warning in plan.warnings:
         click.echo(f"  {warning}", err=True)
 

@@ -7,23 +7,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 
-from sqlalchemy.engine import Connection, Engine
+from sqlalchemy.engine import Engine
 
 from eventlog.config import Config, names, statements
 from eventlog.errors import Misuse
 from eventlog.lists import read_lists, restrict
 from eventlog.patterns import Pattern
+from eventlog.publishing.published import published
 from eventlog.settings import setting
 from eventlog.sql import templates
 from eventlog.sql.binding import LAYOUTS, bind
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
-from eventlog.sql.connect import connect, dialect_at, read_url
-from eventlog.sql.dialects import Dialect
-from eventlog.sql.log import COMPANIONS, Log, log_named
+from eventlog.sql.connect import connect, read_url
+from eventlog.sql.dialects import Dialect, dialect_of
+from eventlog.sql.log import Log, log_named
 from eventlog.sql.migrate import exists
-from eventlog.sql.readable import ReadableTable, readable, with_children
+from eventlog.sql.readable import ReadableTable, readable
+from eventlog.sql.record import Record, read_record
 from eventlog.sql.store import Store
-from eventlog.sql.track import children_of, located
+from eventlog.sql.subject import children_of
 from eventlog.sql.triggers import Child
 from eventlog.tables import Column, Table, Tables
 from eventlog.values import Kind
@@ -32,7 +34,6 @@ logger = logging.getLogger("eventlog.publishing")
 
 
 _CASES: dict[str, Callable[[str], str]] = {"lower": str.lower, "upper": str.upper}
-_Named = tuple[str, str, str]  # schema, name and kind of a table
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +59,9 @@ class DatabaseSettings:
 class TableSettings:
     """What may be queried back, and how it is published."""
 
-    sync_schema: str | None = setting(None, "a schema all of whose tables are published", metavar="NAME")
+    sync_schema: str | None = setting(
+        None, "a schema all of whose tables are published, beside what is tracked", metavar="NAME"
+    )
     include_table_filter: str | None = setting(
         None,
         "of sync-schema only tables whose whole names are of this regular expression",
@@ -70,8 +73,8 @@ class TableSettings:
     )
     sync_tables: str | None = setting(
         None,
-        "the tables and views that are published, with blanks, commas or `;` between them; in double quotes"
-        " what holds such  [default: what `track` installed]",
+        "tables and views that are published beside what is tracked, with blanks, commas or `;` between them;"
+        " in double quotes what holds such",
         metavar="NAMES",
         check=names,
     )
@@ -105,8 +108,8 @@ class Place:
 
     def find(self, engine: Engine) -> Log:
         """The log as it stands in the database; by its settings where it is not there yet."""
-        log = self.log(dialect_at(engine))
         with engine.connect() as connection:
+            log = Catalogue(connection).located(self.log(dialect_of(connection)))
             return bind(connection, log, self.settings.layout) if exists(connection, log) else log
 
 
@@ -120,8 +123,8 @@ def open_store(config: Config, *, keep_open: int = 4) -> Store:
     place = place_of(config)
     engine = place.connect(keep_open=keep_open)
     try:
-        log = place.log(dialect_at(engine))
         with engine.connect() as connection:
+            log = Catalogue(connection).located(place.log(dialect_of(connection)))
             return Store(engine, bind(connection, log, place.settings.layout))
     except BaseException:
         engine.dispose()
@@ -149,7 +152,8 @@ def read_tables(engine: Engine, log: Log, config: Config) -> Tables:
     """The tables that are published, as the catalogue knows them."""
     settings = config.build(TableSettings)
     with engine.connect() as connection:
-        found = dict.fromkeys(_published(connection, log, settings))
+        sync = names(settings.sync_tables), settings.sync_schema, _filter(settings)
+        found = published(connection, log, *sync)
     return with_sections(
         engine, Tables([_adapt(t, found, settings) for t in found], log.dialect.name), config
     )
@@ -179,48 +183,34 @@ def _standing(catalogue: Catalogue, names: Iterable[str]) -> Iterator[Table]:
 def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:
     """How the current rows of each table that has a key are read."""
     with engine.connect() as connection:
-        catalogue = Catalogue(connection)
+        catalogue, record = Catalogue(connection), read_record(connection, log)
         return {
-            table: readable(connection, table, log.dialect, _children(catalogue, log, table))
+            table: readable(connection, table, log.dialect, _children(catalogue, record, table))
             for table in tables
             if table.key
         }
 
 
-def _chosen(tables: Iterable[_Named], settings: TableSettings) -> list[_Named]:
-    """The tables of a schema that its filters let pass."""
-    filters = (settings.include_table_filter, settings.exclude_table_filter)
-    included, excluded = (None if text is None else Pattern(text) for text in filters)
-    return [
-        named
-        for named in tables
-        if (included is None or included.matches(named[1]))
-        and not (excluded is not None and excluded.matches(named[1]))
-    ]
-
-
-def _published(connection: Connection, log: Log, settings: TableSettings) -> Iterator[Table]:
-    catalogue = Catalogue(connection)
+def _filter(settings: TableSettings) -> Callable[[str], bool]:
+    """Whether a table of sync-schema may pass, by its name."""
     if settings.sync_schema is None and (settings.include_table_filter or settings.exclude_table_filter):
         raise Misuse("include-table-filter and exclude-table-filter choose among the tables of sync-schema")
-    for name in names(settings.sync_tables):
-        yield catalogue.find(name).table
-    if settings.sync_schema is not None:
-        ours = {log.dialect.fold(log.table), *(log.beside(name) for name in COMPANIONS)}
-        for found in _chosen(catalogue.names(settings.sync_schema), settings):
-            if found[1] not in ours:
-                yield catalogue.relation(*found).table
-    if settings.sync_tables is None and settings.sync_schema is None:
-        for found in catalogue.tracked(located(log, catalogue).names()["log"]):
-            relation = catalogue.relation(*found)
-            yield with_children(relation.table, children_of(catalogue, log, relation))
+    filters = (settings.include_table_filter, settings.exclude_table_filter)
+    included, excluded = (None if text is None else Pattern(text) for text in filters)
+
+    def passes(name: str) -> bool:
+        return (included is None or included.matches(name)) and not (
+            excluded is not None and excluded.matches(name)
+        )
+
+    return passes
 
 
-def _children(catalogue: Catalogue, log: Log, table: Table) -> tuple[Child, ...]:
+def _children(catalogue: Catalogue, record: Record, table: Table) -> tuple[Child, ...]:
     """The child tables of which the table has columns."""
     if not any("." in name for name in table.columns):
         return ()
-    return children_of(catalogue, log, catalogue.find(str(table)))
+    return children_of(catalogue, record, catalogue.relation(table.schema or "", table.name))
 
 
 def _adapt(table: Table, published: Iterable[Table], settings: TableSettings) -> Table:

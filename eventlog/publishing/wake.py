@@ -19,11 +19,9 @@ import psycopg
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.sql import templates
-from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log import Log
 from eventlog.sql.postgresql_triggers import wake_key
-from eventlog.sql.track import located
 
 
 class Signals:
@@ -107,8 +105,7 @@ class ListeningBed(Bed):
         self._connection: Connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
         self._driver: Any = self._connection.connection.driver_connection
         self._connection.detach()
-        place = located(log, Catalogue(self._connection))  # as the triggers name it
-        self._key = dict(zip(("wake_class", "wake_key"), map(str, wake_key(place)), strict=True))
+        self._key = dict(zip(("wake_class", "wake_key"), map(str, wake_key(log)), strict=True))
         self._log = log
         self._announced = False
         self._connection.exec_driver_sql("listen eventlog")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
@@ -15,7 +17,7 @@ from eventlog.sql import templates
 from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
 from eventlog.sql.log import Log
-from eventlog.sql.relation import ForeignKey, Installed, Relation
+from eventlog.sql.relation import ForeignKey, Identity, Installed, Place, Relation
 from eventlog.tables import (
     Column,
     Table,
@@ -37,6 +39,10 @@ class LogColumn(NamedTuple):
     type: str
     exact: bool  # its texts compare by case and by blanks
     keyed: bool  # the primary key begins with it, where statements must know
+
+
+class AmbiguousLog(EventlogError):
+    """there is a {0} in the schemas {1}: name the log with its schema, as in log-table = {2}.{0}"""
 
 
 class Catalogue:
@@ -68,27 +74,50 @@ class Catalogue:
         if not any(name == known for _, known, _ in candidates):
             for schema in self._schemas_in(name):
                 candidates += self.names(schema)
-        stubs = {Table(schema, known, {}): kind for schema, known, kind in dict.fromkeys(candidates)}
+        stubs = (Table(schema, known, {}) for schema, known, _ in dict.fromkeys(candidates))
         stub = Tables(stubs).find(name)
         if stub is None:
             raise NoSuchTable(name)
-        return self.relation(stub.schema or "", stub.name, stubs[stub])
+        return self.relation(stub.schema or "", stub.name)
 
-    def tracked(self, log: str) -> list[tuple[str, str, str]]:
-        """Schema, name and kind of every table that carries triggers of ours for that log."""
-        found = self._ask("tracked", mark=f"%{MARK}%{log}%")
-        places = {(row["schema_name"], row["table_name"]) for row in found}
-        schemas = sorted({schema for schema, _ in places})
-        return [named for schema in schemas for named in self.names(schema) if named[:2] in places]
+    def at(self, place: Place) -> Relation | None:
+        """The table of exactly that name, None if there is none."""
+        with suppress(NoSuchTable):
+            return self.relation(*place)
+        return None
+
+    def located(self, log: Log) -> Log:
+        """The log with its schema, which statements must name: whose search path they meet is not known.
+        A name that stands in two schemas of ours is nobody's, lest another log be taken for this one."""
+        if log.schema:
+            return log
+        found = self.places(log.dialect.fold(log.table))
+        if len(found) > 1:
+            raise AmbiguousLog(log.table, " and ".join(found), found[0])
+        return replace(log, schema=found[0] if found else self.home())
+
+    def places(self, name: str) -> list[str]:
+        """The schemas among those that need no naming in which something has that name."""
+        return [row["schema_name"] for row in self._ask("places", name=name)]
+
+    def marked(self, log: Log) -> dict[Place, bool]:
+        """The tables with triggers that say they are of that log, and whether those belong to its owner."""
+        names = log.names()
+        given = {"log_schema": log.place, "record": log.beside("tracked")}
+        found = self._ask("marked", mark=f"{MARK}{{", log=names["log"], **given)
+        return {(row["schema_name"], row["table_name"]): bool(row["ours"]) for row in found}
 
     def subscriptions(self, schema: str | None, name: str) -> list[str]:
         """The replications that write to a table without firing its triggers."""
         return [row["name"] for row in self._ask("subscriptions", schema=schema, table_name=name)]
 
-    def relation(self, schema: str, name: str, kind: str) -> Relation:
-        """The table with what stands on it."""
+    def relation(self, schema: str, name: str) -> Relation:
+        """The table of exactly that name, with what stands on it."""
         here = {"schema": schema, "table_name": name}
-        columns = list(self._ask("columns", **here))
+        identity = next((Identity(**row) for row in self._ask("identity", **here)), None)
+        if identity is None:
+            raise NoSuchTable(f"{schema}.{name}")
+        kind, columns = identity.kind, list(self._ask("columns", **here))
         partitions = list(self._ask("partitions", **here)) if kind == "partitioned" else []
         foreign_keys = tuple(_foreign_keys(self._ask("foreign_keys", **here)))
         below = [(row["schema_name"], row["table_name"], row["leaf"]) for row in partitions]
@@ -100,12 +129,12 @@ class Catalogue:
             leaves=tuple((place, own) for place, own, leaf in below if leaf),
             below=tuple((place, own) for place, own, _ in below),
             virtual=tuple(row["column_name"] for row in columns if row["virtual"]),
-            kind=kind,
+            identity=identity,
         )
 
     def tables(self, schema: str | None = None) -> Tables:
         """Every table and view, as a tables file holds them."""
-        found = (self.relation(*named).table for named in self.names(schema))
+        found = (self.relation(*named[:2]).table for named in self.names(schema))
         return Tables(found, self.dialect.name)
 
     def _schemas_in(self, name: str) -> Iterator[str]:

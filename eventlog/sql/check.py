@@ -19,13 +19,15 @@ from eventlog.entry import Status, read_event_type
 from eventlog.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
 from eventlog.sql import track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import Choice, read_mark
+from eventlog.sql.choice import Choice
 from eventlog.sql.dialects import literal
 from eventlog.sql.log import Log
 from eventlog.sql.queries import Queries
+from eventlog.sql.record import Record, read_record
 from eventlog.sql.refusals import refuse
 from eventlog.sql.relation import Installed, Relation
-from eventlog.sql.triggers import EVENTS, Subject
+from eventlog.sql.subject import installed_of, read_subject, trigger_names
+from eventlog.sql.triggers import Subject
 from eventlog.sql.upkeep import read_time
 from eventlog.sql.writers import writer_of
 from eventlog.tables import Table, Tables
@@ -58,6 +60,7 @@ class Checked:
     connection: Connection
     log: Log
     catalogue: Catalogue
+    record: Record
     driver_user: str | None = None
     patience: timedelta = timedelta(days=1)
 
@@ -78,7 +81,9 @@ def check(
 ) -> Iterator[Finding]:
     """Every finding about the log and the tables that are tracked."""
     catalogue = Catalogue(connection)
-    seen = Checked(connection, track.located(log, catalogue), catalogue, driver_user, patience)
+    log = catalogue.located(log)
+    record = read_record(connection, log)
+    seen = Checked(connection, log, catalogue, record, driver_user, patience)
     for of_log in LOG_CHECKS:
         yield from of_log(seen)
     for watched in tracked_tables(seen):
@@ -87,20 +92,13 @@ def check(
 
 
 def tracked_tables(seen: Checked) -> Iterator[Watched]:
-    """The tables that carry triggers of this log, with their choices."""
-    name_of = writer_of(seen.log.dialect).name
-    qualified_log = seen.log.names()["log"]
-    for schema, name, kind in seen.catalogue.tracked(qualified_log):
-        relation = seen.catalogue.relation(schema, name, kind)
-        names = {name_of(seen.log, name, event, None) for event in EVENTS}
-        ours = tuple(
-            trigger
-            for trigger in relation.triggers
-            if trigger.name in names and qualified_log in trigger.body
-        )
-        choices = [choice for trigger in ours if (choice := read_mark(trigger.body))]
-        if choices:
-            yield Watched(relation, ours, choices[0])
+    """The tables that are tracked and still what they were then, with their choices."""
+    for entry in seen.record:
+        relation = seen.catalogue.at(entry.place)
+        if relation is not None and entry.is_still(relation.identity):
+            names = trigger_names(seen.log, entry.table, [None])
+            ours = tuple(trigger for trigger in relation.triggers if trigger.name in names)
+            yield Watched(relation, ours, seen.record.choice(entry))
 
 
 # Of the log
@@ -236,6 +234,36 @@ def _sequence(seen: Checked) -> Iterator[Finding]:
         )
 
 
+def _made_anew(seen: Checked) -> Iterator[Finding]:
+    for entry in seen.record:
+        relation = seen.catalogue.at(entry.place)
+        again = f"eventlog track {entry}{seen.record.choice(entry).flags()}"
+        if relation is None:
+            yield Finding(
+                str(entry), "it is tracked, and there is no such table any more", f"eventlog untrack {entry}"
+            )
+        elif not entry.is_still(relation.identity):
+            yield Finding(
+                str(entry),
+                "it is not read: it is another table than the one that was tracked, or belongs to"
+                f" {relation.identity.owner} now",
+                f"{again}, or eventlog untrack {entry}",
+            )
+
+
+def _not_on_record(seen: Checked) -> Iterator[Finding]:
+    for place, ours in sorted(seen.catalogue.marked(seen.log).items()):
+        name = ".".join(place)
+        if seen.record.get(place) is None and not seen.record.parents(place):
+            yield Finding(
+                name,
+                "it is not read: its triggers say that they are of this log, and it is not on record"
+                + ("" if ours else "; they belong to somebody else"),
+                f"eventlog track {name}, or drop the triggers",
+                fault=ours,
+            )
+
+
 # Of a tracked table
 
 
@@ -243,19 +271,20 @@ def _drift(seen: Checked, watched: Watched) -> Iterator[Finding]:
     table = watched.relation.table
     remedy = f"eventlog track {table}{watched.choice.flags()}"
     try:
-        subject = track.read_subject(seen.catalogue, seen.log, watched.relation, watched.choice)
+        subject = read_subject(seen.catalogue, seen.record, seen.log, watched.relation, watched.choice)
         refuse(subject)
     except EventlogError as fault:
         yield Finding(str(table), f"its triggers no longer fit: {fault}", f"{remedy}, with another choice")
         return
-    plan = track.plan_for(seen.catalogue, subject, watched.relation)
+    plan = track.plan_for(seen.catalogue, seen.record, subject)
     if plan.statements:
         yield Finding(str(table), "; ".join(_differences(seen, subject, watched)), remedy)
 
 
 def _differences(seen: Checked, subject: Subject, watched: Watched) -> Iterator[str]:
     expected = {(t.schema, t.table, t.name): t.body for t in writer_of(seen.log.dialect).write(subject)}
-    installed = list(track.installed_of(seen.catalogue, seen.log, watched.relation))
+    children = [entry.place for entry in seen.record.children(watched.relation.place)]
+    installed = list(installed_of(seen.catalogue, seen.log, watched.relation, children))
     standing = {(t.schema, t.table, t.name): t.body for t in installed}
     for place in sorted(expected.keys() - standing.keys(), key=str):
         yield f"trigger {place[2]} is missing on {place[1]}"
@@ -338,6 +367,8 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _overdue,
     _index,
     _sequence,
+    _made_anew,
+    _not_on_record,
 )
 TABLE_CHECKS: tuple[Callable[[Checked, Watched], Iterator[Finding]], ...] = (
     _drift,

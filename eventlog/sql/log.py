@@ -12,7 +12,7 @@ from eventlog.sql import stored
 from eventlog.sql.dialects import Dialect, IllegalName, literal
 from eventlog.sql.stored import OURS, Stored
 
-COMPANIONS = ("state", "lock", "batch", "waiting", "failed", "resync", "notice", "version")
+COMPANIONS = ("state", "lock", "batch", "waiting", "failed", "resync", "notice", "tracked", "version")
 
 _LEGAL = re.compile(r"[\w$# -]+")  # no quotes of any kind: these names also stand inside string constants
 

@@ -13,11 +13,10 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.errors import EventlogError
 from eventlog.sql import templates
-from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log import Log
 from eventlog.sql.stored import demand_time
-from eventlog.sql.track import located
+from eventlog.sql.track import tracked
 
 BASE = "base"
 HEAD = "heads"
@@ -174,10 +173,9 @@ def _exists(connection: Connection, log: Log, table: str) -> bool:
 
 
 def _refuse_tracked(connection: Connection, log: Log) -> None:
-    catalogue = Catalogue(connection)
-    written = catalogue.tracked(located(log, catalogue).names()["log"])
+    written = tracked(connection, log)
     if written:
-        raise LogWritten(", ".join(f"{schema}.{name}" for schema, name, _ in written), log.table)
+        raise LogWritten(", ".join(written), log.table)
 
 
 def _refuse_unpublished(connection: Connection, log: Log) -> None:

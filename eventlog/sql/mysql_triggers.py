@@ -90,7 +90,7 @@ class _Writer:
 
     def _row(self, row: Row, key: str) -> str:
         names = ["event_type", "perpetrator", "table_name", "table_key"]
-        values = [str(row.event_type), "who", literal(self.subject.table.name), key]
+        values = [str(row.event_type), "who", literal(self.subject.logged_as), key]
         if row.column is not None:
             names += ["column_name", "old_value", "new_value"]
             values += [literal(row.column), row.old or "null", row.new or "null"]

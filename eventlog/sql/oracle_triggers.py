@@ -74,7 +74,7 @@ class _Writer:
         holes = log.names() | {
             "mark": subject.choice.mark(),
             "capture": qualified(dialect, log.place, log.beside("capture")),
-            "table_text": literal(subject.table.name),
+            "table_text": literal(subject.logged_as),
             "rows": indent("\n".join((*cases, "end if;")), 2),
         }
         body = templates.statement(dialect, "capture_body", **holes)

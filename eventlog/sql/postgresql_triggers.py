@@ -101,7 +101,7 @@ class _Writer:
         self.dialect = subject.dialect
         self.rows = Rows(subject)
         self.names = subject.log.names()
-        self.table_text = self.rows.expressions.constant(subject.table.name)
+        self.table_text = self.rows.expressions.constant(subject.logged_as)
 
     def bodies(self) -> Iterator[tuple[str, str]]:
         rows = self.rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from eventlog.tables import Column, Table
 
@@ -22,6 +23,20 @@ class ForeignKey:
     def cascades(self) -> bool:
         """Whether a change of the other table changes rows of this one."""
         return {self.on_delete, self.on_update} - {"no action", "restrict"} != set()
+
+
+Place = tuple[str, str]  # the schema and the name of a table
+
+
+class Identity(NamedTuple):
+    """What a table is beside its name: one that was dropped and made anew has another number."""
+
+    kind: str = "table"
+    table_id: str | None = None
+    owner: str | None = None
+
+
+_PLAIN = Identity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +64,15 @@ class Relation:
     leaves: tuple[tuple[str, str], ...] = ()  # schema and name of each partition that holds rows
     below: tuple[tuple[str, str], ...] = ()  # of each partition, leaves included
     virtual: tuple[str, ...] = ()  # columns whose values a trigger does not see
-    kind: str = "table"
+    identity: Identity = _PLAIN
+
+    @property
+    def kind(self) -> str:
+        return self.identity.kind
+
+    @property
+    def place(self) -> Place:
+        return self.table.schema or "", self.table.name
 
     def columns(self, names: tuple[str, ...] | None, without: tuple[str, ...] = ()) -> tuple[Column, ...]:
         """The columns beside the key that are logged, in their order."""

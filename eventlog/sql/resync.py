@@ -108,7 +108,7 @@ class _Run:
         named = [(name, table.columns[name]) for name in table.key]
         text = EXPRESSIONS[log.dialect.name].key(named, "t", log.dialect)
         values = _values("a", last) | _values("z", end) | {"event_type": self._wanted.event_type}
-        values["table_name"] = table.name
+        values["table_name"] = table.log_name
         holes = self._holes(last, end) | {"key_text": unbound(text)}
         return int(self._queries.run(connection, "resync_chunk", holes, **values).rowcount)
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from sqlalchemy.engine import Connection, Engine
 
@@ -15,35 +14,29 @@ from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log import Log
+from eventlog.sql.record import Record, forget, read_record, write_record
 from eventlog.sql.refusals import refuse
-from eventlog.sql.relation import Installed, Relation
-from eventlog.sql.triggers import EVENTS, Child, Subject, qualified, routines
+from eventlog.sql.relation import Installed, Place
+from eventlog.sql.subject import installed_of, read_subject, trigger_names
+from eventlog.sql.triggers import Subject, qualified, routines
 from eventlog.sql.writers import writer_of
-
-
-class NoChild(EventlogError):
-    """--child {0}: {1}"""
+from eventlog.tables import Table
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What it takes to bring the triggers of one table to a choice."""
+    """What it takes to bring the triggers of one table, and the record of it, to a choice."""
 
-    relation: Relation
-    drops: tuple[str, ...]
-    creates: tuple[str, ...]
+    table: Table
+    statements: tuple[str, ...]
     warnings: tuple[str, ...] = ()
-
-    @property
-    def statements(self) -> tuple[str, ...]:
-        return self.drops + self.creates
 
 
 def track(engine: Engine, log: Log, name: str, choice: Choice) -> Plan:
     """Bring the triggers of a table to the choice; an empty plan says that they were so already."""
     with engine.begin() as connection:
         plan = plan_track(connection, log, name, choice)
-        _run(connection, plan)
+        _run(connection, plan.statements)
     return plan
 
 
@@ -51,65 +44,73 @@ def untrack(engine: Engine, log: Log, name: str) -> Plan:
     """Take the triggers of a table away."""
     with engine.begin() as connection:
         plan = plan_untrack(connection, log, name)
-        _run(connection, plan)
+        _run(connection, plan.statements)
     return plan
+
+
+def adopt(engine: Engine, log: Log) -> list[str]:
+    """Put on record what an earlier version tracked, as its triggers tell; the names of the tables."""
+    with engine.begin() as connection:
+        catalogue = Catalogue(connection)
+        log = catalogue.located(log)
+        ours = [place for place, belongs in catalogue.marked(log).items() if belongs]
+        return [".".join(place) for place in sorted(ours) if _adopted(catalogue, log, place)]
 
 
 def install_routines(engine: Engine, log: Log) -> None:
     """The procedures for triggers of one's own, and the switch for bulk loads; any number of times."""
     with engine.begin() as connection:
-        for statement in routines(located(log, Catalogue(connection))):
-            execute_plain(connection, statement)
+        _run(connection, routines(Catalogue(connection).located(log)))
 
 
 def remove_routines(engine: Engine, log: Log) -> None:
     """The opposite, before the log is uninstalled."""
     with engine.begin() as connection:
-        for statement in routines(located(log, Catalogue(connection)), "drop_routines"):
-            execute_plain(connection, statement)
+        _run(connection, routines(Catalogue(connection).located(log), "drop_routines"))
 
 
 def tracked(connection: Connection, log: Log) -> list[str]:
     """The tables that carry triggers of this log, which could not be written to without it."""
     catalogue = Catalogue(connection)
-    names = located(log, catalogue).names()
-    return [f"{schema}.{name}" for schema, name, _ in catalogue.tracked(names["log"])]
+    log = catalogue.located(log)
+    marked = {place for place, ours in catalogue.marked(log).items() if ours}
+    recorded = read_record(connection, log) if catalogue.at((log.place or "", log.beside("tracked"))) else ()
+    return sorted(".".join(place) for place in marked | {entry.place for entry in recorded})
 
 
 def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> Plan:
     """What `track` would do."""
     catalogue = Catalogue(connection)
-    relation = catalogue.find(name)
-    subject = read_subject(catalogue, log, relation, choice)
+    log = catalogue.located(log)
+    record = read_record(connection, log)
+    subject = read_subject(catalogue, record, log, catalogue.find(name), choice)
     refuse(subject)
-    return plan_for(catalogue, subject, relation)
+    return plan_for(catalogue, record, subject)
 
 
-def plan_for(catalogue: Catalogue, subject: Subject, relation: Relation) -> Plan:
-    """What brings the triggers of a subject to what they should be."""
-    writer = writer_of(subject.dialect)
-    expected = list(writer.write(subject))
-    installed = list(installed_of(catalogue, subject.log, relation))
-    if _standing(installed) == {(t.schema, t.table, t.name): t.body.strip() for t in expected}:
-        return Plan(relation, (), ())
-    kept = {(trigger.schema, trigger.table, trigger.name) for trigger in expected}
-    stale = [t for t in installed if (t.schema, t.table, t.name) not in kept]
-    used = {t.routine for t in installed} - {t.routine for t in stale}
-    creates = (statement for trigger in expected for statement in trigger.create)
-    return Plan(
-        relation,
-        tuple(_drops(subject.log, stale, used)),
-        (*routines(subject.log), *creates),
-        tuple(_warnings(subject)),
-    )
+def plan_for(catalogue: Catalogue, record: Record, subject: Subject) -> Plan:
+    """What brings the triggers of a subject, and the record, to what they should be."""
+    recording = () if record.stands(subject) else tuple(write_record(subject))
+    statements = (*recording, *_replacing(catalogue, record, subject))
+    return Plan(subject.table, statements, tuple(_warnings(subject)) if statements else ())
 
 
 def plan_untrack(connection: Connection, log: Log, name: str) -> Plan:
-    """What `untrack` would do."""
+    """What `untrack` would do; of a table that is gone, only the record is left."""
     catalogue = Catalogue(connection)
-    relation = catalogue.find(name)
-    installed = installed_of(catalogue, located(log, catalogue), relation)
-    return Plan(relation, tuple(_drops(log, installed)), ())
+    log = catalogue.located(log)
+    record = read_record(connection, log)
+    try:
+        relation = catalogue.find(name)
+    except NoSuchTable:
+        entry = record.find(name)
+        if entry is None:
+            raise
+        return Plan(Table(*entry.place, {}), tuple(forget(log, entry.place)))
+    children = [child.place for child in record.children(relation.place)]
+    drops = _drops(log, installed_of(catalogue, log, relation, children))
+    forgetting = forget(log, relation.place) if record.get(relation.place) else ()
+    return Plan(relation.table, (*drops, *forgetting))
 
 
 def script(log: Log, plan: Plan) -> str:
@@ -118,82 +119,41 @@ def script(log: Log, plan: Plan) -> str:
     return log.dialect.script([*head, *plan.statements])
 
 
-def read_subject(catalogue: Catalogue, log: Log, relation: Relation, choice: Choice) -> Subject:
-    """What the triggers of a table are written from."""
-    others = tuple(t for t in relation.triggers if read_mark(t.body) is None)
-    children = _columns_of_children(catalogue, choice)
-    return Subject(
-        located(log, catalogue),
-        replace(relation, triggers=others),
-        choice,
-        tuple(_child(catalogue, relation, name, columns) for name, columns in children.items()),
-    )
-
-
-def children_of(catalogue: Catalogue, log: Log, relation: Relation) -> tuple[Child, ...]:
-    """The child tables whose columns are tracked as attributes of a table."""
-    for trigger in installed_of(catalogue, located(log, catalogue), relation):
-        choice = read_mark(trigger.body)
-        if choice is not None and choice.children:
-            return read_subject(catalogue, log, relation, choice).children
-    return ()
-
-
-def located(log: Log, catalogue: Catalogue) -> Log:
-    """The log with its schema, which triggers must name: they run under a search path of their own."""
-    return log if log.schema else replace(log, schema=catalogue.home())
-
-
-def installed_of(catalogue: Catalogue, log: Log, relation: Relation) -> Iterator[Installed]:
-    """The triggers of ours for a table, those on its children included."""
-    mine = list(_named(log, relation, None))
-    yield from mine
-    choices = [choice for trigger in mine if (choice := read_mark(trigger.body))]
-    for name in {name for choice in choices for name in _columns_of_children(catalogue, choice)}:
-        yield from _named(log, catalogue.find(name), relation.table.name)
-
-
-def _named(log: Log, relation: Relation, parent: str | None) -> Iterator[Installed]:
-    name_of = writer_of(log.dialect).name
-    for trigger in relation.triggers:
-        if trigger.name in {name_of(log, trigger.table, event, parent) for event in EVENTS}:
-            yield trigger
+def _replacing(catalogue: Catalogue, record: Record, subject: Subject) -> Iterator[str]:
+    """The statements after which the triggers of a subject are those that it should have."""
+    relation = catalogue.relation(*subject.relation.place)
+    children = [entry.place for entry in record.children(relation.place)]
+    children += [child.relation.place for child in subject.children]
+    installed = list(installed_of(catalogue, subject.log, relation, children))
+    expected = {(t.schema, t.table, t.name): t for t in writer_of(subject.dialect).write(subject)}
+    if _standing(installed) == {place: trigger.body.strip() for place, trigger in expected.items()}:
+        return
+    stale = [t for t in installed if (t.schema, t.table, t.name) not in expected]
+    used = {t.routine for t in installed} - {t.routine for t in stale}
+    yield from _drops(subject.log, stale, used)
+    yield from routines(subject.log)
+    for trigger in expected.values():
+        yield from trigger.create
 
 
 def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], str]:
     return {(t.schema, t.table, t.name): t.body.strip() for t in installed if t.enabled}
 
 
-def _columns_of_children(catalogue: Catalogue, choice: Choice) -> dict[str, list[str]]:
-    """The columns of each child table that a choice names."""
-    children: dict[str, list[str]] = {}
-    for name in choice.children:
-        table, column = _split(catalogue, name)
-        children.setdefault(table, []).append(column)
-    return children
-
-
-def _split(catalogue: Catalogue, name: str) -> tuple[str, str]:
-    """The table and the column of a name that joins them by a dot; both may hold dots themselves."""
-    table, _, column = name.rpartition(".")
-    for dot in reversed([found.start() for found in re.finditer(r"\.", name)]):
-        with suppress(NoSuchTable):
-            if name[dot + 1 :] in catalogue.find(name[:dot]).table.columns:
-                return name[:dot], name[dot + 1 :]
-    return table, column
-
-
-def _child(catalogue: Catalogue, parent: Relation, name: str, columns: list[str]) -> Child:
-    relation = catalogue.find(name) if name else None
-    if relation is None:
-        raise NoChild(".".join(columns), "name the child table and its column, as in usr_phone.phoneno")
-    link = relation.parent(parent.table.schema, parent.table.name)
-    if link is None or set(link.target_columns) != set(parent.table.key):
-        raise NoChild(name, f"it has no foreign key to the primary key of {parent.table}")
-    missing = [column for column in columns if column not in relation.table.columns]
-    if missing:
-        raise NoChild(f"{name}.{missing[0]}", f"{relation.table} has no such column")
-    return Child(relation, tuple(relation.table.columns[column] for column in columns), link)
+def _adopted(catalogue: Catalogue, log: Log, place: Place) -> bool:
+    """Put one table on record, if its triggers tell how it is tracked and it is not on record."""
+    record = read_record(catalogue.connection, log)
+    relation = catalogue.at(place)
+    if relation is None or record.get(place) is not None:
+        return False
+    names = trigger_names(log, relation.table.name, [None])
+    for choice in (read_mark(trigger.body) for trigger in relation.triggers if trigger.name in names):
+        with suppress(EventlogError):  # what does not fit any more is left to `check`
+            if choice is not None:
+                subject = read_subject(catalogue, record, log, relation, choice)
+                _run(catalogue.connection, write_record(subject))
+                return True
+    return False
 
 
 def _warnings(subject: Subject) -> Iterator[str]:
@@ -220,6 +180,6 @@ def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ())
         yield from templates.statements(log.dialect, "drop_routine", {"routine": routine})
 
 
-def _run(connection: Connection, plan: Plan) -> None:
-    for statement in plan.statements:
+def _run(connection: Connection, statements: Iterable[str]) -> None:
+    for statement in statements:
         execute_plain(connection, statement)

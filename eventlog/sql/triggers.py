@@ -43,6 +43,11 @@ class Subject:
     relation: Relation
     choice: Choice
     children: tuple[Child, ...] = ()
+    name: str | None = None  # that its rows give the table, where it is not the table's own
+
+    @property
+    def logged_as(self) -> str:
+        return self.name or self.table.name
 
     @property
     def dialect(self) -> Dialect:

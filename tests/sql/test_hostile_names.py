@@ -10,8 +10,10 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.check import check
 from eventlog.sql.choice import Choice
 from eventlog.sql.readable import readable
+from eventlog.sql.record import read_record
 from eventlog.sql.resync import Resync, resync
 from eventlog.sql.store import Store
+from eventlog.sql.subject import children_of
 from tests.databases import Database
 from tests.sql.tracked import Logged, Tracked
 from tests.test_install import in_client
@@ -136,7 +138,7 @@ def read_back(pg: Tracked, name: str, key: tuple[str, ...], value: str) -> None:
     with pg.engine.connect() as connection:
         catalogue = Catalogue(connection)
         relation = catalogue.find(name)
-        children = track.children_of(catalogue, pg.log, relation)
+        children = children_of(catalogue, read_record(connection, pg.log), relation)
         found = readable(connection, relation.table, pg.dialect, children)
     for _ in resync(store, Resync(found.table, chunk=1), lambda rows: None):
         pass

@@ -9,7 +9,8 @@ from sqlalchemy import text
 
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.refusals import CannotTrack
-from eventlog.sql.track import NoChild, install_routines, remove_routines, untrack
+from eventlog.sql.subject import NoChild
+from eventlog.sql.track import install_routines, remove_routines, untrack
 from eventlog.sql.track import tracked as tracked_names
 from tests.sql.tracked import Logged, Tracked
 

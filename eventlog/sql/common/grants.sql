@@ -10,3 +10,5 @@ grant select, insert, update, delete on {failed} to {role}
 /
 grant select, insert on {notice} to {role}
 /
+grant select on {tracked} to {role}
+/

@@ -6,3 +6,5 @@ create table if not exists {version} (
 insert into {version} (version_num)
 select {revision} from (select count(*) as installed from {version}) as v where installed = 0
 /
+update {version} set version_num = {revision} where version_num < {revision}
+/

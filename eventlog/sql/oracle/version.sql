@@ -13,5 +13,7 @@ end;
 insert into {version} (version_num)
 select {revision} from dual where not exists (select null from {version})
 /
+update {version} set version_num = {revision} where version_num < {revision}
+/
 commit
 /

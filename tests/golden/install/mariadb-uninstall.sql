@@ -1,3 +1,5 @@
+drop table if exists `eventlog_tracked`;
+
 drop table if exists `eventlog`;
 
 drop table if exists `eventlog_notice`;

@@ -16,3 +16,5 @@ grant select, insert, update, delete on "EVENTLOG_FAILED" to "PUBLISHER";
 
 grant select, insert on "EVENTLOG_NOTICE" to "PUBLISHER";
 
+grant select on "EVENTLOG_TRACKED" to "PUBLISHER";
+

@@ -1,6 +1,8 @@
 \set ON_ERROR_STOP on
 begin;
 
+drop table if exists "eventlog_tracked";
+
 drop table if exists "eventlog";
 
 drop table if exists "eventlog_notice";

@@ -1,0 +1,2 @@
+select attached from {state}
+/

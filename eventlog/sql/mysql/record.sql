@@ -1,0 +1,3 @@
+replace into {tracked} (schema_name, table_name, of_schema, of_table, logged_as, choice)
+values ({schema_name}, {own_name}, {of_schema}, {of_table}, {logged_as}, {choice})
+/

@@ -1,0 +1,273 @@
+"""What is tracked is on record, and nothing but the record says what is read."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import text
+
+from eventlog.config import Config
+from eventlog.publishing.opening import opened, read_readable, read_tables
+from eventlog.publishing.published import NothingPublished
+from eventlog.sql import migrate
+from eventlog.sql.catalogue import AmbiguousLog
+from eventlog.sql.check import check
+from eventlog.sql.choice import Choice
+from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.record import NoRecord, Record, read_record
+from eventlog.sql.track import adopt, plan_track, plan_untrack, script, tracked, untrack
+from tests.databases import Database
+from tests.sql.tracked import Logged, Tracked
+from tests.test_install import ORIGINAL, in_client
+
+USR = "create table usr (idu integer primary key, fname varchar(64))"
+PHONE = (
+    "create table usr_phone (idu integer, phoneno varchar(20),"
+    " constraint fk_phone foreign key (idu) references usr (idu))"
+)
+
+
+def record(tracking: Tracked) -> Record:
+    with tracking.engine.connect() as connection:
+        return read_record(connection, tracking.log)
+
+
+def published(tracking: Tracked, **given: str) -> dict[str, list[str]]:
+    """The tables that a publisher would read, with their columns."""
+    tables = read_tables(tracking.engine, tracking.log, Config(given))
+    assert read_readable(tracking.engine, tracking.log, tables).keys() == {t for t in tables if t.key}
+    return {table.name: list(table.columns) for table in tables}
+
+
+def findings(tracking: Tracked) -> dict[bool, str]:
+    with tracking.engine.connect() as connection:
+        found = list(check(connection, tracking.log, "publisher"))
+    return {
+        f: "\n".join(f"{x.where}: {x.what} -> {x.remedy}" for x in found if x.fault is f)
+        for f in (True, False)
+    }
+
+
+def test_track_writes_the_record_and_untrack_takes_it_away(tracking: Tracked) -> None:
+    tracking.run(USR, PHONE)
+    assert list(record(tracking)) == []
+    tracking.track("usr", update=2, children=("usr_phone.phoneno",))
+    (usr,) = record(tracking)
+    (phone,) = record(tracking).children(usr.place)
+    assert (usr.table, usr.logged_as, phone.table) == ("usr", "usr", "usr_phone")
+    assert record(tracking).choice(usr) == Choice(update=2, children=(f"{phone}.phoneno",))
+    assert published(tracking) == {"usr": ["idu", "fname", "usr_phone.phoneno"]}
+    assert not tracking.track("usr", update=2, children=("usr_phone.phoneno",)).statements
+    tracking.track("usr", update=2)
+    assert record(tracking).children(usr.place) == []
+    untrack(tracking.engine, tracking.log, "usr")
+    assert published(tracking) == {}
+
+
+def test_the_scripts_write_the_record_too(tracking: Tracked, database: Database) -> None:
+    tracking.run(USR, PHONE)
+    with tracking.engine.connect() as connection:
+        made = plan_track(connection, tracking.log, "usr", Choice(children=("usr_phone.phoneno",)))
+    in_client(database, script(tracking.log, made))
+    assert published(tracking) == {"usr": ["idu", "fname", "usr_phone.phoneno"]}
+    with tracking.engine.connect() as connection:
+        gone = plan_untrack(connection, tracking.log, "usr")
+    in_client(database, script(tracking.log, gone))
+    assert published(tracking) == {}
+
+
+def test_a_table_that_is_gone_is_untracked_by_its_name(tracking: Tracked) -> None:
+    tracking.run(USR)
+    tracking.track("usr")
+    tracking.run("drop table usr")
+    assert "there is no such table any more" in findings(tracking)[True]
+    assert published(tracking) == {}
+    assert untrack(tracking.engine, tracking.log, "usr").statements
+    assert findings(tracking)[True] == ""
+
+
+def test_settings_name_tables_beside_the_record(tracking: Tracked) -> None:
+    tracking.run(
+        USR, "create table dept (id integer primary key)", "create table other (id integer primary key)"
+    )
+    tracking.track("usr")
+    assert published(tracking, sync_tables="dept").keys() == {"usr", "dept"}
+
+
+def test_what_an_earlier_version_tracked_is_put_on_record_by_install(tracking: Tracked) -> None:
+    tracking.run(USR, PHONE)
+    tracking.track("usr", update=2, children=("usr_phone.phoneno",))
+    before = list(record(tracking))
+    tracking.run("delete from eventlog_tracked")
+    (name,) = adopt(tracking.engine, tracking.log)
+    assert name.endswith(".usr")
+    assert [entry.choice for entry in record(tracking)] == [entry.choice for entry in before]
+    assert adopt(tracking.engine, tracking.log) == []
+    assert not tracking.track("usr", update=2, children=("usr_phone.phoneno",)).statements
+
+
+def test_a_log_without_its_record_says_what_to_do(tracking: Tracked) -> None:
+    tracking.run("drop table eventlog_tracked")
+    with pytest.raises(NoRecord, match="eventlog install"):
+        published(tracking)
+
+
+def test_an_attached_log_of_which_nothing_is_known_stops_at_the_start(tracking: Tracked) -> None:
+    tracking.run(ORIGINAL, USR)
+    log = type(tracking.log)(tracking.dialect, "indirect_process")
+    migrate.install(tracking.engine, log)
+    attached = Tracked(tracking.engine, log)
+    with pytest.raises(NothingPublished, match="sync-tables"):
+        published(attached)
+    assert published(attached, sync_tables="usr").keys() == {"usr"}
+    attached.track("usr")
+    assert published(attached).keys() == {"usr"}
+
+
+# PostgreSQL alone
+
+
+@pytest.fixture
+def pg(postgres_tracking: Tracked) -> Tracked:
+    return postgres_tracking
+
+
+@pytest.fixture
+def mallory(pg: Tracked) -> Iterator[str]:
+    """A role with a schema of its own."""
+    name = f"mallory_{secrets.token_hex(4)}"
+    pg.run(f"create role {name}", f"create schema {name} authorization {name}")
+    yield name
+    pg.run(f"drop owned by {name} cascade", f"drop role {name}")
+
+
+def test_a_forged_trigger_changes_nothing(pg: Tracked, mallory: str) -> None:
+    pg.run(USR)
+    pg.track("usr")
+    with pg.engine.connect() as connection:
+        body = connection.execute(
+            text("select prosrc from pg_proc where prosrc like '%eventlog track%' limit 1")
+        )
+        forged = body.scalar()
+    pg.run(
+        f"set role {mallory}",
+        f"create table {mallory}.usr (idu integer primary key, secret text)",
+        f"create function {mallory}.f() returns trigger language plpgsql as $f${forged}$f$",
+        f'create trigger "!eventlog_insert" after insert on {mallory}.usr'
+        f" referencing new table as eventlog_new for each statement execute function {mallory}.f()",
+        "reset role",
+    )
+    assert published(pg) == {"usr": ["idu", "fname"]}
+    assert adopt(pg.engine, pg.log) == []
+    told = findings(pg)
+    assert told[True] == ""
+    assert f"{mallory}.usr: it is not read" in told[False]
+    with pg.engine.connect() as connection:
+        assert tracked(connection, pg.log) == ["public.usr"]
+
+
+def test_a_table_made_anew_is_not_read_until_it_is_tracked_again(
+    pg: Tracked, mallory: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    pg.run(USR)
+    pg.track("usr")
+    pg.run("drop table usr", USR)
+    with caplog.at_level(logging.WARNING):
+        assert published(pg) == {}
+    assert "public.usr is tracked and not read: it was made anew" in caplog.text
+    assert "eventlog track public.usr" in findings(pg)[True]
+    pg.track("usr")
+    assert published(pg).keys() == {"usr"}
+    pg.run(f"alter table usr owner to {mallory}")
+    assert published(pg) == {}
+    assert f"belongs to {mallory} now" in findings(pg)[True]
+    pg.track("usr")
+    assert published(pg).keys() == {"usr"}
+    assert findings(pg)[True] == ""
+
+
+def test_a_child_made_anew_is_not_read_either(pg: Tracked) -> None:
+    pg.run(USR, PHONE)
+    pg.track("usr", children=("usr_phone.phoneno",))
+    pg.run("drop table usr_phone", PHONE)
+    assert published(pg) == {"usr": ["idu", "fname"]}
+    assert "usr_phone" in findings(pg)[True]
+
+
+def test_only_the_owner_of_the_log_writes_the_record(pg: Tracked, mallory: str) -> None:
+    in_role = migrate.grants_script(pg.log, mallory).replace("\\set ON_ERROR_STOP on", "")
+    pg.run(in_role, f"set role {mallory}")
+    with pg.engine.connect() as connection:
+        execute_plain(connection, f"set role {mallory}")
+        assert list(read_record(connection, pg.log)) == []
+        with pytest.raises(DatabaseFailed, match="permission denied"):
+            execute_plain(connection, "delete from eventlog_tracked")
+
+
+def test_a_schema_in_the_search_path_captures_no_log(pg: Tracked, mallory: str) -> None:
+    given = {
+        "url": pg.engine.url.render_as_string(hide_password=False),
+        "connection_init": f"set search_path to {mallory}, public",
+    }
+
+    def found(**more: str) -> str:
+        with opened(Config(given | more)) as store:
+            return store.log.names()["log"]
+
+    assert found() == '"public"."eventlog"'
+    migrate.install(pg.engine, type(pg.log)(pg.dialect, schema=mallory))
+    with pytest.raises(AmbiguousLog, match=f"{mallory} and public.*log-table"):
+        found()
+    assert found(log_table="public.eventlog") == '"public"."eventlog"'
+
+
+# Two tables of one name
+
+
+@pytest.fixture
+def twins(pg: Tracked) -> Tracked:
+    pg.run("create schema a", "create schema b")
+    for schema in "ab":
+        pg.run(f"create table {schema}.usr (idu integer primary key, fname text)")
+        pg.track(f"{schema}.usr")
+    return pg
+
+
+def test_the_bare_name_is_the_table_s_that_was_tracked_first(twins: Tracked) -> None:
+    def names() -> list[str]:
+        with twins.engine.begin() as connection:
+            found = connection.execute(text("delete from eventlog returning table_name")).scalars().all()
+        return list(found)
+
+    twins.run("insert into a.usr values (1)", "insert into b.usr values (1)")
+    assert names() == ["usr", "b.usr"]
+    untrack(twins.engine, twins.log, "a.usr")
+    twins.track("b.usr", insert=1)
+    twins.run("insert into b.usr values (2, 'x')")
+    assert names() == ["b.usr"]
+    twins.track("a.usr")
+    twins.run("insert into a.usr values (3)")
+    assert names() == ["usr"]
+
+
+def test_rows_of_both_are_understood(twins: Tracked) -> None:
+    tables = read_tables(twins.engine, twins.log, Config({}))
+    assert {name: str(tables.get(name)) for name in ("usr", "a.usr", "b.usr")} == {
+        "usr": "a.usr",
+        "a.usr": "a.usr",
+        "b.usr": "b.usr",
+    }
+    untrack(twins.engine, twins.log, "a.usr")
+    tables = read_tables(twins.engine, twins.log, Config({"sync_tables": "b.usr"}))
+    assert tables.find("usr") is None  # the bare name stays the other one's
+    assert str(tables.get("b.usr")) == "b.usr"
+
+
+def test_a_record_of_before_may_give_two_tables_one_name_until_one_is_tracked_again(twins: Tracked) -> None:
+    twins.run("update eventlog_tracked set logged_as = 'usr'")
+    assert twins.track("b.usr").statements
+    assert {str(entry): entry.logged_as for entry in record(twins)} == {"a.usr": "usr", "b.usr": "b.usr"}
+    assert twins.after("insert into b.usr values (1)") == [Logged(5, "idu=1")]

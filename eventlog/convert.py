@@ -18,6 +18,7 @@ from eventlog.entry import read_event_time
 from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused, Stopped
 from eventlog.files.inputs import Advance, open_sources, stem_of
 from eventlog.files.outputs import Output
+from eventlog.files.text import read_text
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.gbase.follow import StateFile, pieces
@@ -124,7 +125,7 @@ def all_given(job: Job, source: Format, clock: str) -> dict[str, Any]:
     """The settings that were given, and those that files beside the inputs fill."""
     given = {"now": clock} | {name: value for name, value in job.given.items() if value is not None}
     if source.beside is not None:
-        texts = [path.read_text("utf-8") for path in files_beside(job, source)]
+        texts = [read_text(path) for path in files_beside(job, source)]
         given[source.beside.setting] = tuple(source.beside.read(text) for text in texts)
     return given | carriers.connected(given)
 

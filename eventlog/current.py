@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import pickle
 import sqlite3
+import zlib
 from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import NamedTuple, Self
 from eventlog import tablekey, values
 from eventlog.change import Key
 from eventlog.codec import Cell, Row, Shape, Source
-from eventlog.errors import EventlogError, InvalidTables, Misuse, Refused
+from eventlog.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.files.inputs import container_of, open_input, open_source
 from eventlog.fold import Answer, CurrentRow, QueryKey, query_key
 from eventlog.tables import Table, Tables
@@ -44,9 +45,12 @@ class CurrentFiles:
             raise InvalidTables(f"table {table} has no key: its current rows cannot be found by one")
         if not Path(file_name).is_file():
             raise Misuse(f"--current {table_name}: no file {file_name}")
-        with open_input(file_name) as file:
-            form = container_of(file_name, Shape.ROWS, container)
-            self._fill(table, open_source(file, file_name, Shape.ROWS, form))
+        form = container_of(file_name, Shape.ROWS, container)
+        try:
+            with open_input(file_name) as file:
+                self._fill(table, open_source(file, file_name, Shape.ROWS, form))
+        except (OSError, EOFError, zlib.error) as fault:
+            raise InvalidDocument(f"{file_name}: {fault}") from None
         self.tables.add(table)
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 
 import click
 
 from eventlog import __version__
-from eventlog.errors import EventlogError, Misuse
+from eventlog.cli.ending import Ending, ended, verbose_option
+from eventlog.cli.terminal import say, show
+from eventlog.errors import EventlogError
 
 COMMANDS = {
     "demo": "eventlog.cli.demo",
@@ -49,7 +52,27 @@ class Commands(click.Group):
         if module is None:
             return None
         command: click.Command = getattr(import_module(module), cmd_name.replace("-", "_"))
+        if not any(parameter.name == "verbose" for parameter in command.params):
+            command.params.append(verbose_option(expose_value=False))
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A command that is not there is met with those that sound like it."""
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            near = " or ".join(get_close_matches(args[0], COMMANDS))
+            ctx.fail(f"No such command {args[0]!r}." + (f" Did you mean {near}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Carry the command out; click itself would take an end of file for a Ctrl-C."""
+        try:
+            return super().invoke(ctx)
+        except EOFError as fault:
+            raise EventlogError(str(fault) or "a file ends too early") from fault
+        except KeyboardInterrupt as fault:
+            raise ended(fault) from None
 
 
 @click.command(
@@ -71,9 +94,9 @@ def tell_version(ctx: click.Context) -> None:
     """Print the version, and what else is installed under our name."""
     from eventlog import distribution
 
-    click.echo(f"eventlog, version {__version__}")
+    show(f"eventlog, version {__version__}")
     if warning := distribution.warning():
-        click.echo(f"eventlog: {warning}", err=True)
+        say(warning)
     ctx.exit()
 
 
@@ -83,28 +106,5 @@ def main() -> None:
     # time of a fold, and find nothing.
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)
-    try:
-        cli.main(standalone_mode=False)
-    except click.exceptions.Exit as done:
-        sys.exit(done.exit_code)
-    except click.ClickException as fault:
-        fault.show()
-        sys.exit(fault.exit_code)
-    except click.Abort:
-        sys.exit(130)
-    except EventlogError as fault:
-        tell_fault(fault)
-        sys.exit(2 if isinstance(fault, Misuse) else 1)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(1)
-
-
-def tell_fault(fault: BaseException) -> None:
-    """The error and what caused it, a plain line each."""
-    lines = []
-    cause: BaseException | None = fault
-    while cause is not None:
-        lines.append(" ".join(str(cause).split()))
-        cause = cause.__cause__
-    click.echo("eventlog: " + "\n  because: ".join(dict.fromkeys(lines)), err=True)
+    ending = Ending()
+    sys.exit(ending.carry_out(lambda: cli.main(standalone_mode=False, obj=ending)))

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, say
+from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock
 from eventlog.cli.database import database_options
 from eventlog.cli.live import ALL
 from eventlog.cli.options import (
@@ -22,6 +22,7 @@ from eventlog.cli.options import (
     settings_options,
     tables_option,
 )
+from eventlog.cli.terminal import say
 from eventlog.config import Config, read_config
 from eventlog.convert import Job
 from eventlog.errors import Misuse

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from eventlog import distribution, tablesfile
-from eventlog.cli.convert import say
 from eventlog.cli.database import database_options, read_place
+from eventlog.cli.terminal import say, show, tell
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.check import Finding
 from eventlog.sql.check import check as run_check
@@ -67,8 +67,9 @@ def check(
         _tell(finding)
     if faults:
         sys.exit(1)
-    click.echo("nothing is wrong", err=True)
+    tell("nothing is wrong")
 
 
 def _tell(finding: Finding) -> None:
-    click.echo(f"{finding.where}: {finding.what}\n  {finding.remedy}")
+    show(f"{finding.where}: {finding.what}")
+    show(f"  {finding.remedy}")

@@ -18,6 +18,7 @@ from eventlog.cli.options import (
     tables_option,
 )
 from eventlog.cli.progress import progress
+from eventlog.cli.terminal import say, tell
 from eventlog.convert import Job, Report
 from eventlog.convert import convert as run_convert
 from eventlog.convert import follow as follow_stream
@@ -106,11 +107,7 @@ def convert(
 
 def tell_refused(refused: Refused) -> None:
     """A bad record, on standard error."""
-    click.echo(f"{refused.where}: {refused.reason}", err=True)
-
-
-def say(sentence: str) -> None:
-    click.echo(f"eventlog: {sentence}", err=True)
+    tell(f"{refused.where}: {refused.reason}")
 
 
 def clock() -> str:

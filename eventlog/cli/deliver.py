@@ -11,9 +11,9 @@ from typing import Any
 
 import click
 
-from eventlog.cli.convert import say
 from eventlog.cli.live import SINK, live_options, read_live
 from eventlog.cli.options import SettingsCommand
+from eventlog.cli.terminal import say
 from eventlog.files.inputs import open_input
 from eventlog.publisher import PublisherSettings
 from eventlog.publishing.deliver import Delivery, Memory, memory_beside

@@ -18,6 +18,6 @@ def demo(keep: bool, backlog: bool) -> None:
     from eventlog.demo.backlog import show
 
     # What is refused is told in the story itself.
-    logging.getLogger("eventlog").addHandler(logging.NullHandler())
+    logging.getLogger("eventlog").handlers[:] = [logging.NullHandler()]
     with tempfile.TemporaryDirectory(prefix="eventlog-demo-") as folder:
         play.play(keep=keep, last=lambda: show(Path(folder)) if backlog else None)

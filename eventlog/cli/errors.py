@@ -11,6 +11,7 @@ import click
 from eventlog.cli.choosing import which_options
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
+from eventlog.cli.terminal import show
 from eventlog.publishing.opening import opened
 from eventlog.publishing.upkeep import failures, unusable
 from eventlog.sql.upkeep import Failed, Unusable, Which
@@ -38,13 +39,13 @@ def errors(
     """
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         for failed in failures(store, Which(ids, table, reason)):
-            click.echo(json.dumps(failed._asdict(), default=str) if as_json else _line(failed))
+            show(json.dumps(failed._asdict(), default=str) if as_json else _line(failed))
             if document and not as_json and failed.document is not None:
-                click.echo(f"          {failed.document}")
+                show(f"          {failed.document}")
         if not ids and reason is None:
             for excluded in unusable(store, table):
                 row = excluded._asdict() | {"status": "N"}
-                click.echo(json.dumps(row, default=str) if as_json else _excluded(excluded))
+                show(json.dumps(row, default=str) if as_json else _excluded(excluded))
 
 
 def _excluded(row: Unusable) -> str:

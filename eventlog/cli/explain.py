@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from eventlog import tablekey
-from eventlog.cli.convert import clock, say, tell_refused
+from eventlog.cli.convert import clock, tell_refused
 from eventlog.cli.explain_live import configured, explain_log
 from eventlog.cli.options import (
     SettingsCommand,
@@ -20,6 +20,7 @@ from eventlog.cli.options import (
     settings_options,
     tables_option,
 )
+from eventlog.cli.terminal import say, show
 from eventlog.convert import Job, Report
 from eventlog.convert import explain as run_explain
 from eventlog.errors import Refused
@@ -100,7 +101,7 @@ def explain(
 
 def _tell(explained: Iterable[tuple[Found, Outcome]], as_json: bool) -> None:
     for found, outcome in explained:
-        click.echo(_json(found, outcome) if as_json else _line(found, outcome))
+        show(_json(found, outcome) if as_json else _line(found, outcome))
 
 
 def _line(found: Found, outcome: Outcome) -> str:

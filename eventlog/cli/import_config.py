@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from eventlog.cli.terminal import put, tell
 from eventlog.original import export, translate, write
 
 
@@ -28,11 +29,11 @@ def import_config(file: Path, output: Path) -> None:
     found = translate.translate(export.read(file.name, data))
     text = write.write(file.name, found)
     if str(output) == "-":
-        click.echo(text, nl=False)
+        put(text)
     else:
         _write_new(output, text)
     for without in found.without:
-        click.echo(f"not carried over: {without}", err=True)
+        tell(f"not carried over: {without}")
 
 
 def _write_new(output: Path, text: str) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from eventlog.cli.database import database_options, read_place
+from eventlog.cli.terminal import put, tell
 from eventlog.errors import Misuse
 from eventlog.sql import migrate, track, triggers
 from eventlog.sql.dialects import DIALECTS, dialect_named
@@ -51,15 +52,15 @@ def install(
         log = place.log(dialect_named(_told(dialect)))
         script = migrate.grants_script(log, grants) if grants else None
         text = script or migrate.install_script(log, attached=attach, future_events=future_events)
-        click.echo(text if grants else text + _routines(log, "routines"), nl=False)
+        put(text if grants else text + _routines(log, "routines"))
         return
     engine = place.connect()
     log = place.find(engine)
     changed = migrate.install(engine, log, future_events=future_events)
     track.install_routines(engine, log)
-    click.echo(f"{log.schema}.{log.table} is {'installed' if changed else 'up to date'}", err=True)
+    tell(f"{log.schema}.{log.table} is {'installed' if changed else 'up to date'}")
     for table in track.adopt(engine, log):
-        click.echo(f"{table} is on record as tracked", err=True)
+        tell(f"{table} is on record as tracked")
 
 
 @click.command(short_help="Takes the event log away again.")
@@ -84,14 +85,14 @@ def uninstall(
     if sql:
         log = place.log(dialect_named(_told(dialect)))
         script = _routines(log, "drop_routines") + migrate.uninstall_script(log, attached=attach)
-        click.echo(script, nl=False)
+        put(script)
         return
     engine = place.connect()
     log = place.find(engine)
     gone = migrate.uninstall(engine, log, discard=discard)
     if gone:
         track.remove_routines(engine, log)
-    click.echo(f"{log.table} is {'uninstalled' if gone else 'not installed'}", err=True)
+    tell(f"{log.table} is {'uninstalled' if gone else 'not installed'}")
 
 
 def _routines(log: Log, file: str) -> str:

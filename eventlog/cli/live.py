@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
+from eventlog.cli.ending import verbose_option
 from eventlog.cli.options import SettingOption, add_options, setting_option
 from eventlog.config import Config, read_config
 from eventlog.daemon import DaemonSettings
@@ -46,7 +47,7 @@ _CONFIG = SettingOption(
     type=click.Path(dir_okay=False, path_type=Path),
     help="the settings file  [default: eventlog.toml]",
 )
-_VERBOSE = SettingOption(["-v", "--verbose"], is_flag=True, help="say more; show tracebacks")
+_VERBOSE = verbose_option()
 _FORMAT = SettingOption(
     ["--log-format"], type=click.Choice(("text", "json")), default="text", help="how records of the log look"
 )
@@ -87,7 +88,7 @@ def read_live(
 def start_logging(verbose: bool, log_format: str) -> None:
     """Records on standard error."""
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(RecordsAsJson() if log_format == "json" else Records())
+    handler.setFormatter(RecordsAsJson() if log_format == "json" else Records(verbose))
     root = logging.getLogger("eventlog")
     root.handlers[:] = [handler]
     root.setLevel(logging.DEBUG if verbose else logging.INFO)

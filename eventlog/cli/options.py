@@ -10,7 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from eventlog import tablesfile
+from eventlog.cli.terminal import say
 from eventlog.errors import EventlogError
+from eventlog.files.text import read_text
 from eventlog.settings import declared, is_flag, read_value, variable
 from eventlog.tables import Tables
 
@@ -113,9 +115,9 @@ tables_option = click.option(
 
 def read_tables(path: Path | None) -> Tables:
     """The tables of a tables file; none without one."""
-    tables = Tables() if path is None else tablesfile.read(path.read_text("utf-8"))
+    tables = Tables() if path is None else tablesfile.read(read_text(path))
     for words in tables.warnings:
-        click.echo(f"eventlog: {words}", err=True)
+        say(words)
     return tables
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from eventlog.cli.convert import say
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
+from eventlog.cli.terminal import say
 from eventlog.publishing.opening import opened
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from eventlog.cli.convert import say
 from eventlog.cli.live import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
+from eventlog.cli.terminal import put, say
 from eventlog.publisher import PublisherSettings
 from eventlog.publishing import batches
 from eventlog.publishing.opening import opened
@@ -32,7 +32,7 @@ def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: A
             )
         for draft in batches.pack(reading.sendings, xds.batch_size):
             text = document(sending.text for sending in draft.sendings)
-            click.echo(indent(text) if xds.pretty else text, nl=True)
+            put((indent(text) if xds.pretty else text) + "\n")
     for row, reason in reading.refused:
         say(f"row {row} would get E: {reason}")
     if reading.refused:

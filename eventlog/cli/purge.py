@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from eventlog.cli.convert import say
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
+from eventlog.cli.terminal import say
 from eventlog.publishing.opening import opened
 from eventlog.publishing.standing import read_standing
 from eventlog.publishing.upkeep import Purge, read_age, read_letters

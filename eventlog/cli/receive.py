@@ -9,7 +9,9 @@ from pathlib import Path
 
 import click
 
+from eventlog.cli.terminal import tell
 from eventlog.errors import EventlogError
+from eventlog.files.text import read_text
 from eventlog.page.server import PageServer
 from eventlog.receiver import rules
 from eventlog.receiver.archive import KEEP, Archive
@@ -51,13 +53,13 @@ def receive(host: str, port: int, answers: Path | None, file: Path, keep: int) -
 
     The page is not protected: whoever reaches the address sees what came.
     """
-    told = rules.read(answers.read_text("utf-8")) if answers else ()
+    told = rules.read(read_text(answers)) if answers else ()
     archive = Archive(file, keep)
     try:
         server = PageServer(host, port, receiver(archive, told, clock), LARGEST)
     except OSError as fault:
         raise NoPort(host, port, fault.strerror) from fault
-    click.echo(f"receiving at {server.url}, keeping in {file}; Ctrl-C ends it", err=True)
+    tell(f"receiving at {server.url}, keeping in {file}; Ctrl-C ends it")
     try:
         _serve(server)
     finally:
@@ -70,7 +72,7 @@ def _serve(server: PageServer) -> None:
     try:
         server.serve_forever(0.2)
     except KeyboardInterrupt:
-        click.echo(err=True)
+        tell("")
 
 
 def clock() -> str:

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from eventlog.cli.choosing import which_options
-from eventlog.cli.convert import say
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
+from eventlog.cli.terminal import say
 from eventlog.errors import Misuse
 from eventlog.publishing.opening import opened
 from eventlog.publishing.upkeep import redrive as run_redrive

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from eventlog.cli.database import database_options, read_settings
+from eventlog.cli.terminal import tell
 from eventlog.errors import EventlogError
 from eventlog.publishing.opening import opened, read_tables
 from eventlog.sql.resync import EVENT_TYPES, Resync
@@ -76,7 +77,7 @@ def _published(tables: Tables, name: str) -> Table:
 def _resync(store: Store, wanted: Resync, rate: int) -> None:
     steps = run_resync(store, wanted, throttle(rate))
     rows = max(progress.rows for progress in steps)
-    click.echo(f"{wanted.table}: {rows} rows logged", err=True)
+    tell(f"{wanted.table}: {rows} rows logged")
 
 
 def throttle(rate: int) -> Callable[[int], None]:

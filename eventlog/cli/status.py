@@ -12,6 +12,7 @@ import click
 
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
+from eventlog.cli.terminal import show
 from eventlog.publishing.opening import opened
 from eventlog.publishing.standing import Standing, read_standing
 
@@ -24,10 +25,10 @@ def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: s
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         standing = read_standing(store)
     if as_json:
-        click.echo(json.dumps(asdict(standing), default=str))
+        show(json.dumps(asdict(standing), default=str))
         return
     for name, fact in _lines(standing):
-        click.echo(f"{name:<12} {fact}")
+        show(f"{name:<12} {fact}")
 
 
 def _lines(standing: Standing) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ import click
 from sqlalchemy.engine import Engine
 
 from eventlog.cli.database import database_options, read_place
+from eventlog.cli.terminal import put, tell
 from eventlog.sql import track as tracking
 from eventlog.sql.choice import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
 from eventlog.sql.log import Log
@@ -110,22 +111,22 @@ def untrack(
     for table in tables:
         if sql:
             with engine.connect() as connection:
-                click.echo(tracking.script(log, tracking.plan_untrack(connection, log, table)), nl=False)
+                put(tracking.script(log, tracking.plan_untrack(connection, log, table)))
             continue
         plan = tracking.untrack(engine, log, table)
-        click.echo(f"{plan.table} {_told(plan, 'is untracked', 'was not tracked')}", err=True)
+        tell(f"{plan.table} {_told(plan, 'is untracked', 'was not tracked')}")
 
 
 def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> None:
     if sql:
         with engine.connect() as connection:
             plan = tracking.plan_track(connection, log, table, choice)
-        click.echo(tracking.script(log, plan), nl=False)
+        put(tracking.script(log, plan))
     else:
         plan = tracking.track(engine, log, table, choice)
-        click.echo(f"{plan.table} {_told(plan, 'is tracked', 'is tracked so already')}", err=True)
+        tell(f"{plan.table} {_told(plan, 'is tracked', 'is tracked so already')}")
     for warning in plan.warnings:
-        click.echo(f"  {warning}", err=True)
+        tell(warning, "  ")
 
 
 def _told(plan: tracking.Plan, done: str, idle: str) -> str:

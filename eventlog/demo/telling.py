@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from eventlog.page.markup import visible
+from eventlog.shown import visible
 from eventlog.xds.documents import indent
 
 _LONGEST = 24

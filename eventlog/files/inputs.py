@@ -29,19 +29,19 @@ CONTAINERS: dict[Shape, tuple[str, ...]] = {
 }
 
 
-def container_of(name: str, shape: Shape, given: str | None = None) -> str:
+def container_of(name: str, shape: Shape, given: str | None = None, flag: str = "--as") -> str:
     """The container of a file: as given, else by its extension; standard input and output have a default."""
     legal = CONTAINERS[shape]
     if given is not None:
         if given not in legal:
-            raise Misuse(f"--as {given}: {shape.value} stand in {' or '.join(legal)}")
+            raise Misuse(f"{flag} {given}: {shape.value} stand in {' or '.join(legal)}")
         return given
     extension = Path(name.removesuffix(".gz")).suffix.removeprefix(".").lower()
     if name == "-" or shape is Shape.BYTES:
         return legal[0]
     if extension in legal:
         return extension
-    raise Misuse(f"{name}: what does it hold? Name it with --as: {', '.join(legal)}")
+    raise Misuse(f"{name}: what does it hold? Name it with {flag}: {', '.join(legal)}")
 
 
 def stem_of(name: str) -> str:
@@ -55,8 +55,10 @@ def open_sources(
     """The sources, opened one after the other; Refused for a file that cannot be read at all."""
     containers = [container_of(name, shape, given) for name in names]
     for name in names:
-        if name != "-" and not Path(name).is_file():
+        if name != "-" and not Path(name).exists():
             raise Misuse(f"{name}: no such file")
+        if Path(name).is_dir():
+            raise Misuse(f"{name} is a folder: name its files")
     for name, container in zip(names, containers, strict=True):
         with open_input(name, advance) as file:
             try:

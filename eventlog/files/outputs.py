@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from eventlog.codec import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.errors import Misuse
 from eventlog.files import blob, csv, jsonlines, messages, parquet
 from eventlog.files.inputs import container_of
+from eventlog.files.standard import standard_output
 
 
 class Writer(Protocol):
@@ -49,12 +49,14 @@ class Output:
         self._name = name
         self._shape = shape
         self._folder = name != "-" and (name.endswith("/") or Path(name).is_dir())
-        self._container = given or ("csv" if self._folder else container_of(name, shape, given))
+        by_default = "csv" if self._folder and shape is Shape.ROWS else None
+        self._container = container_of(name, shape, given or by_default, "--output-as")
         self._sheets: dict[str, tuple[Sheet, Writer]] = {}
         self._writer: Writer | None = None
         self._files: list[_Complete] = []
         self._rows: Counter[str] = Counter()
         self._growing: list[IO[bytes]] = []
+        self._standard: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
         if self._shape is not Shape.ROWS:
@@ -90,7 +92,8 @@ class Output:
         for stream in self._growing:
             stream.flush()
             os.fsync(stream.fileno())
-        sys.stdout.flush()
+        if self._standard is not None:
+            self._standard.flush()
 
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
@@ -102,7 +105,8 @@ class Output:
                         writer.close()
                 for file in (*self._files, *self._describe()):
                     file.complete()
-                sys.stdout.flush()
+                if self._standard is not None:
+                    self._standard.flush()
         finally:
             for file in self._files:
                 file.discard()
@@ -124,7 +128,8 @@ class Output:
 
     def _open(self, name: str) -> IO[bytes]:
         if name == "-":
-            return sys.stdout.buffer
+            self._standard = standard_output()
+            return self._standard
         if self._grows:
             self._growing = [Path(name).open("ab")]  # noqa: SIM115 - closed when the output is
             return self._growing[0]

@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from eventlog.codec import Source
-from eventlog.errors import Misuse, Refused
+from eventlog.errors import EventlogError, Misuse, Refused
 from eventlog.gbase.changes import Answer, Reader
 from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
@@ -26,6 +26,10 @@ from eventlog.tables import Tables
 CHUNK: Final = 1 << 16
 POLL: Final = 0.5  # seconds between two looks at a file that has not grown
 _CONNECT: Final = 30.0
+
+
+class Unconnected(EventlogError):
+    """{0}: {1}"""
 
 
 class StateFile:
@@ -107,23 +111,35 @@ def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None 
 def _open(name: str) -> io.RawIOBase:
     if name == "-":
         return io.FileIO(sys.stdin.fileno(), closefd=False)
+    if not name.startswith(("unix:", "tcp://")):
+        return io.FileIO(name)
+    try:
+        connection = _connected(name)
+    except OSError as fault:
+        raise Unconnected(name, fault.strerror or fault) from fault
+    with connection:  # what was made of it keeps it open
+        return connection.makefile("rb", buffering=0)
+
+
+def _connected(name: str) -> socket.socket:
     if name.startswith("unix:"):
         connection = socket.socket(socket.AF_UNIX)
         connection.connect(name.removeprefix("unix:"))
-        return _raw(connection)
-    if name.startswith("tcp://"):
-        place = urlsplit(name)
-        if place.hostname is None or place.port is None:
-            raise Misuse(f"{name} is not tcp://host:port")
-        connection = socket.create_connection((place.hostname, place.port), _CONNECT)
+    else:
+        connection = socket.create_connection(_host_and_port(name), _CONNECT)
         connection.settimeout(None)
-        return _raw(connection)
-    return io.FileIO(name)
+    return connection
 
 
-def _raw(connection: socket.socket) -> io.RawIOBase:
-    with connection:  # what was made of it keeps it open
-        return connection.makefile("rb", buffering=0)
+def _host_and_port(name: str) -> tuple[str, int]:
+    try:
+        place = urlsplit(name)
+        host, port = place.hostname, place.port
+    except ValueError:
+        host = port = None
+    if not host or not port:
+        raise Misuse(f"{name} is not tcp://host:port")
+    return host, port
 
 
 def _is_file(stream: io.RawIOBase) -> bool:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import html
-import re
 from collections.abc import Iterable
 from urllib.parse import urlencode
 
+from eventlog.shown import visible
+
 _VOID = frozenset(("input", "link", "meta", "br", "hr"))
-# What a browser does not show, or shows as a change of direction, is named instead.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
-)
 
 
 class Markup(str):
@@ -50,11 +47,6 @@ def address(path: str, query: dict[str, str]) -> str:
     """The path with those of the query's values that are not empty."""
     kept = urlencode({name: value for name, value in query.items() if value}, errors="surrogatepass")
     return f"{path}?{kept}" if kept else path
-
-
-def visible(text: str) -> str:
-    """The text, its unseen characters named by their number."""
-    return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text.replace("\r\n", "\n"))
 
 
 def _attribute(pair: tuple[str, Attribute]) -> str:

@@ -32,7 +32,7 @@ class Memory:
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         self.done: dict[str, str] = {}
-        for line in path.read_text("utf-8").splitlines():
+        for line in path.read_text("utf-8", "replace").splitlines():
             try:
                 event_id, level = json.loads(line)
             except ValueError:

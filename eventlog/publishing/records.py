@@ -5,20 +5,28 @@ from __future__ import annotations
 import json
 import logging
 import time
+from typing import Any
+
+from eventlog.shown import visible, without_secrets
 
 _OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 
 
 class Records(logging.Formatter):
-    """A line a record: time, level, sentence."""
+    """A line a record: time, level, sentence; of an exception its last words, or with `tracebacks` all."""
 
-    def __init__(self) -> None:
+    def __init__(self, tracebacks: bool = False) -> None:
         super().__init__("%(asctime)sZ %(levelname)s %(message)s", "%Y-%m-%dT%H:%M:%S")
         self.converter = time.gmtime
+        self._tracebacks = tracebacks
 
     def format(self, record: logging.LogRecord) -> str:
-        """On one line, whatever stands in the message."""
-        return super().format(record).replace("\r", "\\r").replace("\n", "\\n")
+        """On one line, whatever stands in the message, and without secrets."""
+        told = super().format(record).replace("\r", "\\r").replace("\n", "\\n")
+        return visible(without_secrets(told))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        return super().formatException(ei) if self._tracebacks else f"{ei[0].__name__}: {ei[1]}"
 
 
 class RecordsAsJson(logging.Formatter):

@@ -50,17 +50,16 @@ class Topics:
         self._settings = settings
         self._encoding = encoding
         self.done: dict[tuple[str, int], int] = {}  # how far each partition was handed out
-        self._consumer = Consumer(
-            settings.client(
-                **{
-                    "group.id": settings.kafka_group,
-                    "enable.auto.commit": False,
-                    "enable.auto.offset.store": False,
-                    "enable.partition.eof": True,
-                    "auto.offset.reset": "earliest",
-                }
-            )
+        client = settings.client(
+            **{
+                "group.id": settings.kafka_group,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+            }
         )
+        self._consumer = _ask(lambda: Consumer(client))
 
     def changes(self, tables: Tables, settings: MessageSettings) -> Iterator[Change | Refused]:
         """The changes from the committed offsets to the ends; the metadata topic is read first."""
@@ -158,7 +157,7 @@ def _ask(call: Any) -> Any:
     try:
         return call()
     except KafkaException as fault:
-        raise KafkaFault(str(fault.args[0].str() if fault.args else fault)) from fault
+        raise KafkaFault(str(fault.args[0].str() if fault.args else fault)) from None
 
 
 # --- writing
@@ -184,9 +183,8 @@ class Sender:
     def __init__(self, settings: KafkaSettings) -> None:
         self._settings = settings
         self._fault: KafkaError | None = None
-        self._producer = Producer(
-            settings.client(**{"enable.idempotence": True, "partitioner": "murmur2_random"})
-        )
+        client = settings.client(**{"enable.idempotence": True, "partitioner": "murmur2_random"})
+        self._producer = _ask(lambda: Producer(client))
 
     def send(self, written: Written) -> Refused | None:
         """Hands a message to the client; what has no legal topic comes back."""

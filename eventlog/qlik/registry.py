@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import urllib.parse
 import urllib.request
 from typing import Any
 
+from eventlog.address import http_address
 from eventlog.errors import EventlogError
 
 _TYPE = "application/vnd.schemaregistry.v1+json"
@@ -22,9 +24,7 @@ class Registry:
     """Its two methods fit `MessageSettings.schema_of` and `.register`."""
 
     def __init__(self, url: str) -> None:
-        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-            raise RegistryFault(f"{url!r} is no http address")
-        self._url = url.rstrip("/")
+        self._url = http_address(url).geturl().rstrip("/")
 
     def schema_of(self, number: int) -> str:
         """The schema under an id."""
@@ -44,8 +44,8 @@ class Registry:
             with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
                 text = answer.read(_MAX_ANSWER + 1)
             found = json.loads(text) if len(text) <= _MAX_ANSWER else None
-        except (OSError, ValueError) as fault:
-            raise RegistryFault(f"{path}: {fault}") from fault
+        except (OSError, ValueError, RecursionError, http.client.HTTPException) as fault:
+            raise RegistryFault(f"{path}: {str(fault) or type(fault).__name__}") from fault
         if not isinstance(found, dict):
             raise RegistryFault(f"{path}: the answer is no object of at most {_MAX_ANSWER} bytes")
         return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from eventlog.address import http_address
 from eventlog.errors import Misuse
 from eventlog.settings import setting
 
@@ -21,7 +22,9 @@ class KafkaSettings:
     kafka_metadata_topic: str = setting("", "the topic of metadata messages; else they stand among the data")
     kafka_key: str = setting("none", "the key of data messages", choices=("none", "primary-key", "table"))
     kafka_group: str = setting("eventlog", "the consumer group whose offsets are kept")
-    schema_registry: str = setting("", "the registry of --framing confluent", metavar="URL")
+    schema_registry: str = setting(
+        "", "the registry of --framing confluent", metavar="URL", check=http_address
+    )
     kafka_timeout: float = setting(30.0, "seconds to wait for a broker", metavar="SECONDS")
     kafka_options: str = setting(
         "", "further settings of librdkafka, such as security.protocol=SSL", metavar="N=V,…"
@@ -29,7 +32,8 @@ class KafkaSettings:
 
     def client(self, **own: Any) -> dict[str, Any]:
         """The configuration of a client."""
-        return {"bootstrap.servers": self.kafka_brokers, **_options(self.kafka_options), **own}
+        quiet = {"log_level": 0}  # what librdkafka has to say comes as errors
+        return {"bootstrap.servers": self.kafka_brokers} | quiet | _options(self.kafka_options) | own
 
 
 def _options(text: str) -> dict[str, str]:

@@ -22,9 +22,19 @@ _END = b"</nds>"
 _PATIENCE = 5.0  # seconds that the program gets to end
 
 
+def read_command(text: str) -> list[str]:
+    """The words of a command, quoted as for a shell."""
+    try:
+        return shlex.split(text)
+    except ValueError as fault:
+        raise Misuse(f"the words of the command cannot be told apart: {fault}") from None
+
+
 @dataclass(frozen=True, slots=True)
 class CommandSettings:
-    command: str | None = setting(None, "the program and its arguments; no shell reads it", metavar="COMMAND")
+    command: str | None = setting(
+        None, "the program and its arguments; no shell reads it", metavar="COMMAND", check=read_command
+    )
     command_timeout: float = setting(
         30.0, "seconds until a document counts as not answered", metavar="S", within=(0.01, 86_400)
     )
@@ -38,7 +48,7 @@ class CommandSink:
     """One running program; one that fails is started anew for the next document."""
 
     def __init__(self, settings: CommandSettings) -> None:
-        self._words = shlex.split(settings.command or "")
+        self._words = read_command(settings.command or "")
         if not self._words:
             raise Misuse("the command sink needs command")
         self._timeout = settings.command_timeout

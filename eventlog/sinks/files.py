@@ -124,7 +124,7 @@ class FilesSink:
             raise FolderFailed(self._folder, "another process writes there") from fault
 
     def _read_record(self) -> list[str]:
-        lines = (self._aside / RECORD).read_text().splitlines()
+        lines = (self._aside / RECORD).read_text("utf-8", "replace").splitlines()
         return [line.removesuffix(_OUT) for line in lines if line.endswith(_OUT)]
 
     def _put_in_place(self) -> None:

@@ -8,41 +8,40 @@ import http.client
 import select
 import ssl
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from urllib.parse import SplitResult, urlsplit
+from typing import TypeVar
 
 from eventlog import __version__
-from eventlog.errors import EventlogError, InvalidValue, Misuse
+from eventlog.address import http_address
+from eventlog.errors import EventlogError, Misuse
 from eventlog.settings import setting
 from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
 
+T = TypeVar("T")
 LONGEST_ANSWER = 16 << 20  # bytes
 LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
 _WAITING = (429, 503)  # RFC 6585, 4 and RFC 9110, 15.6.4: come back later
 _HUNG_UP = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
 _PLAIN = "http"
-_SCHEMES = (_PLAIN, "https")
 
 
-def read_address(text: str) -> SplitResult:
-    """The address of a setting; what is secret has settings of its own."""
-    address = urlsplit(text)
-    if address.scheme not in _SCHEMES or not address.hostname:
-        raise InvalidValue(text.rpartition("@")[2], "an address such as https://host/path")
-    if address.username is not None or address.password is not None:
-        raise Misuse("no user or password may stand in it: use http-user, http-password or http-token")
-    return address
+def read_word(text: str) -> None:
+    """A word that can stand in a header line; it is a secret, so nobody quotes it."""
+    if not (text.isascii() and text.isprintable()) or text != text.strip():
+        raise Misuse("it holds a line end, a space around it or another character that no header can hold")
 
 
 @dataclass(frozen=True, slots=True)
 class HttpSettings:
-    http_url: str | None = setting(None, "where documents are posted", metavar="URL", check=read_address)
+    http_url: str | None = setting(None, "where documents are posted", metavar="URL", check=http_address)
     http_user: str | None = setting(None, "the user of basic authentication", metavar="USER")
     http_password: str | None = setting(None, "its password; better in the environment", metavar="WORD")
     http_token: str | None = setting(
-        None, "the token of bearer authentication; better in the environment", metavar="TOKEN"
+        None,
+        "the token of bearer authentication; better in the environment",
+        metavar="TOKEN",
+        check=read_word,
     )
     http_timeout: float = setting(
         30.0, "seconds until a document counts as not answered", metavar="S", within=(0.01, 86_400)
@@ -63,7 +62,7 @@ class HttpSink:
     def __init__(self, settings: HttpSettings) -> None:
         if settings.http_url is None:
             raise Misuse("the http sink needs http-url")
-        self._address = read_address(settings.http_url)
+        self._address = http_address(settings.http_url)
         self._timeout = settings.http_timeout
         self._headers = _headers(settings)
         self._context = None if self._address.scheme == _PLAIN else _context(settings)
@@ -168,13 +167,26 @@ def _headers(settings: HttpSettings) -> dict[str, str]:
 
 
 def _context(settings: HttpSettings) -> ssl.SSLContext:
-    for name in filter(None, (settings.http_ca, settings.http_cert)):
-        if not Path(name).is_file():
-            raise Misuse(f"there is no file {name}")
-    context = ssl.create_default_context(cafile=settings.http_ca)
-    if settings.http_cert is not None:
-        context.load_cert_chain(settings.http_cert)
+    ca, cert = settings.http_ca, settings.http_cert
+    context = _loaded(f"http-ca {ca}", lambda: ssl.create_default_context(cafile=ca))
+    if cert is not None:
+        _loaded(f"http-cert {cert}", lambda: context.load_cert_chain(cert, None, _no_password))
     return context
+
+
+def _loaded(setting: str, load: Callable[[], T]) -> T:
+    """What a file of certificates is loaded to; Misuse if it is none."""
+    try:
+        return load()
+    except ssl.SSLError as fault:
+        raise Misuse(f"{setting}: it does not hold what it should, in PEM ({fault.reason})") from None
+    except (OSError, ValueError) as fault:
+        raise Misuse(f"{setting}: {getattr(fault, 'strerror', None) or fault}") from None
+
+
+def _no_password() -> str:
+    """Nobody is at the terminal of a daemon to be asked for one."""
+    raise ValueError("its key has a password, which nobody could be asked for")
 
 
 def _retry_after(text: str) -> float | None:

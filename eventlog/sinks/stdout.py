@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import IO
 
+from eventlog.files.standard import standard_output
 from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, unreachable
 
 
@@ -18,7 +18,7 @@ class StdoutSettings:
 class StdoutSink:
     """Writes each document on a line of its own; a line that was flushed is out."""
 
-    def __init__(self, out: BinaryIO) -> None:
+    def __init__(self, out: IO[bytes]) -> None:
         self._out = out
 
     def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
@@ -38,4 +38,4 @@ class StdoutSink:
         """Standard output is not ours to close."""
 
 
-KIND = SinkKind(StdoutSettings, lambda settings: StdoutSink(sys.stdout.buffer))
+KIND = SinkKind(StdoutSettings, lambda settings: StdoutSink(standard_output()))

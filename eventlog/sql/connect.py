@@ -3,7 +3,7 @@ where the errors of drivers become ours."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -13,14 +13,14 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
-from eventlog.errors import EventlogError
+from eventlog.errors import EventlogError, Misuse
 from eventlog.extras import extra
 from eventlog.sql import templates
 from eventlog.sql.dialects import Dialect, dialect_named, dialect_of
 
 
-class InvalidUrl(EventlogError):
-    """{0}: a database is named as postgresql://user:password@host/database"""
+class InvalidUrl(Misuse):
+    """{0}: a database is named as postgresql://user:password@host:port/database"""
 
 
 class DriverMissing(EventlogError):
@@ -35,6 +35,9 @@ class ConnectionLost(EventlogError):
     """no connection to the database: {0}"""
 
 
+_ALIASES = {"postgres": "postgresql"}  # the scheme that libpq and hosting services know too
+
+
 def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
     """An engine whose every new connection speaks UTC and ISO and has run the given statements.
 
@@ -44,6 +47,7 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
     pool: dict[str, Any] = {"pool_size": keep_open} if keep_open else {"poolclass": NullPool}
     with _driver(address):
         engine = sqlalchemy.create_engine(address, **pool)
+    event.listen(engine, "do_connect", _dial)
     event.listen(engine, "handle_error", _translate, retval=True)
     event.listen(engine, "connect", _prepare(address, connection_init))
     return engine
@@ -61,13 +65,28 @@ def dialect_at(engine: Engine) -> Dialect:
 
 
 def read_url(url: str | URL) -> URL:
-    """The address of a database, with the driver that we use where it names none."""
+    """The address of a database, with the driver that we use where it names none.
+
+    Nothing of one that is wrong is quoted, for it may hold a password.
+    """
     try:
         address = make_url(url)
-    except ArgumentError as fault:
-        raise InvalidUrl("that is no URL") from fault  # not quoted: it may hold a password
-    dialect = dialect_named(address.get_backend_name())
-    return address if "+" in address.drivername else address.set(drivername=dialect.driver)
+    except (ArgumentError, ValueError):
+        raise InvalidUrl("that is no URL") from None
+    if isinstance(url, str) and url.count("@") > (address.username is not None):
+        raise InvalidUrl("an @ in a user, a password or a parameter is written %40")
+    if address.port is not None and not 0 < address.port < 65536:
+        raise InvalidUrl("a port is a number from 1 to 65535")
+    name = _ALIASES.get(address.get_backend_name(), address.get_backend_name())
+    return address if "+" in address.drivername else address.set(drivername=dialect_named(name).driver)
+
+
+def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    """A connection of the driver; a parameter of the URL that it does not know is misuse."""
+    try:
+        return dialect.connect(*words, **named)
+    except (TypeError, ValueError) as fault:
+        raise InvalidUrl(f"the driver does not take its parameters ({fault})") from None
 
 
 @contextmanager
@@ -77,6 +96,8 @@ def _driver(address: URL) -> Iterator[None]:
     try:
         with extra(dialect.extra, dialect.title) if dialect.extra else nullcontext():
             yield
+    except ArgumentError:
+        raise InvalidUrl(f"{address.drivername} is no driver that is known") from None
     except ImportError as fault:
         raise DriverMissing(address.drivername, fault.name, dialect.name) from fault
 

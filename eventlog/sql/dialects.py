@@ -10,10 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog.errors import EventlogError
+from eventlog.errors import EventlogError, Misuse
 
 
-class UnknownDialect(EventlogError):
+class UnknownDialect(Misuse):
     """{0!r} is no database that eventlog knows; it knows {1}"""
 
 

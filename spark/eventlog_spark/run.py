@@ -36,7 +36,7 @@ def run(
     def stage(name: str) -> None:
         say(f"{name} ({time.monotonic() - started:.0f} s)")
 
-    with session(master, conf) as spark, translated(), watched(spark, say):
+    with translated(), session(master, conf) as spark, watched(spark, say):
         if live is not None:
             result = run_live(spark, backlog, live, stage)
         elif backlog.job.given.get("kafka"):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from eventlog.errors import EventlogError
+from eventlog.errors import EventlogError, Misuse
 from eventlog.extras import extra
 from eventlog_spark.java import find_java, scratch
 
@@ -37,6 +38,9 @@ appender.stderr.layout.pattern = %p %c{1}: %m%n
 """
 
 
+_MASTER = re.compile(r"(local(-cluster)?(\[[^\]]*\])?|yarn|(spark|k8s)://.+)")
+
+
 def is_local(master: str) -> bool:
     """Whether every process of this master runs on this machine."""
     return master.startswith("local")
@@ -53,15 +57,27 @@ def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
     if master is None and "PYSPARK_GATEWAY_PORT" in os.environ:  # spark-submit knows the master
         yield _configured(sql.SparkSession.builder, _CONF | dict(conf)).getOrCreate()
         return
+    interrupt = signal.getsignal(signal.SIGINT)
     spark = start(master or "local[*]", conf)
+    # PySpark's own handler calls the JVM in the midst of another call to it, and both fail.
+    signal.signal(signal.SIGINT, interrupt)
     try:
         yield spark
     finally:
+        _stop(spark)
+
+
+def _stop(spark: Any) -> None:
+    """The session ends, whatever runs; what is cut off by that has nothing to say."""
+    with suppress(Exception):
+        spark.sparkContext.setLogLevel("OFF")
         spark.stop()
 
 
 def start(master: str, conf: Mapping[str, str]) -> Any:
     """A new session on this master."""
+    if not _MASTER.fullmatch(master):
+        raise Misuse(f"--master {master}: it is local, local[4], local[*], spark://…, yarn or k8s://…")
     sql = _pyspark_sql()
     os.environ["PYSPARK_PYTHON"] = conf.get("spark.pyspark.python", sys.executable)
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
@@ -89,14 +105,21 @@ def _configured(builder: Any, conf: Mapping[str, str]) -> Any:
 
 @contextmanager
 def translated() -> Iterator[None]:
-    """What a worker said, in place of its traceback."""
+    """What a worker said, or Spark itself, in place of their tracebacks."""
+    from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     try:
         yield
-    except PySparkException as fault:
+    except (PySparkException, Py4JError) as fault:
         told = _OWN_ERROR.findall(str(fault))
-        raise EventlogError(told[-1] if told else f"Spark: {str(fault).splitlines()[0]}") from fault
+        raise EventlogError(told[-1] if told else f"Spark: {_first_words(str(fault))}") from None
+
+
+def _first_words(told: str) -> str:
+    """The first line, or what a Java exception says behind it."""
+    lines = told.splitlines() or ["it is gone"]
+    return next((line[2:] for line in lines if line.startswith(": ")), lines[0])
 
 
 _OWN_ERROR = re.compile(r"^eventlog(?:_spark)?\.[\w.]+: (.*)$", re.MULTILINE)

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from eventlog.page.chart import chart
 from eventlog.page.layout import clipped, page, table
-from eventlog.page.markup import Markup, address, render, tag, visible
+from eventlog.page.markup import Markup, address, render, tag
+from eventlog.shown import visible
 
 
 class Elements(HTMLParser):

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from eventlog.change import ABSENT, Change, Field, Op
-from eventlog.qlik.registry import Registry, RegistryFault
+from eventlog.errors import InvalidValue
+from eventlog.qlik.registry import Registry
 from tests.qlik.helpers import read_messages, seq, write_messages
 
 
@@ -69,7 +70,7 @@ def test_what_a_registry_lacks_refuses_the_message_alone(server: tuple[str, obje
     assert "schema registry: /schemas/ids/7: HTTP Error 404" in str(found[0])
 
 
-@pytest.mark.parametrize("url", ["file:///etc/passwd", "registry"])
+@pytest.mark.parametrize("url", ["file:///etc/passwd", "registry", "http://host:port"])
 def test_only_http(url: str) -> None:
-    with pytest.raises(RegistryFault, match="is no http address"):
+    with pytest.raises(InvalidValue, match="is not an address"):
         Registry(url)

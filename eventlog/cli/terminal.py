@@ -1,0 +1,46 @@
+"""The door to the terminal: what people are told goes through here, one line each."""
+
+from __future__ import annotations
+
+import os
+import sys
+from contextlib import suppress
+from typing import IO, Any
+
+import click
+
+from eventlog.files.standard import standard_output
+from eventlog.shown import one_line, visible, without_secrets
+
+
+def say(sentence: str, colour: str = "") -> None:
+    """A sentence of ours on standard error."""
+    tell(sentence, styled("eventlog:", sys.stderr, fg=colour, bold=True) + " " if colour else "eventlog: ")
+
+
+def tell(line: str, before: str = "") -> None:
+    """A line on standard error, which may be gone by now; no secret and no control character is in it."""
+    with suppress(OSError, ValueError):
+        click.echo(before + one_line(without_secrets(line)), err=True)
+
+
+def show(line: str) -> None:
+    """A line for people on standard output, its spaces as they are."""
+    put(visible(line).replace("\n", "⟨U+000A⟩") + "\n")
+
+
+def put(text: str) -> None:
+    """Text on standard output, as it is; a terminal gets it visible."""
+    out = standard_output()
+    out.write(text.encode("utf-8", "surrogatepass"))
+    out.flush()
+
+
+def styled(text: str, stream: IO[str], **style: Any) -> str:
+    """The text with a colour, where the stream shows one and NO_COLOR is not set."""
+    return click.style(text, **style) if shows_colour(stream) else text
+
+
+def shows_colour(stream: IO[str]) -> bool:
+    """Whether colours are wanted: https://no-color.org, and terminals that know them."""
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,37 @@
+"""What people are shown: nothing that a terminal or a browser would obey, and no secret."""
+
+from __future__ import annotations
+
+import re
+
+# What is not shown, or shown as a change of direction, is named instead.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
+_WORD = re.compile(r"\S+")
+_SECRET = re.compile(r"\b(\w*(?:password|passwd|pwd|secret|token))=[^&\s;,]+", re.IGNORECASE)
+_HIDDEN = "***"
+
+
+def visible(text: str) -> str:
+    """The text, its unseen characters named by their number."""
+    return _UNSEEN.sub(lambda match: f"⟨U+{ord(match[0]):04X}⟩", text.replace("\r\n", "\n"))
+
+
+def one_line(text: str) -> str:
+    """The text on one line, with nothing unseen in it."""
+    return visible(" ".join(text.split()))
+
+
+def without_secrets(text: str) -> str:
+    """The text without users and passwords of addresses, and without values of password=, token= and such.
+
+    A password may hold every character but a space, so an address loses everything up to its last `@`.
+    """
+    return _SECRET.sub(rf"\1={_HIDDEN}", _WORD.sub(_without_user, text))
+
+
+def _without_user(word: re.Match[str]) -> str:
+    scheme, slashes, rest = word[0].partition("://")
+    _, at, place = rest.rpartition("@")
+    return f"{scheme}{slashes}{_HIDDEN}@{place}" if at else word[0]

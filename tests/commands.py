@@ -1,0 +1,79 @@
+"""Many commands, each a process of its own, without the start of an interpreter for each.
+
+A parent that has imported the program forks for every command; what the child runs is `main`, as the
+installed command does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[1]
+PARENT = """
+import json, os, sys
+from importlib import import_module
+from eventlog.cli import COMMANDS, main
+for module in COMMANDS.values():
+    import_module(module)
+for line in iter(sys.stdin.readline, ""):
+    job = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(job["folder"])
+        os.environ.clear()
+        os.environ.update(job["environment"])
+        modes = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
+        for number, (name, mode) in enumerate(zip(job["files"], modes)):
+            os.dup2(os.open(name, mode), number)
+        sys.argv = ["eventlog", *job["words"]]
+        main()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+class Done(NamedTuple):
+    """How a command ended, and what it said."""
+
+    code: int
+    stdout: str
+    stderr: str
+
+
+def environment(**more: str) -> dict[str, str]:
+    """Ours, without settings of eventlog."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG")}
+    return kept | {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"} | more
+
+
+class Shell:
+    """Runs commands in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files = folder.parent / f"{folder.name}.files"
+        self._files.mkdir()
+        self._parent = subprocess.Popen(
+            [sys.executable, "-c", PARENT], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+
+    def run(self, *words: str, stdin: str = "", stdout: str | None = None, **more: str) -> Done:
+        """Run `eventlog WORDS`; its output goes to a file of that name if one is given."""
+        assert self._parent.stdin is not None
+        assert self._parent.stdout is not None
+        files = [str(self._files / name) for name in ("stdin", "stdout", "stderr")]
+        for name, text in zip(files, (stdin, "", ""), strict=True):
+            Path(name).write_text(text)
+        files[1] = stdout or files[1]
+        job = {"words": words, "folder": str(self.folder), "files": files, "environment": environment(**more)}
+        self._parent.stdin.write(json.dumps(job).encode() + b"\n")
+        self._parent.stdin.flush()
+        code = int(self._parent.stdout.readline())
+        return Done(code, "" if stdout else Path(files[1]).read_text(), Path(files[2]).read_text())
+
+    def close(self) -> None:
+        self._parent.communicate()

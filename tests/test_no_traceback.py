@@ -1,0 +1,268 @@
+"""Whatever goes wrong, the command says so in a line, ends with the right code and shows no traceback."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.commands import Done, Shell, environment
+from tests.support import HEADER, USR
+
+LOG = HEADER + "1,4,usr,idu=1,,,\n"
+DOCUMENT = (
+    '<nds><input><delete class-name="usr" event-id="e"><association>a</association></delete></input></nds>\n'
+)
+UNREADABLE = "/proc/self/mem"  # a regular file that fails when it is read, also for root
+NOWHERE = "/proc/nowhere"  # no folder in which a file can be made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Good files, and all kinds of bad ones."""
+    here = tmp_path_factory.mktemp("situations")
+    (here / "usr.toml").write_text(USR)
+    (here / "log.csv").write_text(LOG)
+    (here / "docs.xml").write_text(DOCUMENT)
+    (here / "message.bin").write_bytes(b"\0\0\0\x06\0\0\0\0\x01\x00")
+    (here / "folder").mkdir()
+    for name in ("junk", "junk.csv", "junk.parquet", "junk.csv.gz", "junk.toml", "eventlog.junk.toml"):
+        (here / name).write_bytes(b"\x8b\xff\x00\x01 = \n" * 20)
+    (here / "cut.csv.gz").write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03cut")
+    return here
+
+
+@pytest.fixture(scope="module")
+def shell(folder: Path) -> Iterator[Shell]:
+    """Commands in that folder."""
+    made = Shell(folder)
+    yield made
+    made.close()
+
+
+class Situation(NamedTuple):
+    words: str
+    code: int
+    told: str  # what the last line on standard error holds
+    environment: dict[str, str] = {}  # noqa: RUF012 - never changed
+
+
+CONVERT = "convert --from log --to xds --tables usr.toml"
+MESSAGES = "convert --from qlik-message --to changes --encoding avro --framing confluent --as messages"
+DELIVER = "deliver docs.xml --memory memory"
+REGISTRY = "schema registry"
+SITUATIONS = [
+    Situation(f"{CONVERT} ghost.csv", 2, "ghost.csv: no such file"),
+    Situation(f"{CONVERT} --as csv folder", 2, "folder is a folder"),
+    Situation(f"{CONVERT} --as csv {UNREADABLE}", 1, "bad records were left out"),
+    Situation(f"{CONVERT} junk.parquet", 1, "bad records were left out"),
+    Situation(f"{CONVERT} junk.csv.gz", 1, "bad records were left out"),
+    Situation(f"{CONVERT} --current usr=cut.csv.gz log.csv", 1, "cut.csv.gz"),
+    Situation(f"{CONVERT} --current usr=junk.parquet log.csv", 1, "junk.parquet"),
+    Situation(f"{CONVERT} -o {NOWHERE}/out.xml log.csv", 1, NOWHERE),
+    Situation(f"{CONVERT} -o folder log.csv", 2, "folder is a folder"),
+    Situation(f"{CONVERT} --output-as nothing log.csv", 2, "--output-as"),
+    Situation(f"{CONVERT} --refused folder log.csv", 1, "folder: Is a directory"),
+    Situation(f"{CONVERT} --refused {NOWHERE}/bad log.csv", 1, NOWHERE),
+    Situation("convert --from log --to xds --tables junk.toml log.csv", 1, "junk.toml: byte 1 is 0x8B"),
+    Situation("convert --from gbase --to changes tcp://host:99999 --follow", 2, "is not tcp://host:port"),
+    Situation("convert --from gbase --to changes unix:/nowhere --follow", 1, "unix:/nowhere: No such file"),
+    Situation("convert --from gbase --to changes tcp://127.0.0.1:1 --follow", 1, "tcp://127.0.0.1:1: Conn"),
+    Situation("convert --from gbase --to changes --state junk.toml junk", 2, "is not a state file"),
+    Situation(f"{MESSAGES} --schema-registry http://[ message.bin", 2, "is not an address"),
+    Situation(f"{MESSAGES} --schema-registry http://h:99999 message.bin", 2, "is not an address"),
+    Situation(f"{MESSAGES} --schema-registry http://jo:se/cret@h message.bin", 2, "is not an address"),
+    Situation("convert --from qlik-table --to changes --url nothing usr", 2, "that is no URL"),
+    Situation("status --url nothing://host/db", 2, "is no database that eventlog knows"),
+    Situation("status --url postgresql://jo:secret@host:port/db", 2, "that is no URL"),
+    Situation("status --url postgresql://jo:se@cret@host/db", 2, "an @ in a user"),
+    Situation("status --url postgresql://127.0.0.1:99999/db", 2, "a port is a number"),
+    Situation("status --url postgresql+nothing://127.0.0.1/db", 2, "no driver"),
+    Situation("status --url postgres://127.0.0.1:1/db", 1, "Connection refused"),
+    Situation("status --url mysql://root@127.0.0.1:1/db", 1, "Connection refused"),
+    Situation("status --url mysql://root@127.0.0.1:1/db?nothing=1", 2, "the driver does not take"),
+    Situation("status --config junk.toml", 2, "junk.toml"),
+    Situation("status --config folder", 2, "folder"),
+    Situation(f"{DELIVER} --sink http --http-url http://h:99999/", 2, "is not an address"),
+    Situation(f"{DELIVER} --sink http --http-url https://h/ --http-ca junk", 2, "http-ca junk"),
+    Situation(f"{DELIVER} --sink http --http-url https://h/ --http-ca ghost", 2, "http-ca ghost"),
+    Situation(f"{DELIVER} --sink http --http-url https://h/ --http-cert junk", 2, "http-cert junk"),
+    Situation(f"{DELIVER} --sink http --http-url https://h/ --http-cert folder", 2, "http-cert folder"),
+    Situation(
+        f"{DELIVER} --sink http --http-url http://127.0.0.1:1/",
+        2,
+        "EVENTLOG_HTTP_TOKEN: it holds a line end",
+        {"EVENTLOG_HTTP_TOKEN": "secret\nX-Evil: secret"},
+    ),
+    Situation(f"{DELIVER} --sink command --command 'never", 2, "command"),
+    Situation(f"{DELIVER} --sink files --files-folder docs.xml", 1, "docs.xml cannot be written"),
+    Situation("deliver docs.xml --memory folder --sink stdout", 1, "folder: Is a directory"),
+    Situation("receive --port 0 --answers junk", 1, "junk: byte 1 is 0x8B"),
+    Situation("receive --port 0 --file folder/nothing/received.sqlite", 1, "received.sqlite"),
+    Situation("import-config junk", 1, "junk is no exported configuration"),
+    Situation(f"import-config {UNREADABLE}", 1, "Input/output error"),
+    Situation("explain --from log --tables junk.toml log.csv", 1, "junk.toml: byte 1"),
+]
+
+
+def last_line(done: Done) -> str:
+    lines = done.stderr.splitlines()
+    return lines[-1] if lines else ""
+
+
+@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.words)
+def test_a_bad_situation_is_told_in_a_line(situation: Situation, shell: Shell) -> None:
+    done = shell.run(*situation.words.split(), **situation.environment)
+    assert "Traceback" not in done.stderr
+    assert "a fault of eventlog itself" not in done.stderr
+    assert (done.code, situation.told in done.stderr) == (situation.code, True), done.stderr
+    assert "secret" not in done.stderr
+    assert "cret" not in done.stderr
+    assert len(done.stderr.splitlines()) <= 4
+
+
+def test_with_v_the_traceback_is_shown(shell: Shell) -> None:
+    done = shell.run(*CONVERT.split(), "ghost.csv", "-v")
+    assert done.code == 2
+    assert "Traceback" in done.stderr
+    assert done.stderr.rstrip().endswith("ghost.csv: no such file")
+
+
+# standard output
+
+
+def test_a_full_disk_behind_standard_output_is_told(shell: Shell) -> None:
+    done = shell.run(*CONVERT.split(), "log.csv", stdout="/dev/full")
+    assert (done.code, last_line(done)) == (1, "eventlog: standard output: No space left on device")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_full_disk_is_told_by_commands_that_print_lines(shell: Shell) -> None:
+    done = shell.run("install", "--sql", "--dialect", "postgresql", stdout="/dev/full")
+    assert (done.code, last_line(done)) == (1, "eventlog: standard output: No space left on device")
+
+
+def test_a_closed_standard_output_is_misuse_and_no_file_takes_its_place(folder: Path) -> None:
+    command = f"{sys.executable} -m eventlog {CONVERT} log.csv >&-"
+    done = subprocess.run(
+        command, shell=True, cwd=folder, env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (2, "eventlog: standard output is closed\n")
+
+
+# a registry that talks nonsense
+
+ANSWERS = [
+    b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n\x00\xff{[",
+    b"nonsense\r\n\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 999\r\n\r\n{}",
+    b'HTTP/1.1 200 OK\r\nContent-Length: 12\r\n\r\n{"schema":1}',
+    b'HTTP/1.1 200 OK\r\nContent-Length: 23\r\n\r\n{"schema":"{\\"type\\":1}"}',
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+    b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n" + b"[" * 60000,
+    b"",
+]
+
+
+@pytest.fixture
+def nonsense(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A server that says the same to everybody."""
+    server = socket.create_server(("127.0.0.1", 0))
+    server.settimeout(0.2)
+    over = threading.Event()
+
+    def serve() -> None:
+        while not over.is_set():
+            try:
+                client, _ = server.accept()
+            except TimeoutError:
+                continue
+            with client:
+                client.recv(1 << 16)
+                client.sendall(request.param)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    yield f"http://127.0.0.1:{server.getsockname()[1]}"
+    over.set()
+    thread.join()
+    server.close()
+
+
+@pytest.mark.parametrize("nonsense", ANSWERS, indirect=True)
+def test_garbage_of_a_schema_registry_costs_the_record(nonsense: str, shell: Shell) -> None:
+    done = shell.run(*MESSAGES.split(), "--schema-registry", nonsense, "message.bin")
+    assert "Traceback" not in done.stderr
+    assert "a fault of eventlog itself" not in done.stderr
+    assert (done.code, last_line(done)) == (1, "eventlog: 1 bad records were left out")
+
+
+# signals
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_ends_the_command_with_its_own_code(number: signal.Signals, folder: Path) -> None:
+    command = [sys.executable, "-m", "eventlog", *CONVERT.split()]
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        rows = "".join(f"{n},4,usr,idu={n},,,\n" for n in range(1, 20000))
+        process.stdin.write(HEADER + rows)
+        process.stdin.flush()
+        until_reading(process)
+        process.send_signal(number)
+        _, told = process.communicate(timeout=60)
+    assert told == f"eventlog: stopped by {number.name}\n"
+    assert process.returncode == 128 + number
+
+
+def until_reading(process: subprocess.Popen[str]) -> None:
+    """Wait until the process waits for more of its input."""
+    wait = Path(f"/proc/{process.pid}/wchan")
+    until(lambda: "pipe_read" in wait.read_text())
+
+
+def until(true: Callable[[], bool]) -> None:
+    for _ in range(1200):
+        if true():
+            return
+        time.sleep(0.05)
+    raise AssertionError("it never came to that")
+
+
+def test_an_unforeseen_fault_is_told_as_one_of_ours(folder: Path) -> None:
+    program = (
+        "import eventlog.cli.convert as c\n"
+        "def broken(*a, **k): raise KeyError('x')\n"
+        "c.run_convert = broken\n"
+        "from eventlog.cli import main\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *CONVERT.split(), "log.csv"],
+        cwd=folder,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert done.stderr == (
+        "eventlog: this is a fault of eventlog itself, please report it: KeyError: 'x' (-v shows where)\n"
+    )

@@ -85,7 +85,7 @@ class Bench:
         """Read and finish, nothing else."""
         while True:
             with self.store.snapshot() as snapshot:
-                picked = snapshot.pick_up(Choice(LIMIT))
+                picked = snapshot.pick_up(Choice(LIMIT)).cells
             if not picked:
                 return
             with self.store.work(epoch) as work:

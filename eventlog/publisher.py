@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 
 from eventlog.entry import Status as Letter
 from eventlog.errors import EventlogError
+from eventlog.fold.rules import MEBIBYTE
 from eventlog.publishing import batches
 from eventlog.publishing.batches import Draft, Remembered, Sending
 from eventlog.publishing.head import Head
@@ -24,7 +25,8 @@ from eventlog.publishing.reading import Reader, Reading
 from eventlog.publishing.tally import LETTERS, Tally, Waits
 from eventlog.settings import setting
 from eventlog.sinks.sink import Document, Item, Reply, Sink
-from eventlog.sql.snapshot import Snapshot
+from eventlog.sql.inserts import Bounds
+from eventlog.sql.snapshot import Choice, Snapshot
 from eventlog.sql.store import Store
 from eventlog.xds.answers import Level
 
@@ -46,12 +48,26 @@ class PublisherSettings:
 
     delete_from_log: bool = setting(False, "delete handled rows; rows with E and F are kept")
     query_limit: int = setting(10_000, "rows read in one cycle", metavar="N", within=(1, 2**31 - 1))
+    max_insert_rows: int = setting(
+        100_000,
+        "rows beyond query-limit that one cycle takes to complete inserts",
+        metavar="N",
+        within=(1, 2**31 - 1),
+    )
+    max_insert_bytes: int = setting(
+        64 * MEBIBYTE, "bytes of these rows", metavar="BYTES", within=(1, 2**31 - 1)
+    )
     retry_wait: float = setting(
         10.0, "seconds before an event is sent again; doubled each time", metavar="S", within=(0, 604_800)
     )
     retry_longest: float = setting(
         3600.0, "the longest wait before an event is sent again", metavar="S", within=(0, 31_536_000)
     )
+
+    def choice(self, limit: int | None = None) -> Choice:
+        """The rows of a cycle."""
+        bounds = Bounds(self.max_insert_rows, self.max_insert_bytes)
+        return Choice(limit or self.query_limit, bounds=bounds)
 
 
 @dataclass
@@ -168,8 +184,10 @@ class Publisher:
 
     def _publish_new(self) -> None:
         """Then the pending rows."""
-        limit = self._settings.query_limit
-        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, limit, self._head))
+        choice = self._settings.choice()
+        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, choice, self._head))
+        if reading.cut is not None:
+            logger.warning("the insert of %s %s is cut: max-insert-rows or -bytes is too small", *reading.cut)
         self._cycle.rows += len(reading.picked)
         self._cycle.full = reading.full
         self._account(reading)

@@ -100,7 +100,7 @@ def test_names_of_the_users_own(engine: Engine, database: Database) -> None:
     migrate.install(engine, log, future_events=True)
     log_one(engine, log)
     with Store(engine, log).snapshot() as snapshot:
-        assert len(snapshot.pick_up(Choice(future=True, driver_user="x"))) == 1
+        assert len(snapshot.pick_up(Choice(future=True, driver_user="x")).cells) == 1
     migrate.uninstall(engine, log, discard=True)
     assert schema(engine) == {}
 
@@ -112,7 +112,7 @@ def test_two_logs_stand_side_by_side(engine: Engine, database: Database) -> None
     log_one(engine, one)
     assert migrate.uninstall(engine, two)
     with Store(engine, one).snapshot() as snapshot:
-        assert len(snapshot.pick_up(Choice())) == 1
+        assert len(snapshot.pick_up(Choice()).cells) == 1
 
 
 @pytest.mark.parametrize("stop_before", [2, 6, 7, 8])
@@ -243,7 +243,7 @@ def test_a_log_of_the_original_is_attached_and_survives(
         log = bind(connection, original, layout)
     assert migrate.install(engine, log, future_events=True)
     with Store(engine, log).snapshot() as snapshot:
-        (cells,) = snapshot.pick_up(Choice())
+        (cells,) = snapshot.pick_up(Choice()).cells
     assert tuple(cells)[4:7] == (None, "usr", "idu=1")
     assert migrate.uninstall(engine, log)
     assert inspect(engine).get_table_names() == ["indirect_process"]

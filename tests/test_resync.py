@@ -58,7 +58,7 @@ def run(store: Store, wanted: Resync, chunks: int = 1000) -> int:
 
 def logged(store: Store) -> list[tuple[int, str]]:
     with store.snapshot() as snapshot:
-        entries = [read_entry(tuple(cells)) for cells in snapshot.pick_up(Choice())]
+        entries = [read_entry(tuple(cells)) for cells in snapshot.pick_up(Choice()).cells]
     return [(entry.event_type, entry.table_key) for entry in entries]
 
 
@@ -90,7 +90,7 @@ def test_another_choice_starts_over(store: Store) -> None:
 def test_the_rows_are_nobodys_loopback(store: Store) -> None:
     run(store, Resync(item(store)))
     with store.snapshot() as snapshot:
-        assert {cells[4] for cells in snapshot.pick_up(Choice())} == {None}
+        assert {cells[4] for cells in snapshot.pick_up(Choice()).cells} == {None}
 
 
 def test_a_table_without_key_is_refused(store: Store) -> None:

@@ -46,12 +46,12 @@ def keys(*numbers: int) -> list[dict[str, Any]]:
 
 def pick_up(store: Store, **choice: Any) -> list[str]:
     with store.snapshot() as snapshot:
-        return [read_entry(tuple(cells)).table_key for cells in snapshot.pick_up(Choice(**choice))]
+        return [read_entry(tuple(cells)).table_key for cells in snapshot.pick_up(Choice(**choice)).cells]
 
 
 def ids(store: Store) -> list[int]:
     with store.snapshot() as snapshot:
-        return [read_entry(tuple(cells)).record_id for cells in snapshot.pick_up(Choice())]
+        return [read_entry(tuple(cells)).record_id for cells in snapshot.pick_up(Choice()).cells]
 
 
 def now(store: Store) -> datetime:
@@ -75,7 +75,7 @@ def leading(store: Store) -> Iterator[int]:
 def test_a_row_as_a_trigger_writes_it_has_its_defaults(store: Store) -> None:
     write(store, {"table_key": "idu= 1", "column_name": "fname", "new_value": "Jörg 🎈 \\ ' \" %s :x"})
     with store.snapshot() as snapshot:
-        (cells,) = snapshot.pick_up(Choice())
+        (cells,) = snapshot.pick_up(Choice()).cells
         entry = read_entry(tuple(cells))
         clock = datetime.fromisoformat(snapshot.now())
     assert (entry.record_id, entry.status, entry.event_type) == (1, "N", 6)
@@ -181,9 +181,9 @@ def test_the_rows_of_a_waiting_object_are_held_and_only_they(store: Store) -> No
 def test_a_snapshot_does_not_see_what_comes_later(store: Store) -> None:
     write(store, *keys(1))
     with store.snapshot() as snapshot:
-        assert len(snapshot.pick_up(Choice())) == 1
+        assert len(snapshot.pick_up(Choice()).cells) == 1
         write(store, *keys(2))
-        assert len(snapshot.pick_up(Choice())) == 1
+        assert len(snapshot.pick_up(Choice()).cells) == 1
 
 
 def test_rows_are_finished_by_their_ids(store: Store) -> None:
@@ -217,7 +217,7 @@ def test_many_rows_are_finished_in_chunks(store: Store) -> None:
         columns = f"{names['event_type']}, {names['table_name']}, {names['table_key']}"
         connection.execute(text(f"insert into {names['log']} ({columns}) values (6, 'usr', :n)"), rows)
     with store.snapshot() as snapshot:
-        picked = [int(str(cells[0])) for cells in snapshot.pick_up(Choice(limit=25_000))]
+        picked = [int(str(cells[0])) for cells in snapshot.pick_up(Choice(limit=25_000)).cells]
     assert len(picked) == 25_000
     assert finish(store, Status.SUCCESS, picked) == 25_000
     assert ids(store) == []
@@ -346,7 +346,7 @@ def test_a_log_of_the_original_may_count_in_the_servers_own_zone(store: Store, d
     try:
         assert pick_up(local, future=True) == ["h=1", "h=8"]
         with local.snapshot() as snapshot:
-            first = read_entry(tuple(snapshot.pick_up(Choice())[0]))
+            first = read_entry(tuple(snapshot.pick_up(Choice()).cells[0]))
         assert datetime.fromisoformat(first.event_time) == clock - timedelta(hours=8)
     finally:
         with store.engine.begin() as connection:

@@ -22,12 +22,12 @@ def explain_store(
 ) -> Iterator[Explained]:
     """The rows of the next cycle, or the first of them; with table and key every row of that object."""
     reader = make_reader(config, store)
-    most = limit or config.build(PublisherSettings).query_limit
+    choice = config.build(PublisherSettings).choice(limit)
     with store.snapshot() as snapshot:
-        reading = reader.pick_up(snapshot, most)
+        reading = reader.pick_up(snapshot, choice)
         cells = [] if table is None or key is None else snapshot.rows_of_object(table, key)
     with store.upkeep() as upkeep:
-        excluded = upkeep.unusable(most, table, key)
+        excluded = upkeep.unusable(choice.limit, table, key)
     for lost in excluded:
         entry = Entry(0, "N", 0, "", None, lost.table_name or "", lost.table_key or "", lost.column_name)
         outcome = Outcome(Fate.REFUSED, f"no usable record_id: {lost.reason}")

@@ -9,13 +9,14 @@ people do by hand, a look at everything finds it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from eventlog.entry import COLUMNS
 from eventlog.fold import ObjectName
+from eventlog.sql.inserts import Ends
 from eventlog.sql.snapshot import Cells, Choice, Snapshot
-from eventlog.sql.stretch import HIGHEST, NO_STRETCH, Stretch
+from eventlog.sql.stretch import NO_STRETCH, Stretch
 
 ENOUGH = 20_000  # rows that may not go, before it is worth knowing them
 ROUTINE = 19  # times as long as a whole look took until the next one: a twentieth of the time
@@ -30,7 +31,9 @@ class Look(NamedTuple):
 
     cells: list[Cells]  # the rows that may go
     loopback: list[int]  # the rows of our own user
-    limit: int  # of either; fewer than were asked for where they are long
+    full: bool  # there may be more of either
+    reach: int  # the record_id up to which none of either was left
+    cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
 
 
 class Head:
@@ -41,6 +44,7 @@ class Head:
         self._clock = clock
         self._claimed = NO_STRETCH
         self.proved = NO_STRETCH  # the same, or nothing
+        self._ends = Ends()  # of inserts ahead
         self._notice: int | None = None  # the latest when it was proved
         self._released: set[ObjectName] = set()  # since a look at everything
         self._released_at = self._routine_at = self._grow_at = 0.0
@@ -53,14 +57,14 @@ class Head:
     def look(self, snapshot: Snapshot, choice: Choice, *, loopback: bool = False) -> Look:
         """The rows that may go now and, where they are wanted, those of our own user."""
         if choice.future:
-            return look_at_all(snapshot, choice, loopback=loopback)
+            return _read(snapshot, choice, NO_STRETCH, self._ends, loopback=loopback)
         self._heed(snapshot)
         begun = self._clock()
         routine = not self._released and self.proved is not NO_STRETCH and self._is_due(begun)
         if self._is_due(begun):
             self._forget()
         whole = self.proved is NO_STRETCH
-        found = _read(snapshot, choice, self.proved, loopback=loopback)
+        found = _read(snapshot, choice, self.proved, self._ends, loopback=loopback)
         kept = self._keep_back(found)
         if whole:
             self._plan(self._clock() - begun)
@@ -98,17 +102,16 @@ class Head:
             if routine:  # somebody reuses record ids, or makes rows new by hand
                 self._claimed = NO_STRETCH
             self._forget()
-        elif self.proved is not self._claimed and all(
-            _reach(a, found.limit) >= self._claimed.end for a in ids
-        ):
+        elif self.proved is not self._claimed and found.reach >= self._claimed.end:
             self.proved, self._notice = self._claimed, snapshot.latest_notice()
 
     def _grow(self, snapshot: Snapshot, found: Look) -> None:
         begun = self._clock()
         if begun < self._grow_at:
             return
-        upto = min(_reach(_ids(found.cells), found.limit), _reach(found.loopback, found.limit))
-        longer = snapshot.grow(self._claimed, upto, self._enough + len(found.cells) + len(found.loopback))
+        longer = snapshot.grow(
+            self._claimed, found.reach, self._enough + len(found.cells) + len(found.loopback)
+        )
         self._claimed = longer or self._claimed
         now = self._clock()
         self._grow_at = now + (ROUTINE * (now - begun) if longer else FRUITLESS)
@@ -116,21 +119,19 @@ class Head:
 
 def look_at_all(snapshot: Snapshot, choice: Choice, *, loopback: bool = False) -> Look:
     """The same, with nothing known."""
-    return _read(snapshot, choice, NO_STRETCH, loopback=loopback)
+    return _read(snapshot, choice, NO_STRETCH, Ends(), loopback=loopback)
 
 
-def _read(snapshot: Snapshot, choice: Choice, stretch: Stretch, *, loopback: bool) -> Look:
+def _read(snapshot: Snapshot, choice: Choice, stretch: Stretch, ends: Ends, *, loopback: bool) -> Look:
     fit = snapshot.fit(choice, stretch)
-    cells = snapshot.pick_up(fit, stretch)
+    cells, full, reach, cut = snapshot.pick_up(fit, stretch, ends)
     if not loopback or fit.driver_user is None:
-        return Look(cells, [], fit.limit)
-    return Look(cells, snapshot.loopback(fit.driver_user, fit.limit, stretch), fit.limit)
+        return Look(cells, [], full, reach, cut)
+    ours = snapshot.loopback(fit.driver_user, fit.limit, stretch)
+    if len(ours) >= fit.limit:
+        full, reach = True, min(reach, ours[-1])
+    return Look(cells, ours, full, reach, cut)
 
 
 def _ids(cells: Iterable[Cells]) -> list[int]:
     return [int(str(row[0])) for row in cells]
-
-
-def _reach(ids: Sequence[int], limit: int) -> int:
-    """Up to where rows were looked for."""
-    return ids[limit - 1] if len(ids) >= limit else HIGHEST

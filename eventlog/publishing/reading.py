@@ -12,7 +12,7 @@ from typing import Protocol
 from eventlog.change import Change
 from eventlog.entry import EVENT_TYPES, Entry, read_entry, read_event_time
 from eventlog.errors import EventlogError
-from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
+from eventlog.fold import Event, Fate, ObjectName, Outcome, Plan, Rules, once, plan, plan_again
 from eventlog.publishing.batches import Remembered, Sending
 from eventlog.publishing.head import Head, look_at_all
 from eventlog.publishing.queryback import CurrentRows
@@ -35,6 +35,7 @@ class Reading:
 
     picked: list[int] = field(default_factory=list)  # the rows themselves, wrong ones too
     full: bool = False  # there may be more of them
+    cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
     sendings: list[Sending] = field(default_factory=list)  # in the order of leaving
     silent: list[int] = field(default_factory=list)  # rows that are handled without an event
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
@@ -68,24 +69,25 @@ class Reader:
         self._writer: Writer = writer or EventWriter(tables, xds)
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
-    def pick_up(self, snapshot: Snapshot, limit: int, head: Head | None = None) -> Reading:
+    def pick_up(self, snapshot: Snapshot, choice: Choice, head: Head | None = None) -> Reading:
         """The pending rows that may go now; what is known of the log's head saves reading it."""
         rules = self._rules
         user = None if rules.allow_loopback else rules.driver_user
-        choice = Choice(limit, user, rules.handle_future_events)
+        inserts = frozenset((1, 7) if rules.insert_query_back == "add" else (1,))
+        choice = replace(choice, driver_user=user, future=rules.handle_future_events, inserts=inserts)
         finish = user is not None and rules.loopback_rows == "finish"
         look = look_at_all if head is None else head.look
-        cells, loopback, most = look(snapshot, choice, loopback=finish)
+        found = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
-        reading = Reading([int(str(row[0])) for row in cells])
-        entries = list(_entries(cells, reading))
+        reading = Reading([int(str(row[0])) for row in found.cells])
+        entries = list(_entries(found.cells, reading))
         self._fill(
             reading, snapshot, entries, plan(entries, self._tables, rules, now=now, answerable=self._readable)
         )
-        reading.silent += loopback
-        reading.full = len(reading.picked) >= most or len(loopback) >= most
+        reading.silent += found.loopback
+        reading.full, reading.cut = found.full, found.cut
         if rules.handle_future_events:
-            reading.refused += ((row, "event_time is null") for row in snapshot.timeless(limit))
+            reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))
         return reading
 
     def read_again(self, snapshot: Snapshot, facts: Sequence[Remembered]) -> Reading:

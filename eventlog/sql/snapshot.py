@@ -14,11 +14,15 @@ from typing import Any, NamedTuple, Protocol
 from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
-from eventlog.entry import COLUMNS, Cell
+from eventlog.entry import COLUMNS, Cell, read_event_type
+from eventlog.errors import WrongRow
+from eventlog.fold import ObjectName
+from eventlog.sql.inserts import AHEAD, BOUNDS, Bounds, Ends, Outlook, Row, Runs
 from eventlog.sql.queries import Queries, unbound
-from eventlog.sql.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
+from eventlog.sql.stretch import HIGHEST, LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 from eventlog.sql.templates import fill
 
+CHUNK = 10_000  # rows of a statement that only looks ahead
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 
 
@@ -30,6 +34,17 @@ class Choice:
     driver_user: str | None = None  # whose rows are left out, as loopback
     future: bool = False  # in order of event_time, rows later than now left out
     most_bytes: int = 256 << 20  # of keys and values in one cycle, and as much again of further rows
+    inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
+    bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
+
+
+class PickUp(NamedTuple):
+    """The pending rows of one cycle."""
+
+    cells: list[Cells]
+    full: bool = False  # there may be more rows that may go
+    reach: int = HIGHEST  # the record_id up to which none of these was left
+    cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
 
 
 class KeyColumn(NamedTuple):
@@ -71,14 +86,14 @@ class Snapshot:
         """The database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
 
-    def pick_up(self, choice: Choice, stretch: Stretch = NO_STRETCH) -> list[Cells]:
+    def pick_up(self, choice: Choice, stretch: Stretch = NO_STRETCH, ends: Ends | None = None) -> PickUp:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
-        as many again (specification 4.5). Waiting objects, loopback and future rows do not count. What a
-        stretch covers is not read: its rows may not go."""
+        as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
+        future rows do not count. What a stretch covers is not read: its rows may not go."""
         picked = self._pending("pick_up", choice, stretch)
-        if len(picked) == choice.limit:
-            picked += self._further(choice, picked, stretch)
-        return picked
+        if len(picked) < choice.limit:
+            return PickUp(picked)
+        return self._complete(choice, picked, stretch, Ends() if ends is None else ends)
 
     def fit(self, choice: Choice, stretch: Stretch = NO_STRETCH) -> Choice:
         """The same choice with no more rows than its bytes allow, but for one."""
@@ -121,14 +136,55 @@ class Snapshot:
         """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
         return grow(self._connection, self._queries, stretch, upto, enough)
 
-    def _further(self, choice: Choice, picked: Sequence[Any], stretch: Stretch) -> Iterator[Any]:
-        objects = {_object(cells) for cells in picked}
-        # behind the last row in the one order; in the other there is no single place to go on from
-        where = {"skip": choice.limit} if choice.future else {"after": picked[-1][0]}
-        found = self._pending("further", choice, stretch, **where)
-        ids = self._fitting([number for number, *named in found if tuple(named) in objects], choice)
-        rows = {cells[0]: cells for cells in self.rows(ids)}
-        return (rows[number] for number in ids)
+    def _complete(self, choice: Choice, picked: list[Any], stretch: Stretch, ends: Ends) -> PickUp:
+        """The pick-up with further rows of its objects; without the last of these where it is too much."""
+        rows = [_row(cells[0], cells[_EVENT_TYPE], *_object(cells)) for cells in picked]
+        behind = self._behind(choice, stretch, rows[-1].record_id)
+        near = next(behind, [])
+        objects = {row.object for row in rows}
+        along = [row for row in near if row.object in objects]
+        fitting = self._fitting(along, choice)
+        runs = Runs([*rows, *along[:fitting]], choice.inserts, ends, choice.bounds)
+        if runs.open:
+            self._read_on(runs, along[fitting:])
+            self._look_out(runs, Outlook(choice.inserts, near), behind, ends)
+        left_out = next((row.record_id for row in rows if not runs.keeps(row.object)), None)
+        ids = [row.record_id for row in along[:fitting] if runs.keeps(row.object)] + runs.needed
+        found = {cells[0]: cells for cells in self.rows(ids)}
+        cells = [cells for cells, row in zip(picked, rows, strict=True) if runs.keeps(row.object)]
+        reach = rows[-1].record_id if left_out is None else left_out - 1
+        return PickUp([*cells, *(found[number] for number in sorted(ids))], True, reach, runs.cut)
+
+    def _look_out(self, runs: Runs, outlook: Outlook, behind: Iterator[list[Row]], ends: Ends) -> None:
+        """Go through the rows behind a pick-up until its runs have ended; where that takes them all, or many,
+        remember where every run ends."""
+        most = outlook.seen + AHEAD
+        while runs.open and outlook.seen < most:
+            rows = next(behind, None)
+            if rows is None:
+                ends.replace(outlook.ends(whole=True))
+                return
+            outlook.pass_by(rows)
+            self._read_on(runs, rows)
+        if outlook.seen >= most:
+            ends.replace(outlook.ends(whole=False))
+
+    def _read_on(self, runs: Runs, rows: Sequence[Row]) -> None:
+        runs.read_on(rows, self._sizes(row.record_id for row in rows if runs.wants(row)))
+
+    def _behind(self, choice: Choice, stretch: Stretch, after: int) -> Iterator[list[Row]]:
+        """The pending rows behind a pick-up: as many as it may have, then more with each statement."""
+        # behind a row in the one order; in the other there is no single place to go on from
+        skip = size = choice.limit
+        while True:
+            where = {"skip": skip} if choice.future else {"after": after}
+            found = self._pending("further", replace(choice, limit=size), stretch, **where)
+            rows = [_row(*row) for row in found]
+            if rows:
+                yield rows
+            if len(rows) < size:
+                return
+            after, skip, size = rows[-1].record_id, skip + size, min(4 * size, CHUNK)
 
     def _pending(
         self, name: str, choice: Choice, stretch: Stretch = NO_STRETCH, after: int = LOWEST, skip: int = 0
@@ -142,12 +198,16 @@ class Snapshot:
         clause, values = pending_statement(self._queries, name, choice, lane, skip)
         return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
 
-    def _fitting(self, ids: list[int], choice: Choice) -> list[int]:
-        """The first of these rows, as many as the bytes allow."""
+    def _fitting(self, rows: Sequence[Row], choice: Choice) -> int:
+        """How many of the first rows the bytes allow."""
+        sizes = self._sizes(row.record_id for row in rows)
+        return _fitting([sizes[row.record_id] for row in rows], choice.most_bytes)
+
+    def _sizes(self, ids: Iterable[int]) -> dict[int, int]:
+        """The bytes of keys and values of rows."""
         chunks = self._queries.chunks(ids)
         found = (self._queries.run(self._connection, "sizes_by_id", ids=chunk) for chunk in chunks)
-        sizes = {row[0]: int(row[1]) for rows in found for row in rows}
-        return ids[: _fitting([sizes[number] for number in ids], choice.most_bytes)]
+        return {int(row[0]): int(row[1]) for rows in found for row in rows}
 
     def attempt(self) -> AbstractContextManager[object]:
         """A block whose failing statement costs only itself, not the snapshot."""
@@ -246,7 +306,15 @@ def pending_statement(
     return queries.clause(name, **holes), values
 
 
-_TABLE_NAME, _TABLE_KEY = COLUMNS.index("table_name"), COLUMNS.index("table_key")
+_EVENT_TYPE, _TABLE_NAME, _TABLE_KEY = map(COLUMNS.index, ("event_type", "table_name", "table_key"))
+
+
+def _row(record_id: Any, event_type: Any, table_name: Any, table_key: Any) -> Row:
+    try:
+        kind = event_type if type(event_type) is int else read_event_type(event_type)
+    except WrongRow:
+        kind = 0  # none, which takes no part
+    return Row(record_id, kind, (table_name, table_key))
 
 
 def _object(cells: Cells) -> tuple[object, object]:

@@ -67,7 +67,7 @@ def test_the_pick_up_of_other_types_scans_an_index(
             assert "process_log_pending" in words, words
             assert "Seq Scan on process_log " not in words
         with store.snapshot() as snapshot:
-            assert [row[0] for row in snapshot.pick_up(Choice(limit=3))] == [20001, 20002, 20003]
+            assert [row[0] for row in snapshot.pick_up(Choice(limit=3)).cells] == [20001, 20002, 20003]
 
 
 ODD: list[tuple[dict[str, str], dict[str, Any], str]] = [

@@ -12,6 +12,7 @@ from eventlog.publishing.opening import read_readable, read_tables
 from eventlog.publishing.reading import Reader
 from eventlog.sql import track
 from eventlog.sql.choice import Choice
+from eventlog.sql.snapshot import Choice as Pick
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World
 
@@ -39,7 +40,7 @@ def texts(world: World) -> list[str]:
     tables = read_tables(world.engine, world.log, Config({}))
     readable = read_readable(world.engine, world.log, tables)
     with world.store.snapshot() as snapshot:
-        reading = Reader(tables, readable, Rules(), XdsSettings()).pick_up(snapshot, 100)
+        reading = Reader(tables, readable, Rules(), XdsSettings()).pick_up(snapshot, Pick(100))
     assert reading.refused == []
     return [sending.text for sending in reading.sendings]
 

@@ -88,7 +88,7 @@ class History:
             whole = look_at_all(snapshot, choice, loopback=self._finishes)
             assert self._freed or found == whole
             assert found.loopback == whole.loopback
-            pending = rows_by_object(snapshot.pick_up(Choice(10_000, "idm")))
+            pending = rows_by_object(snapshot.pick_up(Choice(10_000, "idm")).cells)
             for name, rows in rows_by_object(found.cells).items():
                 assert rows == pending[name][: len(rows)], "a row overtakes another one of its object"
             self.stretched += self.head.proved is known is not NO_STRETCH

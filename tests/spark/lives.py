@@ -80,7 +80,7 @@ def write(store: Store, rows: list[tuple[Any, ...]], change: str | None = None) 
 
 def pending(store: Store) -> int:
     with store.snapshot() as snapshot:
-        return len(snapshot.pick_up(Choice()))
+        return len(snapshot.pick_up(Choice()).cells)
 
 
 def letters(store: Store) -> str:
@@ -125,7 +125,7 @@ def published(store: Store, config: Config = CONFIG) -> Reading:
     reader = make_reader(config, store)
     reader.thorough = True
     with store.snapshot() as snapshot:
-        return reader.pick_up(snapshot, 1_000_000)
+        return reader.pick_up(snapshot, Choice(1_000_000))
 
 
 def told(reading: Reading) -> list[str]:

@@ -1,4 +1,4 @@
-select {id}, {table_name}, {table_key}
+select {id}, {event_type_told}, {table_name}, {table_key}
 from {log} r {use_index}
 where {conditions}
 order by {order}

@@ -18,7 +18,7 @@ SPECIAL = frozenset(",;'+\"=\\<>")
 
 _PLAIN = re.compile(r"[^,;'+\"=\\<>]*")
 _ONE_PLAIN_PAIR = re.compile(r"([^,;'+\"=\\<>]+)=([^,;'+\"=\\<>]*)")
-_QUOTED = re.compile(r'"((?:[^"\\]+|\\["\\])*)"')
+_QUOTED = re.compile(r'"([^"\\]*+(?:\\["\\][^"\\]*+)*+)"')
 _ESCAPED = re.compile(r'\\(["\\])')
 
 Pairs = tuple[tuple[str, str], ...]

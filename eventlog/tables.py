@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,8 +11,6 @@ from eventlog.change import Value
 from eventlog.errors import AmbiguousName, EventlogError, InvalidTables, UnknownTable
 from eventlog.metaid import read_name
 from eventlog.values import Kind
-
-_TYPE = re.compile(r"\s*([^(]*?)\s*(?:\(\s*([^)]*?)\s*\)\s*(.*?))?\s*", re.DOTALL)
 
 # What a type's name means where no dialect says otherwise. Any other name is text.
 _NAMES = {
@@ -48,9 +45,7 @@ def kind_of(type_name: str, dialect: str | None = None) -> Kind:
     """What the text of a value of this SQL type means."""
     if type_name.rstrip().endswith("[]"):
         return Kind.STRING  # an array of it
-    match = _TYPE.fullmatch(type_name.lower())
-    assert match is not None
-    base, arguments, rest = match[1], match[2], match[3]
+    base, arguments, rest = _type_parts(type_name.lower())
     name = f"{base} {rest}" if rest and base != "numeric" else base
     if base in _NUMERIC and arguments is not None:
         scale = arguments.partition(",")[2].strip()
@@ -64,6 +59,15 @@ def kind_of(type_name: str, dialect: str | None = None) -> Kind:
         if kind is not None:
             return kind
     return Kind.STRING
+
+
+def _type_parts(text: str) -> tuple[str, str | None, str]:
+    """The name of a type, what stands in its parentheses if it has any, and what stands behind them."""
+    base, _, behind = text.partition("(")
+    arguments, closed, rest = behind.partition(")")
+    if not closed:
+        return text.strip(), None, ""
+    return base.strip(), arguments.strip(), rest.strip()
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from eventlog.errors import InvalidDocument, Refused
 
 MAX_RECORD = 256 << 20  # bytes; a quote open for longer is taken as never closed
 
-_FIELD = re.compile(r'(?:"([^"]*(?:""[^"]*)*)"|([^",]*))(,|\Z)')
+_FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
 _QUOTED = re.compile(r'[",\r\n]')
 _BOM = b"\xef\xbb\xbf"
 

@@ -13,7 +13,7 @@ from typing import Final
 
 from eventlog.gbase.faults import BadDump
 
-_HEX_LINE = re.compile(r"(?:[0-9A-Fa-f]{2}\s*)+")
+_HEX_LINE = re.compile(r"(?:[0-9A-Fa-f]{2}\s*+)++")
 _TITLE = re.compile(r"第[0-9一二三四五六七八九十百千零〇两]+[行列]")
 _OPENING = re.compile(r"[0-9A-F]+")
 _BEHIND_NOTE = re.compile(r"(?<=[^\s0-9A-F])[0-9A-F]{8,}")

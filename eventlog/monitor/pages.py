@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lxml import etree
-
 from eventlog.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.monitor.board import PAGE, Board
@@ -209,5 +207,5 @@ def _redrive(board: Board, failed: Failed) -> Markup:
 def _pretty(text: str) -> str:
     try:
         return documents.indent(text)
-    except (EventlogError, etree.XMLSyntaxError):
+    except EventlogError:
         return text

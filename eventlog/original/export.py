@@ -10,8 +10,9 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from eventlog.errors import EventlogError
+from eventlog.errors import EventlogError, InvalidDocument
 from eventlog.original.hush import looks_secret
+from eventlog.xmlparser import parse
 
 LARGEST = 64 << 20  # bytes; an export holds every policy of the driver too
 
@@ -55,14 +56,10 @@ def read(name: str, data: bytes) -> Export:
 def _parse(name: str, data: bytes) -> etree._Element:
     if len(data) > LARGEST:
         raise NotAnExport(name, f"it is larger than {LARGEST} bytes")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
     try:
-        root = etree.fromstring(data, parser)
-    except etree.XMLSyntaxError as fault:
-        raise NotAnExport(name, f"no well-formed XML ({fault})") from fault
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise NotAnExport(name, "a document type declaration is not accepted")
-    return root
+        return parse(data)
+    except InvalidDocument as fault:
+        raise NotAnExport(name, f"it is not read: {fault}") from fault
 
 
 def _parameters(root: etree._Element) -> Iterator[Said]:

@@ -10,7 +10,8 @@ from eventlog.qlik.types import NON_FINITE, Spec
 from eventlog.tables import Column
 from eventlog.values import Kind
 
-_SIZES = re.compile(r"\(\s*(\d{1,9})\s*(?:\bchar\b|\bbyte\b)?\s*(?:,\s*(\d{1,3})\s*)?\)")
+_SIZES = re.compile(r"\( ?(\d{1,9}) ?(?:\bchar\b|\bbyte\b)? ?(?:, ?(\d{1,3}) ?)?\)")
+_IN_PARENTHESES = re.compile(r"\([^()]*\)")
 _LENGTHS = {"INT1": 3, "INT2": 5, "INT4": 10, "INT8": 19, "UINT1": 3, "UINT2": 5, "UINT4": 10, "UINT8": 20}
 _LENGTHS |= {"BOOLEAN": 1, "REAL4": 7, "REAL8": 14}
 
@@ -48,9 +49,9 @@ _BY_NAME = {name.strip(): data_type for data_type, names in _NAMES.items() for n
 
 def spec_of(column: Column) -> Spec:
     """The data type of a column of a tables file."""
-    written = column.type.lower()
+    written = " ".join(column.type.lower().split())
     sizes = _SIZES.search(written)
-    base = " ".join(re.sub(r"\(.*?\)", " ", written).split())
+    base = " ".join(_IN_PARENTHESES.sub(" ", written).split())
     first, second = (int(sizes[1]), int(sizes[2] or 0)) if sizes else (0, 0)
     name = _BY_KIND[column.kind] if column.kind in _FIXED else _BY_NAME.get(base, _BY_KIND[column.kind])
     if name == "NUMERIC":

@@ -50,7 +50,7 @@ class DataType(NamedTuple):
 _CONTEXT = decimal.Context(prec=2_000)
 _NUMBER = re.compile(r"[+-]?[0-9]{1,1000}(\.[0-9]{0,1000})?([eE][+-]?[0-9]{1,3})?")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
-_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*")
+_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})*+")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _TIME = re.compile(r"\d\d:\d\d:\d\d(\.\d{1,9})?(Z|[+-]\d\d(:?\d\d)?)?", re.ASCII)
 _DATETIME = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII)

@@ -76,7 +76,7 @@ def pretty(body: bytes) -> str:
 def _fault(body: bytes) -> str:
     try:
         documents.validate(body)
-    except (EventlogError, etree.XMLSyntaxError) as fault:
+    except EventlogError as fault:
         return " ".join(str(fault).split())
     return ""
 

@@ -6,17 +6,16 @@ together. A sink never raises for what its receiver does: the reply says it.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
-from xml.sax.saxutils import unescape
 
 from eventlog.errors import InvalidDocument
 from eventlog.xds import answers
 from eventlog.xds.documents import document
 
 _BEFORE, _AFTER = "<association>", "</association>"  # as EventWriter writes them
-_REFERENCES = {"&#13;": "\r", "&#10;": "\n", "&#9;": "\t", "&quot;": '"'}
 
 
 class Item(NamedTuple):
@@ -35,7 +34,7 @@ class Item(NamedTuple):
         if start < 0:
             return ""
         start += len(_BEFORE)
-        return unescape(self.text[start : self.text.index(_AFTER, start)], _REFERENCES).strip()
+        return html.unescape(self.text[start : self.text.index(_AFTER, start)]).strip()
 
 
 class Document:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from lxml import etree
 
 from eventlog.errors import InvalidDocument
+from eventlog.xmlparser import parse
 
 
 class Level(enum.IntEnum):
@@ -39,13 +40,10 @@ def read(reply: bytes, limit: int = 16 << 20) -> list[Status]:
     """The statuses of a reply; InvalidDocument if it is no answer."""
     if len(reply) > limit:
         raise InvalidDocument(f"an answer of {len(reply)} bytes is over the limit of {limit}")
-    parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True)
     try:
-        root = etree.fromstring(reply, parser)
-    except etree.XMLSyntaxError as fault:
-        raise InvalidDocument(f"the answer is no XML: {fault}") from fault
-    if root.getroottree().docinfo.internalDTD is not None:
-        raise InvalidDocument("the answer has a document type declaration")
+        root = parse(reply)
+    except InvalidDocument as fault:
+        raise InvalidDocument(f"the answer is no XML that is read: {fault}") from fault
     output = root.find("output")
     if root.tag != "nds" or output is None:
         raise InvalidDocument("the answer is no nds document with an output")

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cache
-from importlib.resources import files
 
 from lxml import etree
 
 from eventlog import __version__, neutral
 from eventlog.change import Change, row_events
-from eventlog.errors import EventlogError, InvalidDocument, Refused
+from eventlog.errors import EventlogError, Refused
 from eventlog.tables import Tables
+from eventlog.xds import validity
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
+from eventlog.xmlparser import parse
 
 HEAD = (
     '<nds dtdversion="4.0"><source>'
@@ -54,9 +54,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
 
 def validate(text: str | bytes) -> None:
     """Whether a document follows the DTD; the error says where it does not."""
-    dtd = _dtd()
-    if not dtd.validate(_tree(text)):
-        raise InvalidDocument(str(dtd.error_log))
+    validity.check(_tree(text))
 
 
 def indent(text: str | bytes) -> str:
@@ -83,11 +81,4 @@ def _finish(text: str, settings: XdsSettings) -> bytes:
 
 
 def _tree(text: str | bytes) -> etree._Element:
-    data = text.encode() if isinstance(text, str) else text
-    return etree.fromstring(data, etree.XMLParser(resolve_entities=False, huge_tree=True))
-
-
-@cache
-def _dtd() -> etree.DTD:
-    with files("eventlog.xds").joinpath("nds.dtd").open("rb") as file:
-        return etree.DTD(file)
+    return parse(text.encode() if isinstance(text, str) else text)

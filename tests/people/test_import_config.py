@@ -311,10 +311,10 @@ def test_the_user_of_a_jdbc_url_is_kept_where_the_export_names_no_other() -> Non
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("<driver", "no well-formed XML"),
+        ("<driver", "cut short"),
         ("<driver/>", "holds no definition"),
         ('<!DOCTYPE d [<!ENTITY e SYSTEM "/etc/passwd">]><d>&e;</d>', "document type declaration"),
-        ("<d>" * 500 + "</d>" * 500, "Excessive depth"),
+        ("<d>" * 5000 + "</d>" * 5000, "Excessive depth"),
     ],
 )
 def test_what_is_no_export_is_said_so(text: str, reason: str) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from eventlog import xmlparser
 from eventlog.change import Change
 from eventlog.codec import Source
 from eventlog.errors import Refused
 from eventlog.tables import Tables
-from eventlog.xds import split
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsSettings
 
@@ -112,9 +112,9 @@ def test_a_value_of_64_mebibytes_is_read_and_a_longer_one_refused() -> None:
 
 def test_depth_and_number_of_elements_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     deep = "<a>" * 100 + "</a>" * 100
-    assert "nested too deeply" in found(doc(deep))[0]
-    monkeypatch.setattr(split, "MAX_ELEMENTS", 50)
-    assert "too many elements" in found(doc(f"<add>{'<a/>' * 60}</add>"))[0]
+    assert "nested deeper than 64" in found(doc(deep))[0]
+    monkeypatch.setattr(xmlparser, "MAX_MARKUP", 50)
+    assert "more than 50 tags and attributes" in found(doc(f"<add>{'<a/>' * 60}</add>"))[0]
 
 
 def test_statuses_tell_no_change() -> None:

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Check what stands here: our own rules everywhere, compose's where its client is, a build where an engine answers.
-# Nothing is downloaded: an image is built only if its base is on the machine.
+# Check what stands here: our own rules everywhere, compose's where its client is. `.ci/containers` builds and runs it.
 set -u
 
 cd "$(dirname "$0")" || exit 2
@@ -52,17 +51,6 @@ if docker compose version >/dev/null 2>&1; then
     docker compose -f compose.yaml --profile oracle --profile spark config --quiet || fault "compose.yaml: compose complains"
 else
     echo "skipped: docker compose is not on this machine" >&2
-fi
-
-base="python:$(sed -n 's/^ARG PYTHON=//p' Dockerfile)"
-if ! docker info >/dev/null 2>&1; then
-    echo "skipped: no Docker engine answers, nothing is built" >&2
-elif ! docker image inspect "$base" >/dev/null 2>&1; then
-    echo "skipped: $base is not on this machine, nothing is built" >&2
-else
-    echo "docker build" >&2
-    docker build --quiet --file Dockerfile --target image --tag eventlog:check .. || fault "Dockerfile: the build fails"
-    docker run --rm eventlog:check --version || fault "Dockerfile: the image does not run"
 fi
 
 [ "$faults" -eq 0 ]

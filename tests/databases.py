@@ -40,7 +40,7 @@ class Database:
 def _from_environment() -> dict[str, URL]:
     named = os.environ.get("EVENTLOG_TEST_URLS", "")
     urls = [make_url(text.strip()) for text in named.split(",") if text.strip()]
-    return {f"{DIALECTS[url.get_backend_name()].title} of EVENTLOG_TEST_URLS": url for url in urls}
+    return {f"{DIALECTS[url.get_backend_name()].title} at {url.host}:{url.port}": url for url in urls}
 
 
 def _docker_answers() -> bool:

@@ -47,7 +47,7 @@ class Installation:
     def __init__(self, folder: Path, wheel: Path, packages: dict[str, Path]) -> None:
         venv.create(folder, with_pip=False, symlinks=True)
         (self.site,) = folder.glob("lib/python*/site-packages")
-        self._python = folder / "bin" / "python"
+        self.python = folder / "bin" / "python"
         self._empty = folder / "empty"
         self._empty.mkdir()
         with zipfile.ZipFile(wheel) as held:
@@ -58,7 +58,7 @@ class Installation:
     def run(self, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
         """The command, in that folder, on a machine that has nothing else: no environment, no programs."""
         environment = {"HOME": str(folder), "PATH": str(self._empty), "TMPDIR": str(folder)}
-        command: list[str | Path] = [self._python, "-m", "eventlog", *arguments]
+        command: list[str | Path] = [self.python, "-m", "eventlog", *arguments]
         return subprocess.run(
             command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120, check=False
         )

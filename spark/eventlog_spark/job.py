@@ -19,7 +19,7 @@ from eventlog_spark.commit import REFUSED, Folder, job_id
 from eventlog_spark.current import Answers, CurrentFile, GivenRows
 from eventlog_spark.parts import Layout
 from eventlog_spark.refused import place
-from eventlog_spark.storage import File, expand
+from eventlog_spark.storage import File, absolute, expand
 from eventlog_spark.summary import Summary, total
 from eventlog_spark.task import Task
 
@@ -80,6 +80,7 @@ def run_job(
 
     A live log brings its own current rows, and perhaps changes that stand before all others.
     """
+    backlog = _as_workers_name_it(spark, backlog)
     inputs = expand(backlog.job.inputs, backlog.source_shape, backlog.job.container)
     current = _current_files(backlog.job)
     folder = Folder(Path(backlog.job.output).resolve(), name or job_id(facts(backlog, inputs, current)))
@@ -100,6 +101,16 @@ def run_job(
         stage("commit")
         done = folder.commit(summary.files, _manifest(backlog, inputs, summary))
     return Result(done, summary)
+
+
+def _as_workers_name_it(spark: Any, backlog: Backlog) -> Backlog:
+    """The same with absolute names of files: the workers of a cluster start in folders of their own."""
+    if spark.sparkContext.master.partition("[")[0] == "local":
+        return backlog
+    job = backlog.job
+    inputs = tuple(map(absolute, job.inputs))
+    current = tuple((table, absolute(name)) for table, name in job.current)
+    return replace(backlog, job=replace(job, inputs=inputs, current=current))
 
 
 def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:

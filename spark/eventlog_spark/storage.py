@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
@@ -28,6 +29,11 @@ def expand(names: Iterable[str], shape: Shape, container: str | None) -> list[Fi
     if repeated := {file.name for file in files if sum(other.name == file.name for other in files) > 1}:
         raise Misuse(f"{min(repeated)} is named twice")
     return files
+
+
+def absolute(name: str) -> str:
+    """The name as every folder understands it; - is no file."""
+    return name if name == "-" else os.path.abspath(name)
 
 
 def uri(name: str) -> str:

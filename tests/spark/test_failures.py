@@ -115,12 +115,14 @@ plain = logs.collect
 def collect(frame, work):
     return plain(frame.mapInArrow(killed_once, frame.schema), work)
 logs.collect = collect
-run_job(spark, Backlog(job([log], out), CLOCK, partitions=3))
+os.chdir(log.parent)  # a worker starts in a folder of its own, wherever the driver stands
+run_job(spark, Backlog(job([Path(log.name)], out), CLOCK, partitions=3))
 spark.stop()
 """
 
 
-def test_separate_executors_one_of_which_is_killed(log: Path, tmp_path: Path) -> None:
+def test_separate_executors_one_of_which_is_killed(tmp_path: Path) -> None:
+    log = write_log(tmp_path / "log.csv", ROWS)
     once = tmp_path / "killed"
     done = subprocess.run(
         [sys.executable, "-c", CLUSTER, once, log, tmp_path / "out"],

@@ -27,7 +27,7 @@ SHARE = 20  # counting reads the whole log: it may take one part in so many of t
 PAGE = 50
 LOOKED_AT = 200  # rows of the next cycle
 
-_SECRET = ("url", "password", "token", "options", "command", "connection_init")
+_SECRET = ("url", "password", "token", "options", "command", "init", "stmt")  # SQL may hold secrets too
 
 
 class NoDatabase(EventlogError):

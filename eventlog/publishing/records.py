@@ -41,4 +41,9 @@ class RecordsAsJson(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        return json.dumps(told | facts, default=str, ensure_ascii=False)
+        bare = {name: _without_secrets(value) for name, value in (told | facts).items()}
+        return visible(json.dumps(bare, default=str, ensure_ascii=False))
+
+
+def _without_secrets(value: object) -> object:
+    return without_secrets(value) if isinstance(value, str) else value

@@ -1,6 +1,7 @@
 """Documents on the standard input of a program that stays, one a line; its answers on standard output.
 
-An answer is an nds document and ends with a line that ends with </nds>.
+An answer is an nds document and ends with a line that ends with </nds>. The program gets the few variables
+of the environment that programs need, and those that a setting names: ours hold passwords.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import select
 import shlex
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from eventlog.errors import EventlogError, Misuse
@@ -18,6 +19,10 @@ from eventlog.settings import setting
 from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
 
 LONGEST_ANSWER = 16 << 20  # bytes
+INHERITED = frozenset(
+    ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR", "TERM", "NO_COLOR")
+)
+_LOCALE = "LC_"
 _END = b"</nds>"
 _PATIENCE = 5.0  # seconds that the program gets to end
 
@@ -35,9 +40,21 @@ class CommandSettings:
     command: str | None = setting(
         None, "the program and its arguments; no shell reads it", metavar="COMMAND", check=read_command
     )
+    command_environment: tuple[str, ...] = setting(
+        (), "variables that the program gets beside PATH, HOME and their like, with commas", metavar="NAMES"
+    )
     command_timeout: float = setting(
         30.0, "seconds until a document counts as not answered", metavar="S", within=(0.01, 86_400)
     )
+
+
+def inherited(environment: Mapping[str, str], wanted: Container[str]) -> dict[str, str]:
+    """What of an environment the program gets."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in INHERITED or name.startswith(_LOCALE) or name in wanted
+    }
 
 
 class NoAnswer(EventlogError):
@@ -51,6 +68,7 @@ class CommandSink:
         self._words = read_command(settings.command or "")
         if not self._words:
             raise Misuse("the command sink needs command")
+        self._wanted = settings.command_environment
         self._timeout = settings.command_timeout
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -93,7 +111,12 @@ class CommandSink:
         if self._process is None or self._process.poll() is not None:
             self.close()
             self._process = subprocess.Popen(
-                self._words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=True
+                self._words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,
+                env=inherited(os.environ, self._wanted),
             )
             assert self._process.stdin is not None
             os.set_blocking(self._process.stdin.fileno(), False)

@@ -1,0 +1,139 @@
+"""No secret is shown or handed on, and nothing that a terminal would obey reaches one."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.cli.live import ALL
+from eventlog.config import read_config
+from eventlog.monitor.board import Board
+from eventlog.monitor.monitor import Monitor
+from eventlog.settings import declared
+from eventlog.shown import without_secrets
+from eventlog.sinks import open_sink
+from eventlog.sinks.sink import Document, Item
+from tests.commands import Shell, environment
+from tests.support import HEADER, USR
+
+SECRET = "hunter2"
+ESCAPE = "\x1b]0;owned\x07\x9b31m"
+LEGAL = "\x9b31mowned"  # XML can hold it
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    """Commands in a folder with a log whose names and values speak to a terminal."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "usr.toml").write_text(USR)
+    (folder / "log.csv").write_text(HEADER + f"1,2,usr,idu=1,fname,a,{LEGAL}\n2,4,{ESCAPE},idu=1,,,\n")
+    made = Shell(folder)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("postgresql://jo:hunter2@host/db", "postgresql://***@host/db"),
+        ("at postgresql://jo:hun@ter2@host/db?x=1: refused", "at postgresql://***@host/db?x=1: refused"),
+        ("postgresql://jo:hun/t?e#r2@host/db", "postgresql://***@host/db"),
+        ("postgresql://host/db?password=hunter2&sslmode=require", "postgresql://host/db?password=***&sslmode=require"),
+        ("host=h PGPASSWORD=hunter2 user=jo", "host=h PGPASSWORD=*** user=jo"),
+        ("https://host/a, mail jo@host", "https://host/a, mail jo@host"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_addresses_are_shown_without_what_is_secret(text: str, shown: str) -> None:
+    assert without_secrets(text) == shown
+
+
+def test_the_program_of_the_command_sink_inherits_no_secret(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "environment"
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, pathlib, sys\n"
+        f"pathlib.Path({str(kept)!r}).write_text(repr(dict(os.environ)))\n"
+        "sys.stdin.readline()\nprint('<nds><output/></nds>', flush=True)\n"
+    )
+    for name in ("EVENTLOG_URL", "EVENTLOG_HTTP_TOKEN", "PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "ANYTHING"):
+        monkeypatch.setenv(name, SECRET)
+    monkeypatch.setenv("WANTED", "yes")
+    given = {"command": f"{sys.executable} {program}", "command_environment": ("WANTED",)}
+    sink = open_sink("command", given)
+    (reply,) = sink.deliver([Document("1", [Item("1", "<modify/>")])])
+    sink.close()
+    assert reply.fault is None
+    inherited = kept.read_text()
+    assert SECRET not in inherited
+    assert "'WANTED': 'yes'" in inherited
+    assert "'PATH'" in inherited
+
+
+SECRET_METAVARS = {"URL", "WORD", "TOKEN", "SQL", "COMMAND", "N=V,…"}
+
+
+def test_the_settings_page_shows_no_setting_that_may_hold_a_secret() -> None:
+    fields = [field for _, settings in ALL for field in declared(settings)]
+    secret = {field.name for field in fields if field.metadata["metavar"] in SECRET_METAVARS}
+    assert {"url", "connection_init", "post_poll_stmt", "http_token", "http_password"} <= secret
+    values: dict[str, Any] = dict.fromkeys(secret, f"https://host/?x={SECRET}")
+    config = read_config((settings for _, settings in ALL), {}, {})
+    shown = dict(Board(Monitor(), type(config)(values)).settings())
+    assert set(shown.values()) == {"set, not shown"}
+    assert len(shown) == len(secret)
+
+
+def on_a_terminal(folder: Path, *words: str) -> bytes:
+    """What a command writes to a terminal, output and messages."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "eventlog", *words], cwd=folder, env=environment(TERM="xterm", NO_COLOR="1"),
+        stdin=slave, stdout=slave, stderr=slave,
+    )  # fmt: skip
+    os.close(slave)
+    written = bytearray()
+    while piece := _read(master):
+        written += piece
+    process.wait()
+    os.close(master)
+    return bytes(written)
+
+
+def _read(master: int) -> bytes:
+    try:
+        return os.read(master, 1 << 16)
+    except OSError:  # the other side is closed
+        return b""
+
+
+COMMANDS = [
+    ("convert", "--from", "log", "--to", "log", "--tables", "usr.toml", "log.csv"),
+    ("convert", "--from", "log", "--to", "xds", "--tables", "usr.toml", "log.csv"),
+    ("explain", "--tables", "usr.toml", "log.csv"),
+    ("convert", "--from", "log", "--to", "xds", ESCAPE),
+    (ESCAPE,),
+]
+
+
+@pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0] if words[0] != ESCAPE else "escape")
+def test_no_control_character_reaches_a_terminal(words: tuple[str, ...], shell: Shell) -> None:
+    written = on_a_terminal(shell.folder, *words)
+    assert b"owned" in written
+    assert not set(written.decode()) & set("\x1b\x07\x9b")
+
+
+def test_data_that_goes_elsewhere_stays_as_it_is(shell: Shell) -> None:
+    done = shell.run("convert", "--from", "log", "--to", "log", "--tables", "usr.toml", "log.csv")
+    assert LEGAL in done.stdout
+    assert not set(done.stderr) & set("\x1b\x07\x9b")

@@ -9,11 +9,17 @@ from pathlib import Path
 import click
 
 from eventlog import distribution, tablesfile
-from eventlog.cli.database import database_options, read_place
+from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.terminal import say, show, tell
+from eventlog.config import statements
+from eventlog.publishing.opening import place_of
+from eventlog.publishing.postpoll import UnsafeStatement, unsafe, unseen
+from eventlog.publishing.session import SessionSettings
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.check import Finding
 from eventlog.sql.check import check as run_check
+
+_MEND = "write it so, or use eventlog purge: no publisher starts with it"
 
 
 @click.command(short_help="The log and its triggers against the catalogue: what is wrong, and what to do.")
@@ -49,7 +55,8 @@ def check(
     """Say what is wrong, each finding with its remedy; the exit code is 1 when there is one."""
     if warning := distribution.warning():
         say(warning)
-    place = read_place(config, url, log_table, layout, log_time)
+    settings = read_settings(config, url, log_table, layout, log_time)
+    place = place_of(settings)
     engine = place.connect()
     with engine.connect() as connection:
         if write_tables is not None:
@@ -57,11 +64,14 @@ def check(
             with click.open_file(str(write_tables), "w", encoding="utf-8") as file:
                 file.write(tablesfile.write(known, known.dialect))
             return
-        found = list(
-            run_check(
-                connection, place.find(engine), driver_user or engine.url.username, timedelta(hours=patience)
-            )
-        )
+        log = place.find(engine)
+        after = statements(settings.build(SessionSettings).post_poll_stmt)
+        found = [
+            *run_check(connection, log, driver_user or engine.url.username, timedelta(hours=patience)),
+            *(Finding("post-poll-stmt", str(UnsafeStatement(one)), _MEND) for one in unsafe(after, log)),
+        ]
+    for one in unseen(after, log):
+        say(f"post-poll-stmt: what this runs cannot be seen; it must leave rows of the log alone: {one}")
     faults = [finding for finding in found if finding.fault]
     for finding in found if ways_round else faults:
         _tell(finding)

@@ -152,7 +152,7 @@ PARAMETERS = (
         ("Post Polling Statements",),
         "none",
         _text,
-        "refused if it changes log rows without ids",
+        "refused if it names the log, but to delete rows by id or handled ones",
     ),
     Parameter("batch-size", ("Batch Size",), "1", _integer(1, 100_000), "up to 100000 instead of 128"),
     Parameter("query-limit", ("Query Limit",), "10000", _limit, f"0, no limit, becomes {_MOST}"),

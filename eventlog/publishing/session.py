@@ -85,7 +85,7 @@ class Session:
         self._pulse = pulse  # told before each document that we are alive
         with ExitStack() as stack:
             stack.callback(leader.close)
-            check_safe(self._after, store.log.table, store.log.column("record_id"))
+            check_safe(self._after, store.log)
             self._sink = open_sink(self._settings.sink, config.given)
             stack.callback(self._sink.close)
             self.bed: Bed = make_bed(signals, store.engine, store.log, self._settings.wake_up)

@@ -211,7 +211,7 @@ def test_what_cannot_be_read_is_told() -> None:
             "'com.acme.Mine' is not a comparator that is known",
         ),
         (("force-username-case", "mixed"), "'mixed' is not one of upper, lower"),
-        (("post-poll-stmt", "delete from eventlog"), "post-poll-stmt would change rows of the log"),
+        (("post-poll-stmt", "delete from eventlog"), "post-poll-stmt names the log"),
         (
             ("preserve_sql_whitespace", "no"),
             'preserve_sql_whitespace = "no": statements run as they are written',

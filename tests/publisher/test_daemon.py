@@ -27,7 +27,6 @@ from eventlog.monitor import MonitorSettings
 from eventlog.monitor.monitor import Monitor
 from eventlog.monitor.server import serving
 from eventlog.publisher import ReceiverFatal
-from eventlog.publishing.postpoll import UnsafeStatement, check_safe
 from eventlog.publishing.schedule import read_times, seconds_until
 from eventlog.publishing.wake import Signals
 from eventlog.sql.choice import Choice
@@ -281,32 +280,6 @@ def test_statements_run_after_each_connect(world: World, arrivals: Arrivals) -> 
 def _count(world: World, table: str) -> Any:
     with world.engine.connect() as connection:
         return connection.execute(text(f"select count(*) from {table}")).scalar()
-
-
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "delete from eventlog",
-        "delete from eventlog where status <> 'N'",
-        'DELETE FROM "eventlog" WHERE record_id < 5',
-        "update eventlog set status = 'S'",
-        "truncate table eventlog",
-        "delete /* where record_id = 1 */ from eventlog",
-        "delete from eventlog where record_id in (select record_id from eventlog)",
-        "delete from eventlog where record_id = 1 or 1 = 1",
-    ],
-)
-def test_statements_that_would_lose_rows_are_refused(statement: str) -> None:
-    with pytest.raises(UnsafeStatement):
-        check_safe([statement], "eventlog", "record_id")
-
-
-@pytest.mark.parametrize(
-    "statement",
-    ["delete from eventlog where record_id = 5", "delete from other", "select count(*) from eventlog"],
-)
-def test_statements_that_name_ids_or_leave_the_log_alone_pass(statement: str) -> None:
-    check_safe([statement], "eventlog", "record_id")
 
 
 def test_times_of_day() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog import tablekey
+from eventlog import tablekey, values
 from eventlog.change import ABSENT, Change, Fact, Field, Key, Op, Raw, Scalar, Side, Undecoded, Value
 from eventlog.codec import Format, Object, Shape, Source
 from eventlog.errors import EventlogError, Refused, WrongRow
@@ -173,10 +172,7 @@ def _load_scalar(value: object) -> Scalar:
 def _load_bytes(text: object) -> bytes:
     if not isinstance(text, str):
         raise WrongRow("bytes must be Base64 text")
-    try:
-        return base64.b64decode(text, validate=True)
-    except (binascii.Error, ValueError) as fault:
-        raise WrongRow(f"not Base64: {fault}") from fault
+    return values.load_base64(text)
 
 
 def _load_key(key: object) -> Key:

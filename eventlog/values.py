@@ -59,10 +59,13 @@ def dump(kind: Kind, value: Scalar) -> str:
     return CODECS[kind].dump(value)
 
 
+_BLANKS = b" \t\r\n\f\v"
+
+
 def load_base64(text: str) -> bytes:
-    """The bytes of Base64 text without line breaks."""
+    """The bytes of Base64 text; white space, such as the line ends of databases, is read past."""
     try:
-        return base64.b64decode(text, validate=True)
+        return base64.b64decode(text.encode("ascii").translate(None, _BLANKS), validate=True)
     except (binascii.Error, ValueError) as fault:
         raise InvalidBase64(str(fault)) from fault
 

@@ -79,8 +79,7 @@ def _bit(text: str) -> str:
 
 
 def _base64(text: str) -> str:
-    values.load_base64(text)
-    return text
+    return values.dump_base64(values.load_base64(text))
 
 
 def _hex(text: str) -> str:

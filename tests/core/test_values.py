@@ -39,6 +39,12 @@ def test_a_text_is_loaded_and_dumped_again(kind: Kind, text: str, value: object)
     assert values.dump(kind, values.load(kind, text)) == text
 
 
+@pytest.mark.parametrize("text", ["u7\ns=", " u7s=\r\n", "u\t7\fs\v=", "u7s=" + "\n" * 1000])
+def test_white_space_in_base64_is_read_past_and_never_written(text: str) -> None:
+    assert values.load(Kind.OCTET, text) == b"\xbb\xbb"
+    assert values.dump(Kind.OCTET, values.load(Kind.OCTET, text)) == "u7s="
+
+
 def test_padding_of_char_columns_is_trimmed() -> None:
     assert values.load(Kind.PADDED, "ab  ") == "ab"
 
@@ -56,7 +62,8 @@ def test_padding_of_char_columns_is_trimmed() -> None:
         (Kind.TIME, "24:00:00"),
         (Kind.TIMESTAMP, "yesterday"),
         (Kind.OCTET, "u7s"),
-        (Kind.OCTET, "u7\ns="),
+        (Kind.OCTET, "u7\u00a0s="),
+        (Kind.OCTET, "u7\0s="),
     ],
 )
 def test_what_is_not_of_the_kind_is_refused(kind: Kind, text: str) -> None:

@@ -32,6 +32,7 @@ TYPED = st.sampled_from(
         "qqo=",
         "u7s=",
         "qqp=",
+        "q qo\r\n=\t",
         "true",
         "t",
         "f",

@@ -12,7 +12,7 @@ from typing import Any
 from eventlog import tablekey, values
 from eventlog.change import ABSENT, Change, Fact, Field, Key, Op, Raw, Scalar, Side, Undecoded, Value
 from eventlog.codec import Format, Object, Shape, Source
-from eventlog.errors import EventlogError, Refused, WrongRow
+from eventlog.errors import EventlogError, InvalidBase64, Refused, WrongRow
 from eventlog.tables import Tables
 
 Json = dict[str, Any]
@@ -172,7 +172,10 @@ def _load_scalar(value: object) -> Scalar:
 def _load_bytes(text: object) -> bytes:
     if not isinstance(text, str):
         raise WrongRow("bytes must be Base64 text")
-    return values.load_base64(text)
+    try:
+        return values.load_base64(text)
+    except InvalidBase64 as fault:
+        raise WrongRow(str(fault)) from fault
 
 
 def _load_key(key: object) -> Key:

@@ -17,6 +17,7 @@ from eventlog.address import http_address
 from eventlog.errors import EventlogError, Misuse
 from eventlog.settings import setting
 from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
+from eventlog.sinks.timed import TimedConnection
 
 T = TypeVar("T")
 LONGEST_ANSWER = 16 << 20  # bytes
@@ -66,7 +67,7 @@ class HttpSink:
         self._timeout = settings.http_timeout
         self._headers = _headers(settings)
         self._context = None if self._address.scheme == _PLAIN else _context(settings)
-        self._connection: http.client.HTTPConnection | None = None
+        self._connection: TimedConnection | None = None
 
     def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
         for document in documents:
@@ -85,25 +86,28 @@ class HttpSink:
 
     def _post(self, document: Document) -> Reply:
         """The answer; a kept connection that the receiver closed meanwhile is tried anew, once."""
+        until = time.monotonic() + self._timeout
         kept = self._connection
-        reply, hung_up = self._exchange(document)
+        reply, hung_up = self._exchange(document, until)
         if hung_up and kept is not None:
-            reply, _ = self._exchange(document)
+            reply, _ = self._exchange(document, until)
         return reply
 
-    def _exchange(self, document: Document) -> tuple[Reply, bool]:
+    def _exchange(self, document: Document, until: float) -> tuple[Reply, bool]:
         """The reply, and whether the receiver hung up without a word."""
-        until = time.monotonic() + self._timeout
         try:
-            connection = self._connected()
+            connection = self._connected(until)
         except OSError as fault:
             self.close()
             return unreachable(f"{self._address.hostname}: {fault}"), False
         try:
             connection.request("POST", self._path, document.text.encode(), self._headers)
             response = connection.getresponse()
-            body = self._read(response, until)
-        except (OSError, http.client.HTTPException, TooLate) as fault:
+            body = self._read(response)
+        except TimeoutError:
+            self.close()
+            return unanswered(f"{self._address.hostname}: {TooLate(self._timeout)}"), False
+        except (OSError, http.client.HTTPException) as fault:
             self.close()
             reason = f"{self._address.hostname}: {str(fault) or type(fault).__name__}"
             return unanswered(reason), isinstance(fault, _HUNG_UP)
@@ -115,30 +119,26 @@ class HttpSink:
         wait = _retry_after(response.getheader("Retry-After", "")) if response.status in _WAITING else None
         return unanswered(f"{self._address.hostname} answered {response.status} {response.reason}", wait)
 
-    def _connected(self) -> http.client.HTTPConnection:
-        """The connection; a new one where the receiver has closed the old one."""
+    def _connected(self, until: float) -> TimedConnection:
+        """The connection, which lasts so long; a new one where the receiver has closed the old one."""
         if self._connection is not None and _is_closed(self._connection):
             self.close()
         if self._connection is None:
-            host, port = str(self._address.hostname), self._address.port
-            self._connection = (
-                http.client.HTTPConnection(host, port, timeout=self._timeout)
-                if self._context is None
-                else http.client.HTTPSConnection(host, port, timeout=self._timeout, context=self._context)
+            self._connection = TimedConnection(
+                str(self._address.hostname), self._address.port, self._context, until
             )
             self._connection.connect()
+        self._connection.limit(until)
         return self._connection
 
-    def _read(self, response: http.client.HTTPResponse, until: float) -> bytes:
-        """The whole body, within the time limit and up to a byte more than an answer may have."""
+    def _read(self, response: http.client.HTTPResponse) -> bytes:
+        """The whole body, up to a byte more than an answer may have."""
         body = bytearray()
         while len(body) <= LONGEST_ANSWER:
             piece = response.read1(1 << 16)
             if not piece:
                 break
             body += piece
-            if time.monotonic() > until:
-                raise TooLate(self._timeout)
         if response.length:
             raise http.client.IncompleteRead(bytes(body[:100]), response.length)
         response.close()  # so that the connection can carry the next request

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -202,7 +202,7 @@ def test_http_posts_documents_and_reads_answers() -> None:
         (say(400, OUTPUT), "400"),
         (say(500), "500"),
         (hang_up, ""),
-        (lambda handler: threading.Event().wait(1.0), "timed out"),
+        (lambda handler: threading.Event().wait(1.0), "within 0.3 seconds"),
     ],
 )
 def test_http_what_is_no_answer_is_none(answering: Answering, reason: str) -> None:
@@ -231,6 +231,67 @@ def test_http_a_slow_answer_ends_in_time() -> None:
 
     (reply,) = post(drip)
     assert "within 0.3 seconds" in str(reply.fault)
+
+
+DRIPPING = {
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X-Drip: 1\r\n"),
+    "a header": (b"HTTP/1.1 200 OK\r\nX-Drip: ", b"1"),
+    "no status": (b"", b"H"),
+    "continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b" "),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "chunk size": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
+}
+
+
+@contextmanager
+def dripping(first: bytes, drop: bytes, reads: bool = True) -> Iterator[int]:
+    """A server that says something, and then a drop every 20 ms for ever; its port."""
+    over = threading.Event()
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            if reads:
+                connection.recv(1 << 16)
+            connection.sendall(first)
+            while not over.wait(0.02):
+                connection.sendall(drop)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            over.set()
+            thread.join()
+
+
+@pytest.mark.parametrize("what", DRIPPING)
+def test_http_a_dripping_answer_ends_in_time(what: str) -> None:
+    """It would go on for ever."""
+    with dripping(*DRIPPING[what]) as port:
+        sink = open_sink("http", {"http_url": f"http://127.0.0.1:{port}/", "http_timeout": 0.3})
+        (reply,) = sink.deliver([make(1)])
+    assert "within 0.3 seconds" in str(reply.fault)
+    assert reply.arrived
+
+
+def test_http_a_receiver_that_does_not_read_ends_in_time() -> None:
+    large = Document("large", (Item("large", "x" * (64 << 20)),))
+    with dripping(b"", b"", reads=False) as port:
+        sink = open_sink("http", {"http_url": f"http://127.0.0.1:{port}/", "http_timeout": 0.3})
+        (reply,) = sink.deliver([large])
+    assert "within 0.3 seconds" in str(reply.fault)
+
+
+def test_http_a_dripping_handshake_ends_in_time() -> None:
+    with dripping(b"\x16\x03\x03\x40\x00", b"\x00") as port:
+        sink = open_sink("http", {"http_url": f"https://127.0.0.1:{port}/", "http_timeout": 0.3})
+        (reply,) = sink.deliver([make(1)])
+    assert not reply.arrived
+    assert "timed out" in str(reply.fault) or "time is over" in str(reply.fault)
 
 
 def test_http_where_nobody_listens_the_first_document_is_the_last() -> None:

@@ -6,7 +6,9 @@ import ipaddress
 import logging
 import socket
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
@@ -16,12 +18,14 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from eventlog import __version__
+from eventlog.timed import TimedSocket
 
 logger = logging.getLogger("eventlog.page")
 
 FIELDS = 50  # of a query
-PATIENCE = 30.0  # seconds that a client may be silent
-CLIENTS = 64  # at a time; others wait
+PATIENCE = 30.0  # seconds in which a request must be here, and as many in which its reply must be taken
+CLIENTS = 64  # at a time; for one more, the one that has been about to ask for the longest must go
+BODIES = 4  # of the largest size, at a time
 HTML = "text/html; charset=utf-8"
 PLAIN = "text/plain; charset=utf-8"
 SAFE = {
@@ -88,7 +92,10 @@ class PageServer(ThreadingHTTPServer):
         self.answer = answer
         self.limit = limit
         self.loopback = is_loopback(host)
-        self._places = threading.BoundedSemaphore(CLIENTS)
+        self._lock = threading.Lock()
+        self._clients: set[TimedSocket] = set()
+        self._asking: dict[TimedSocket, None] = {}  # clients whose request is not here yet, in their order
+        self._room = BODIES * limit  # bytes
         if ":" in host:
             self.address_family = socket.AF_INET6
         super().__init__((host, port), _Handler)
@@ -99,15 +106,62 @@ class PageServer(ThreadingHTTPServer):
         name = str(host)
         return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
 
+    def get_request(self) -> tuple[TimedSocket, Any]:
+        plain, address = self.socket.accept()
+        return TimedSocket(fileno=plain.detach()), address
+
     def process_request(self, request: Any, client_address: Any) -> None:
-        self._places.acquire()
-        super().process_request(request, client_address)
+        with self._lock:
+            room = len(self._clients) < CLIENTS or self._make_room()
+            if room:
+                self._clients.add(request)
+        if room:
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         try:
             super().process_request_thread(request, client_address)
         finally:
-            self._places.release()
+            with self._lock:
+                self._clients.discard(request)
+                self._asking.pop(request, None)
+
+    def _make_room(self) -> bool:
+        """Hang up on the client that has been about to ask for the longest; whether there is one."""
+        for client in self._asking:
+            del self._asking[client]
+            self._clients.discard(client)
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+            return True
+        return False
+
+    def expect(self, client: TimedSocket) -> None:
+        """A client is about to ask."""
+        with self._lock:
+            self._asking.pop(client, None)
+            if client in self._clients:
+                self._asking[client] = None
+        client.until = time.monotonic() + PATIENCE
+
+    def asked(self, client: TimedSocket) -> None:
+        """Its request is here."""
+        with self._lock:
+            self._asking.pop(client, None)
+
+    @contextmanager
+    def room(self, size: int) -> Iterator[bool]:
+        """Whether there is room for a body, as long as it is needed."""
+        with self._lock:
+            given = size <= self._room
+            self._room -= size if given else 0
+        try:
+            yield given
+        finally:
+            with self._lock:
+                self._room += size if given else 0
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away is no news."""
@@ -126,10 +180,14 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = f"eventlog/{__version__}"
     sys_version = ""
-    timeout = PATIENCE
     disable_nagle_algorithm = True  # else a reply of two writes waits 40 ms for the client's delayed ACK
     wbufsize = 1 << 16
     server: PageServer
+    connection: TimedSocket
+
+    def handle_one_request(self) -> None:
+        self.server.expect(self.connection)
+        super().handle_one_request()
 
     def do_GET(self) -> None:
         self._serve()
@@ -149,12 +207,17 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True  # its body was not read
             self._send(refusal)
             return
-        body = self.rfile.read(self._length())
-        reply = self._answer(body) if len(body) == self._length() else None
-        if reply is None:
+        with self.server.room(self._length()) as room:
+            reply = self._receive() if room else _BUSY
+        if reply is None or not room:
             self.close_connection = True
-        else:
+        if reply is not None:
             self._send(reply)
+
+    def _receive(self) -> Reply | None:
+        body = self.rfile.read(self._length())
+        self.server.asked(self.connection)
+        return self._answer(body) if len(body) == self._length() else None
 
     def _answer(self, body: bytes) -> Reply | None:
         parts = urlsplit(self.path)
@@ -194,6 +257,7 @@ class _Handler(BaseHTTPRequestHandler):
         return int(given) if given.isascii() and given.isdigit() and len(given) < 16 else -1
 
     def _send(self, reply: Reply) -> None:
+        self.connection.until = time.monotonic() + PATIENCE
         body = reply.body.encode("utf-8", "replace") if isinstance(reply.body, str) else reply.body
         self.send_response(reply.status)
         for name, value in {"Content-Type": reply.type, **SAFE, **reply.headers}.items():
@@ -202,6 +266,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
+
+
+_BUSY = sorry(
+    HTTPStatus.SERVICE_UNAVAILABLE, "too much is on its way here; come again", **{"Retry-After": "1"}
+)
 
 
 def _names_loopback(host: str) -> bool:

@@ -17,7 +17,7 @@ from eventlog.address import http_address
 from eventlog.errors import EventlogError, Misuse
 from eventlog.settings import setting
 from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
-from eventlog.sinks.timed import TimedConnection
+from eventlog.timed import TimedConnection
 
 T = TypeVar("T")
 LONGEST_ANSWER = 16 << 20  # bytes

@@ -1,4 +1,4 @@
-"""HTTP with one time limit for all of an exchange: a server that says little, but often, gains nothing.
+"""HTTP with one time limit for all of an exchange: a peer that says little, but often, gains nothing.
 
 A socket's own timeout begins anew with every byte. Here each call gets what is left of the whole.
 """
@@ -23,12 +23,16 @@ class _Timed:
         size: int = super().recv_into(*given)  # type: ignore[misc]
         return size
 
+    def send(self, data: Any, flags: int = 0) -> int:
+        self._set_timeout()
+        size: int = super().send(data, flags)  # type: ignore[misc]
+        return size
+
     def sendall(self, data: Any, flags: int = 0) -> None:
         with memoryview(data) as view, view.cast("B") as left:
             sent = 0
             while sent < len(left):
-                self._set_timeout()
-                sent += super().send(left[sent:], flags)  # type: ignore[misc]
+                sent += self.send(left[sent:], flags)
 
     def _set_timeout(self) -> None:
         self.settimeout(_left(self.until))  # type: ignore[attr-defined]

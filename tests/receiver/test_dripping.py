@@ -1,0 +1,118 @@
+"""Clients that say little, but often, and many of them: nobody else waits, and the end is the end."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from eventlog.page import server
+from eventlog.page.server import CLIENTS, Reply, Request
+from tests.receiver.conftest import nds, receiving, served
+
+BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"
+BEGINNINGS = [b"G", b"GET / HTTP/1.1\r\n", BODY, b""]
+
+
+def drip(connection: socket.socket) -> None:
+    while True:
+        connection.sendall(b"x")
+        time.sleep(0.02)
+
+
+def take(connection: socket.socket) -> int:
+    """The bytes that come before the end, or before the other side breaks off."""
+    taken = 0
+    with suppress(ConnectionResetError):
+        while piece := connection.recv(1 << 16):
+            taken += len(piece)
+    return taken
+
+
+def hello(request: Request) -> Reply:
+    return Reply("hello")
+
+
+@contextmanager
+def clients(port: int, number: int) -> Iterator[list[socket.socket]]:
+    """So many that have begun to ask for something."""
+    with ExitStack() as stack:
+        connected = []
+        for at in range(number):
+            connection = stack.enter_context(socket.create_connection(("127.0.0.1", port), 20))
+            connection.sendall(BEGINNINGS[at % len(BEGINNINGS)])
+            connected.append(connection)
+        yield connected
+
+
+def test_who_asks_is_answered_under_many_who_do_not() -> None:
+    with served(hello) as client, clients(client.port, CLIENTS + 10) as waiting:
+        for _ in range(5):
+            assert client.get("/healthz") == "hello"
+        waiting[-1].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert waiting[-1].recv(1 << 16).startswith(b"HTTP/1.1 200")
+        assert waiting[0].recv(1) == b""  # it made room
+
+
+@pytest.mark.parametrize("beginning", [b"G", b"GET / HTTP/1.1\r\nX: ", BODY])
+def test_a_request_that_drips_ends_in_time(monkeypatch: pytest.MonkeyPatch, beginning: bytes) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 0.3)
+    with served(hello) as client, socket.create_connection(("127.0.0.1", client.port), 20) as connection:
+        connection.sendall(beginning)
+        with pytest.raises((BrokenPipeError, ConnectionResetError)):
+            drip(connection)
+
+
+def test_a_reply_that_is_not_taken_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "PATIENCE", 0.3)
+    with (
+        served(lambda request: Reply(b"x" * (64 << 20))) as client,
+        socket.create_connection(("127.0.0.1", client.port), 20) as connection,
+    ):
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        time.sleep(0.6)
+        assert take(connection) < 64 << 20
+
+
+def test_bodies_on_their_way_have_a_bound() -> None:
+    with served(hello) as client, ExitStack() as stack:
+        head = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % (64 << 20)
+        for _ in range(server.BODIES):
+            stack.enter_context(socket.create_connection(("127.0.0.1", client.port), 20)).sendall(head)
+        while client.ask("POST", "/", nds())[0] == 200:  # until the others are on their way
+            time.sleep(0.01)
+        assert client.ask("POST", "/", nds())[0] == 503
+        assert client.get("/healthz") == "hello"
+
+
+def test_the_receiver_ends_at_a_signal_under_many_who_do_not_ask(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "eventlog",
+        "receive",
+        "--port",
+        "0",
+        "--file",
+        str(tmp_path / "r.sqlite"),
+    ]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        port = int(process.stderr.readline().split("/, ")[0].rpartition(":")[2])
+        with clients(port, CLIENTS + 10):
+            process.send_signal(signal.SIGTERM)
+            process.wait(20)
+        assert process.returncode in (0, -signal.SIGTERM)
+
+
+def test_a_small_hostile_document_does_not_hold_the_receiver(tmp_path: Path) -> None:
+    with receiving(tmp_path) as client:
+        for body in (b"<!---->" * 40 + b"<", b"<?a?>" * 60, b"<nds " * 20_000):
+            assert "error" in client.ask("POST", "/", body)[1]

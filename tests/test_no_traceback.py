@@ -67,7 +67,7 @@ SITUATIONS = [
     Situation(f"{CONVERT} junk.csv.gz", 1, "bad records were left out"),
     Situation(f"{CONVERT} --current usr=cut.csv.gz log.csv", 1, "cut.csv.gz"),
     Situation(f"{CONVERT} --current usr=junk.parquet log.csv", 1, "junk.parquet"),
-    Situation(f"{CONVERT} -o {NOWHERE}/out.xml log.csv", 1, NOWHERE),
+    Situation(f"{CONVERT} -o {NOWHERE}/out.xml log.csv", 2, "there is no folder"),
     Situation(f"{CONVERT} -o folder log.csv", 2, "folder is a folder"),
     Situation(f"{CONVERT} --output-as nothing log.csv", 2, "--output-as"),
     Situation(f"{CONVERT} --refused folder log.csv", 1, "folder: Is a directory"),

@@ -27,6 +27,7 @@ from eventlog.config import Config, read_config
 from eventlog.convert import Job
 from eventlog.errors import Misuse
 from eventlog.extras import extra
+from eventlog.files.places import need_folder
 from eventlog.publishing.opening import TableSettings, opened
 from eventlog.publishing.session import read_rules
 from eventlog.settings import declared
@@ -119,6 +120,8 @@ def backlog(
         from eventlog_spark.job import Backlog
         from eventlog_spark.live import Live
         from eventlog_spark.run import run
+    for path in filter(None, (report, refused)):
+        need_folder(path, str(path))
     with ExitStack() as stack:
         live = None
         if not inputs and not given.get("kafka"):

@@ -21,7 +21,7 @@ from eventlog.cli.terminal import say, tell
 from eventlog.errors import EventlogError, Misuse
 from eventlog.publishing.records import Records
 
-_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Signalled(KeyboardInterrupt):
@@ -102,9 +102,9 @@ class Ending:
         raise AssertionError(fault)
 
     def _leave(self) -> None:
-        """A second Ctrl-C ends at once, and what cannot be written any more is not written at the exit."""
-        for number in (signal.SIGINT, *_SIGNALS):
-            if signal.getsignal(number) is not signal.SIG_IGN:
+        """What cannot be written any more is not written at the exit either."""
+        for number in _SIGNALS:
+            if signal.getsignal(number) is _end:
                 signal.signal(number, signal.SIG_DFL)
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -128,6 +128,9 @@ def verbose_option(**more: Any) -> click.Option:
 
 
 def _end(number: int, frame: FrameType | None) -> NoReturn:
+    """End once: a second signal must not interrupt the putting away."""
+    for each in _SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
     raise Signalled(number)
 
 

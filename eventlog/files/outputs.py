@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Protocol, Self, cast
+from typing import IO, Any, Protocol, Self
 
 from eventlog.codec import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.errors import Misuse
 from eventlog.files import blob, csv, jsonlines, messages, parquet
 from eventlog.files.inputs import container_of
+from eventlog.files.places import Place, need_folder, place_at
 from eventlog.files.standard import standard_output
 
 
@@ -49,11 +49,15 @@ class Output:
         self._name = name
         self._shape = shape
         self._folder = name != "-" and (name.endswith("/") or Path(name).is_dir())
+        if name != "-":
+            need_folder(Path(os.path.realpath(name)), name)
+        if self._folder and shape is Shape.ROWS:
+            Path(name).mkdir(exist_ok=True)
         by_default = "csv" if self._folder and shape is Shape.ROWS else None
         self._container = container_of(name, shape, given or by_default, "--output-as")
         self._sheets: dict[str, tuple[Sheet, Writer]] = {}
         self._writer: Writer | None = None
-        self._files: list[_Complete] = []
+        self._files: list[Place] = []
         self._rows: Counter[str] = Counter()
         self._growing: list[IO[bytes]] = []
         self._standard: IO[bytes] | None = None
@@ -103,7 +107,8 @@ class Output:
                 for writer in (self._writer, *(writer for _, writer in self._sheets.values())):
                     if writer is not None:
                         writer.close()
-                for file in (*self._files, *self._describe()):
+                self._describe()
+                for file in self._files:
                     file.complete()
                 if self._standard is not None:
                     self._standard.flush()
@@ -113,15 +118,14 @@ class Output:
             for stream in self._growing:
                 stream.close()
 
-    def _describe(self) -> Iterator[_Complete]:
-        """The files beside those of the sheets that have a description."""
+    def _describe(self) -> None:
+        """Write the files beside those of the sheets that have a description."""
         for sheet, _ in self._sheets.values() if self._name != "-" else ():
             if sheet.description is not None:
                 file = Path(self._file_of(sheet))
                 text = sheet.description.write(file.stem, self._container, self._rows[sheet.name])
-                beside = _Complete(file.with_suffix(sheet.description.suffix))
+                beside = self._place(str(file.with_suffix(sheet.description.suffix)))
                 beside.stream.write(text.encode())
-                yield beside
 
     def _file_of(self, sheet: Sheet) -> str:
         return str(Path(self._name) / f"{sheet.name}.{self._container}") if self._folder else self._name
@@ -133,31 +137,9 @@ class Output:
         if self._grows:
             self._growing = [Path(name).open("ab")]  # noqa: SIM115 - closed when the output is
             return self._growing[0]
-        file = _Complete(Path(name))
+        return self._place(name).stream
+
+    def _place(self, name: str) -> Place:
+        file = place_at(name)
         self._files.append(file)
-        return file.stream
-
-
-class _Complete:
-    """A file that is put in its place only when it is whole."""
-
-    def __init__(self, path: Path) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._path = path
-        self._part = path.with_name(f".{path.name}.{os.getpid()}.part")
-        self._raw = self._part.open("wb")
-        self.stream: IO[bytes] = self._raw
-        if path.name.endswith(".gz"):
-            self.stream = cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=self._raw, mtime=0))
-
-    def complete(self) -> None:
-        if self.stream is not self._raw:
-            self.stream.close()
-        self._raw.flush()
-        os.fsync(self._raw.fileno())
-        self._raw.close()
-        self._part.replace(self._path)
-
-    def discard(self) -> None:
-        self._raw.close()
-        self._part.unlink(missing_ok=True)
+        return file

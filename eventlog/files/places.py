@@ -1,0 +1,94 @@
+"""Where a written file goes: a regular file appears when it is whole, others are written as it comes."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import stat
+from contextlib import suppress
+from itertools import count
+from pathlib import Path
+from typing import IO, Protocol, cast
+
+from eventlog.errors import Misuse
+
+_NUMBERS = count(1)
+_NOT_OURS = (
+    "/dev/",
+    "/proc/",
+)  # /dev/stdout may lead to a file that the shell has opened
+
+
+class Place(Protocol):
+    """A file that is written."""
+
+    stream: IO[bytes]
+
+    def complete(self) -> None:
+        """Everything is written."""
+
+    def discard(self) -> None:
+        """Whatever happened, leave nothing behind that is not whole."""
+
+
+def place_at(name: str) -> Place:
+    """The place of that name; Misuse if its folder is not there."""
+    target = Path(os.path.realpath(name))
+    if os.path.abspath(name).startswith(_NOT_OURS) or (target.exists() and not target.is_file()):
+        return _AsItComes(name)
+    need_folder(target, name)
+    return _WhenWhole(target)
+
+
+def need_folder(path: Path, name: str) -> None:
+    """Misuse if the folder of a file that is to be written is not there."""
+    if not path.parent.is_dir():
+        raise Misuse(f"{name}: there is no folder {path.parent}")
+
+
+class _AsItComes:
+    """A device, a pipe: nobody can take back what is written, the exit code says whether it is whole."""
+
+    def __init__(self, name: str) -> None:
+        self._raw: IO[bytes] = open(name, "wb")  # noqa: SIM115 - closed when the output is
+        self.stream = _packed(name, self._raw)
+
+    def complete(self) -> None:
+        self.stream.close()
+        self._raw.close()
+
+    def discard(self) -> None:
+        with suppress(OSError):
+            self._raw.close()
+
+
+class _WhenWhole:
+    """A regular file: written beside its place, under the mode of the one that it replaces."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._part = path.with_name(f".eventlog-{os.getpid()}-{next(_NUMBERS)}.part")
+        self._part.unlink(missing_ok=True)  # of a process that was killed
+        self._raw: IO[bytes] = self._part.open("xb")
+        with suppress(FileNotFoundError):
+            os.fchmod(self._raw.fileno(), stat.S_IMODE(path.stat().st_mode))
+        self.stream = _packed(path.name, self._raw)
+
+    def complete(self) -> None:
+        if self.stream is not self._raw:
+            self.stream.close()
+        self._raw.flush()
+        os.fsync(self._raw.fileno())
+        self._raw.close()
+        self._part.replace(self._path)
+
+    def discard(self) -> None:
+        self._part.unlink(missing_ok=True)
+        with suppress(OSError):
+            self._raw.close()
+
+
+def _packed(name: str, raw: IO[bytes]) -> IO[bytes]:
+    if not name.endswith(".gz"):
+        return raw
+    return cast(IO[bytes], gzip.GzipFile("", "wb", fileobj=raw, mtime=0))

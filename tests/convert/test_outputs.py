@@ -1,0 +1,118 @@
+"""Where output goes: a regular file appears when it is whole, a device or a pipe is written as it comes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.commands import Shell, environment
+from tests.support import HEADER, USR
+
+CONVERT = ("convert", "--from", "log", "--to", "xds", "--tables", "usr.toml")
+GOOD, BAD = "1,4,usr,idu=1,,,\n", "x,4,usr,idu=1,,,\n"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "usr.toml").write_text(USR)
+    (folder / "log.csv").write_text(HEADER + GOOD)
+    made = Shell(folder)
+    yield made
+    made.close()
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_a_link_leads_to_its_target_whose_mode_is_kept(shell: Shell) -> None:
+    elsewhere = shell.folder.parent / "elsewhere"
+    elsewhere.mkdir()
+    target = elsewhere / "real.xml"
+    target.write_text("old")
+    target.chmod(0o640)
+    link = shell.folder / "out.xml"
+    link.symlink_to(target)
+    assert shell.run(*CONVERT, "-o", "out.xml", "log.csv").code == 0
+    assert link.is_symlink()
+    assert target.read_text().startswith("<nds")
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert files(elsewhere) == {"real.xml"}
+
+
+def test_what_fails_leaves_what_was_there_and_no_part(shell: Shell) -> None:
+    (shell.folder / "out.xml").write_text("old")
+    before = files(shell.folder)
+    done = shell.run(*CONVERT, "--strict", "-o", "out.xml", stdin=HEADER + GOOD + BAD)
+    assert done.code == 1
+    assert (shell.folder / "out.xml").read_text() == "old"
+    assert files(shell.folder) == before
+
+
+def test_a_folder_that_is_not_there_is_said_before_anything_is_read(shell: Shell) -> None:
+    done = shell.run(*CONVERT, "-o", "ghost/out.xml", stdin="no log at all")
+    assert (done.code, done.stderr) == (
+        2,
+        f"eventlog: ghost/out.xml: there is no folder {shell.folder / 'ghost'}\n",
+    )
+    assert "ghost" not in files(shell.folder)
+
+
+def test_a_folder_with_a_slash_is_made_but_not_its_parents(shell: Shell) -> None:
+    to_log = ("convert", "--from", "log", "--to", "log", "--tables", "usr.toml", "log.csv", "-o")
+    assert shell.run(*to_log, "out/").code == 0
+    assert files(shell.folder / "out") == {"eventlog.csv"}
+    assert shell.run(*to_log, "ghost/out/").code == 2
+
+
+def test_a_pipe_gets_what_comes(shell: Shell) -> None:
+    pipe = shell.folder / "pipe.xml"
+    os.mkfifo(pipe)
+    got: list[str] = []
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    done = shell.run(*CONVERT, "-o", "pipe.xml", stdin=HEADER + GOOD + BAD)
+    reader.join()
+    assert done.code == 1  # the bad record: only the exit code says that something is missing
+    assert got[0].count("<nds ") == 1
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_device_stays_one(shell: Shell) -> None:
+    assert shell.run(*CONVERT, "-o", "/dev/null", "log.csv").code == 0
+    assert Path("/dev/null").is_char_device()
+    full = shell.run(*CONVERT, "-o", "/dev/full", "log.csv")
+    assert (full.code, "No space left on device" in full.stderr) == (1, True)
+    assert shell.run(*CONVERT, "-o", "/dev/stdout", "log.csv").stdout.count("<nds ") == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_leaves_no_part(number: signal.Signals, shell: Shell) -> None:
+    os.mkfifo(shell.folder / "rows.csv")
+    before = files(shell.folder)
+    to_changes = ("convert", "--from", "changes", "--to", "changes", "--as", "jsonl", "-o", "out.jsonl")
+    with subprocess.Popen(
+        [sys.executable, "-m", "eventlog", *to_changes, "rows.csv"],
+        cwd=shell.folder,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        with (shell.folder / "rows.csv").open("w") as rows:  # until the command reads
+            assert any(name.endswith(".part") for name in files(shell.folder))
+            process.send_signal(number)
+            assert process.wait() == 128 + number
+            rows.close()
+        assert process.stderr is not None
+        assert process.stderr.read() == f"eventlog: stopped by {number.name}\n"
+    assert files(shell.folder) == before

@@ -67,6 +67,7 @@ class Attached:
         self.engine = engine
         self.dialect = dialect
         self.name = name
+        self.environment = {"EVENTLOG_SYNC_TABLES": "usr"}
         self._columns = {column: column.upper() if upper else column for column in COLUMNS}
         shape = PLAIN | dict(types)
         columns = [f"{self.column(column)} {shape[column]} null" for column in COLUMNS]
@@ -78,6 +79,11 @@ class Attached:
     @property
     def table(self) -> str:
         return ".".join(map(self.dialect.quote, self.name.split(".")))
+
+    @property
+    def log_name(self) -> str:
+        """The name in event-ids."""
+        return self.name.rpartition(".")[2]
 
     def column(self, name: str) -> str:
         return self.dialect.quote(self._columns[name])
@@ -105,7 +111,7 @@ class Attached:
     def call(self, *words: str, **environment: str) -> Result:
         """A command on the log; whatever it ends with, it is never a fault of ours."""
         url = self.engine.url.render_as_string(hide_password=False)
-        given = {"EVENTLOG_URL": url, "EVENTLOG_LOG_TABLE": self.name, "EVENTLOG_SYNC_TABLES": "usr"}
+        given = {"EVENTLOG_URL": url, "EVENTLOG_LOG_TABLE": self.name} | self.environment
         result = CliRunner().invoke(cli, words, env=given | environment)
         fault = result.exception
         assert fault is None or isinstance(fault, SystemExit | EventlogError), repr(fault)

@@ -1,0 +1,148 @@
+"""Two logs as other people make them: attached, checked, explained, published and mended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from lxml import etree
+from sqlalchemy.engine import Engine
+
+from tests.databases import Database
+from tests.publisher.attached import ZONED, Attached
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """How somebody made a log, and what its triggers wrote."""
+
+    name: str
+    types: dict[str, str]
+    upper: bool
+    more: str
+    environment: dict[str, str]
+
+
+PERSONNEL = Foreign(
+    "EVENT_LOG",
+    {
+        "record_id": "numeric(20)",
+        "status": "char(4)",
+        "event_type": "numeric(4)",
+        "event_time": "date",
+        "perpetrator": "char(30)",
+        "table_name": "char(40)",
+        "table_key": "char(60)",
+        "column_name": "char(30)",
+        "old_value": "char(200)",
+        "new_value": "char(200)",
+    },
+    upper=True,
+    more=", SITE integer, NOTE varchar(20) default 'x'",
+    environment={"EVENTLOG_BATCH_SIZE": "1", "EVENTLOG_LOG_TIME": "local"},
+)
+TICKETS = Foreign(
+    "changes",
+    {"record_id": "varchar(30)", "status": "varchar(10)", "event_type": "varchar(3)", "event_time": "zoned"},
+    upper=False,
+    more="",
+    environment={"EVENTLOG_BATCH_SIZE": "10"},
+)
+
+
+@pytest.fixture(params=[PERSONNEL, TICKETS], ids=lambda foreign: foreign.name)
+def foreign(request: pytest.FixtureRequest, engine: Engine, database: Database) -> Iterator[Attached]:
+    """The log, in a schema of its own where the database has schemas."""
+    made: Foreign = request.param
+    zoned = {name: ZONED[database.dialect.name] for name, of in made.types.items() if of == "zoned"}
+    with schemas(engine, database) as place:
+        log = Attached(
+            engine,
+            database.dialect,
+            made.types | zoned,
+            name=f"{place}{made.name}",
+            upper=made.upper,
+            more=made.more,
+        )
+        log.environment |= made.environment
+        yield log
+
+
+@contextmanager
+def schemas(engine: Engine, database: Database) -> Iterator[str]:
+    if database.dialect.transactional_ddl:
+        with engine.begin() as connection:
+            connection.exec_driver_sql('create schema "Legacy"')
+        yield "Legacy."
+    else:
+        yield ""
+
+
+def row(
+    number: int, event_type: int, name: str, key: str, *values: Any, by: str | None = "hr_app"
+) -> dict[str, Any]:
+    named = dict(zip(("column_name", "old_value", "new_value"), values, strict=False))
+    return (
+        {"record_id": number, "event_type": event_type, "table_name": name, "table_key": key}
+        | {"perpetrator": by}
+        | named
+    )
+
+
+ROWS = [
+    row(1, 1, "usr", "idu=1", "fname", None, "Jack", by="HR_APP"),
+    row(2, 1, "usr", "idu=1", "lname", None, "Frost"),
+    row(3, 2, "usr", "idu=2", "fname", "Ann", "Anna", by=None),
+    row(4, 6, "usr", "idu=3", by="someone@elsewhere"),
+    row(5, 8, "usr", "idu=3", "fname"),
+    row(6, 4, "usr", "idu=4"),
+    row(7, 3, "staff", "idu=5", "fname", None, "Joe"),
+    row(8, 9, "usr", "idu=6"),
+    row(9, 4, "usr", "idu=7", by="the publisher"),
+]
+
+
+def documents(text: str) -> list[etree._Element]:
+    root = etree.fromstring(f"<all>{text}</all>")
+    return [event for event in root.iter("add", "modify", "delete")]
+
+
+def test_it_goes_all_the_way(foreign: Attached) -> None:
+    foreign.change("insert into usr values (3, 'Jane', 'Doe'), (5, 'Joe', 'Bloggs')")
+    foreign.environment["EVENTLOG_DRIVER_USER"] = "the publisher"
+    assert foreign.call("install").exit_code == 0
+    foreign.write(*ROWS)
+    found = foreign.told("check", "--patience", "1000000", "--driver-user", "nobody")
+    assert "staff, which is no table" in found
+    assert "event_type is 9" in found
+    assert found.count("\n  ") == 2, found
+
+    told = dict(line.split(maxsplit=1) for line in foreign.told("explain").splitlines())
+    for number, words in (("1", "sent"), ("5", "superseded"), ("7", "refused"), ("8", "refused")):
+        assert words in told[number]
+
+    sent = documents(foreign.call("run", "--once").stdout)
+    assert [event.tag for event in sent] == ["add", "modify", "modify", "delete"]
+    assert sent[0].xpath("string(.//add-attr[@attr-name='lname']/value)") == "Frost"
+    assert sent[1].xpath("string(.//remove-value/value)") == "Ann"
+    assert sent[2].xpath("string(.//modify-attr[@attr-name='lname']//value)") == "Doe"
+    assert [event.get("event-id") for event in sent][1:] == [
+        f"{foreign.log_name}:3",
+        sent[2].get("event-id"),
+        f"{foreign.log_name}:6",
+    ]
+    assert foreign.facts("status")["counts"].keys() == {"S", "E"}
+
+    errors = foreign.told("errors").splitlines()
+    assert [line.split()[0] for line in errors] == ["7", "8"]
+    foreign.change("create view staff as select idu, fname from usr")
+    kind, number = foreign.column("event_type"), foreign.column("record_id")
+    foreign.change(f"update {foreign.table} set {kind} = 4 where {number} = '8'")
+    assert foreign.call("redrive", "--all").exit_code == 0
+    again = documents(foreign.call("run", "--once", EVENTLOG_UNKNOWN_TABLES="string").stdout)
+    assert [event.tag for event in again] == ["modify", "delete"]
+    assert set(foreign.letters().values()) == {"S"}
+    assert foreign.told("errors") == ""

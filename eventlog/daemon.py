@@ -21,6 +21,7 @@ from eventlog.publishing.session import Session
 from eventlog.publishing.wake import Signals
 from eventlog.settings import setting
 from eventlog.sql.connect import ConnectionLost
+from eventlog.sql.leader import Holder
 from eventlog.sql.store import Store
 
 logger = logging.getLogger("eventlog.daemon")
@@ -55,7 +56,7 @@ class Disabled(Misuse):
 
 
 class AnotherLeads(EventlogError):
-    """another publisher leads this log; --once does not wait for it to end"""
+    """the leader's lock of this log is taken ({0}); --once does not wait for it"""
 
 
 class SinkDown(EventlogError):
@@ -81,6 +82,8 @@ class Daemon:
         self._once = once
         self._monitor = monitor or Monitor()
         self._failures = 0
+        self._seen: Holder | None = None  # with the lock, when we looked last
+        self._told: Holder | None = None  # of whom our log speaks already
         self._spoke = 0.0  # when the receiver last heard of us
         self._begun = False  # whether a session was ever open: before, a fault ends the daemon
 
@@ -107,7 +110,8 @@ class Daemon:
         name = f"{socket.gethostname()}:{os.getpid()}"
         while (leader := store.lead(name)) is None:
             if self._once:
-                raise AnotherLeads
+                raise AnotherLeads(str(store.holder() or "by whom is not ours to see"))
+            self._stand_by(store.holder())
             self._monitor.alive(STANDBY)
             self._signals.sleep(STANDBY)
             if self._interrupted:
@@ -120,6 +124,15 @@ class Daemon:
                 self._cycles(session)
             finally:
                 self._monitor.leading(False)
+
+    def _stand_by(self, holder: Holder | None) -> None:
+        """Say once for whom we stand by: of who has just taken the lock we can't know yet what it is."""
+        if holder is not None and holder == self._seen and holder != self._told:
+            level = logging.INFO if holder.publisher else logging.WARNING
+            facts = {"role": holder.role, "session": holder.process, "publisher": holder.publisher}
+            logger.log(level, "standing by: the leader's lock is held by %s", holder, extra=facts)
+            self._told = holder
+        self._seen = holder
 
     def _cycles(self, session: Session) -> None:
         self._spoke, nap = time.monotonic(), NAPS

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from eventlog.sql.leader import Holder
 from eventlog.sql.store import Store
 
 
@@ -23,7 +24,8 @@ class Standing:
     next_retry: datetime | None
     failed: int  # rows whose reason is kept
     counts: Mapping[str, Mapping[str, int]]  # by status and table
-    leader: str | None
+    holder: Holder | None  # of the leader's lock
+    leader: str | None  # who last led
     leader_since: datetime | None
     epoch: int
     paused: str | None  # who, and why
@@ -51,6 +53,7 @@ def read_standing(store: Store, *, counted: bool = True) -> Standing:
         next_retry=backlog.next_retry,
         failed=failed,
         counts=by_status,
+        holder=store.holder(),
         leader=state.leader,
         leader_since=state.leader_since,
         epoch=state.epoch,

@@ -21,6 +21,7 @@ from eventlog.sql import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import Choice
 from eventlog.sql.dialects import literal
+from eventlog.sql.leader import holder_of
 from eventlog.sql.log import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.record import Record, read_record
@@ -214,6 +215,16 @@ def _overdue(seen: Checked) -> Iterator[Finding]:
         )
 
 
+def _lock(seen: Checked) -> Iterator[Finding]:
+    holder = holder_of(seen.connection, Queries(seen.log))
+    if holder is not None and not holder.publisher:
+        yield _of_log(
+            seen,
+            f"the lock of its publisher is held by {holder}: as long as it is, nothing is published",
+            "end that session, and take from its role the right to connect",
+        )
+
+
 def _index(seen: Checked) -> Iterator[Finding]:
     for (count,) in seen.ask("check_index"):
         if not count:
@@ -365,6 +376,7 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _unusable,
     _pending,
     _overdue,
+    _lock,
     _index,
     _sequence,
     _made_anew,

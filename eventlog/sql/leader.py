@@ -1,15 +1,35 @@
 """One active publisher per log: a lock that the database drops with the session, and an epoch that
-tells a leader that came back from the dead that its time is over."""
+tells a leader that came back from the dead that its time is over.
+
+Whoever may connect can take that lock. A publisher notes its session beside the log, where a stranger may not
+write, so that who holds the lock is told apart from one.
+"""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
 
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.errors import EventlogError
 from eventlog.sql.queries import Queries
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds the leader's lock, as far as we may know."""
+
+    role: str | None
+    process: str
+    seen_as: str | None  # its application, or where it comes from
+    publisher: bool  # of this log
+
+    def __str__(self) -> str:
+        role = self.role and f"role {self.role}"
+        words = ", ".join(filter(None, (role, f"process {self.process}", self.seen_as)))
+        return words if self.publisher else f"{words}: no publisher of this log"
 
 
 class Leader:
@@ -27,7 +47,8 @@ class Leader:
         holder.detach()  # the lock must end when it closes, so no pool may keep it
         try:
             if queries.run(holder, "lead").scalar():
-                leader = cls(holder, queries, _begin_epoch(engine, queries, name))
+                session = str(queries.run(holder, "session_id").scalar())
+                leader = cls(holder, queries, _begin_epoch(engine, queries, name, session))
                 leader._rest()
                 return leader
         except BaseException:
@@ -62,7 +83,17 @@ class Leader:
         self.close()
 
 
-def _begin_epoch(engine: Engine, queries: Queries, name: str) -> int:
+def holder_of(connection: Connection, queries: Queries) -> Holder | None:
+    """Who holds the lock: a stranger before a publisher, None where nobody does or we may not know."""
+    with suppress(EventlogError), connection.begin_nested():
+        found = queries.run(connection, "lock_holders").all()
+        noted = queries.run(connection, "leader_session").scalar()
+        holders = [Holder(role, process, seen_as, process == noted) for role, process, seen_as in found]
+        return min(holders, key=lambda holder: holder.publisher, default=None)
+    return None
+
+
+def _begin_epoch(engine: Engine, queries: Queries, name: str, session: str) -> int:
     with engine.begin() as connection:
-        queries.run(connection, "begin_epoch", leader=name)
+        queries.run(connection, "begin_epoch", leader=name, session=session)
         return int(queries.run(connection, "epoch").scalar())

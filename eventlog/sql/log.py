@@ -64,6 +64,8 @@ class Log:
             holes[name] = self._qualified(self.beside(name))
         for name in _PARTS:
             holes[name] = quote(self.beside(name.removeprefix("log_")))
+        holes["lock_text"] = literal(self.beside("lock"))
+        holes["state_text"] = literal(self.beside("state"))
         holes["log_pending_text"] = literal(self.beside("pending"))
         holes["log_future_text"] = literal(self.beside("future"))
         holes["log_sequence"] = self._qualified(self.beside("sequence"))

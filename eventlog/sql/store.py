@@ -11,7 +11,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.errors import EventlogError
-from eventlog.sql.leader import Leader
+from eventlog.sql.leader import Holder, Leader, holder_of
 from eventlog.sql.log import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.snapshot import Snapshot
@@ -67,6 +67,11 @@ class Store:
     def lead(self, name: str) -> Leader | None:
         """Become the log's one active publisher; None while another one is."""
         return Leader.elect(self.engine, self.queries, name)
+
+    def holder(self) -> Holder | None:
+        """Who holds the lock of the one active publisher, None where nobody does or we may not know."""
+        with self.engine.connect() as connection:
+            return holder_of(connection, self.queries)
 
     def remembered(self) -> list[Batch]:
         """What was about to go out when a leader stopped, oldest first."""

@@ -107,7 +107,7 @@ ROWS = [
 
 def documents(text: str) -> list[etree._Element]:
     root = etree.fromstring(f"<all>{text}</all>")
-    return [event for event in root.iter("add", "modify", "delete")]
+    return list(root.iter("add", "modify", "delete"))
 
 
 def test_it_goes_all_the_way(foreign: Attached) -> None:

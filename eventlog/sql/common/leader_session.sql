@@ -1,0 +1,2 @@
+select leader_session from {state} where one = 1
+/

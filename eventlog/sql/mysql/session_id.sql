@@ -1,0 +1,2 @@
+select cast(connection_id() as char)
+/

@@ -1,0 +1,2 @@
+select sys_context('USERENV', 'SESSIONID') from dual
+/

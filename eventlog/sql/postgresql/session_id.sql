@@ -1,0 +1,2 @@
+select cast(pg_backend_pid() as text)
+/

@@ -1,0 +1,132 @@
+"""Who holds the leader's lock is named and told apart from a publisher; a resting leader holds no more."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+
+import pytest
+from sqlalchemy import text
+
+from eventlog.config import Config
+from eventlog.daemon import AnotherLeads
+from eventlog.monitor.board import Board
+from eventlog.monitor.desk import answer
+from eventlog.page.server import Request
+from eventlog.publishing.standing import read_standing
+from eventlog.sql.connect import connect
+from eventlog.sql.queries import Queries
+from tests.people.conftest import Process
+from tests.proofs.rig import Arrivals
+from tests.publisher.test_commands import call
+from tests.publisher.test_daemon import arrivals as arrivals
+from tests.publisher.test_daemon import running, until
+from tests.publisher.world import World, key
+
+# A role without any right but to connect; how it is made, and what its session is told to do.
+STRANGERS = {
+    "postgresql": (
+        ("create role {name} login password '{password}'",),
+        ("drop role {name}",),
+        "set application_name to 'psql'",
+    ),
+    "mariadb": (("create user '{name}' identified by '{password}'",), ("drop user '{name}'",), "do 0"),
+}
+STRANGERS["mysql"] = STRANGERS["mariadb"]
+IN_TRANSACTION = {
+    "postgresql": "select count(*) from pg_stat_activity where datname = current_database()"
+    " and pid <> pg_backend_pid() and (state like 'idle in transaction%' or backend_xmin is not null)",
+    "mariadb": "select count(*) from information_schema.innodb_trx t join information_schema.processlist p"
+    " on p.id = t.trx_mysql_thread_id where p.db = database() and p.id <> connection_id()",
+}
+IN_TRANSACTION["mysql"] = IN_TRANSACTION["mariadb"]
+
+
+@contextmanager
+def stranger(world: World) -> Iterator[str]:
+    """The name of a role that holds the lock."""
+    name = f"mallory_{secrets.token_hex(4)}"
+    password = secrets.token_hex(8)
+    make, drop, begin = STRANGERS[world.log.dialect.name]
+    for statement in make:
+        world.change(statement.format(name=name, password=password))
+    url = world.engine.url.set(username=name, password=password)
+    schema = None
+    if not world.log.dialect.transactional_ddl:  # there a schema is a database
+        url, schema = url.set(database="information_schema"), url.database
+    engine = connect(url)
+    queries = Queries(replace(world.log, schema=schema))
+    try:
+        with engine.connect() as connection:
+            connection.execute(text(begin))
+            connection.commit()
+            assert queries.run(connection, "lead").scalar()
+            connection.rollback()
+            yield name
+    finally:
+        engine.dispose()
+        for statement in drop:
+            world.change(statement.format(name=name))
+
+
+def test_a_stranger_with_the_lock_is_named_as_none_of_ours(world: World) -> None:
+    with stranger(world) as name:
+        holder = read_standing(world.store).holder
+        assert holder is not None
+        assert (holder.role, holder.publisher) == (name, False)
+        for words in (["status"], ["check"]):
+            told = call(world, *words).output
+            assert f"role {name}, process {holder.process}" in told
+            assert "no publisher of this log" in told
+        result = call(world, "run", "--once")
+        assert isinstance(result.exception, AnotherLeads)
+        assert f"role {name}" in str(result.exception)
+        page = answer(Board(Process(world.store), Config({})), Request("GET", "/")).body
+        assert name in page
+        assert "no publisher of this log" in page
+    assert read_standing(world.store).holder is None
+    assert "free" in call(world, "status").output
+
+
+def test_a_publisher_with_the_lock_is_named_as_one(world: World) -> None:
+    with world.elect():
+        holder = read_standing(world.store).holder
+        assert holder is not None
+        assert holder.publisher
+        assert holder.role == world.engine.url.username
+        assert "no publisher" not in call(world, "status").output + call(world, "check").output
+        told = str(call(world, "run", "--once").exception)
+        assert f"process {holder.process}" in told
+        assert "no publisher" not in told
+
+
+def test_who_stands_by_says_for_whom_and_says_it_once(
+    world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with stranger(world) as name:
+        with running(world, arrivals) as run:
+            until(lambda: name in caplog.text or run.fault)
+            assert run.fault is None, run.fault
+            run.signals.sleep(2.5)
+        assert caplog.text.count(name) == 1
+        assert "no publisher of this log" in caplog.text
+
+
+def test_a_leader_at_rest_is_in_no_transaction(world: World, arrivals: Arrivals) -> None:
+    """Nothing of ours keeps a snapshot back, or looks like a client that forgot its transaction."""
+    question = text(IN_TRANSACTION[world.log.dialect.name])
+    world.write(key(1, event_type=4))
+    with running(world, arrivals, polling_interval=60):
+        until(lambda: world.letters() == {1: "S"})
+
+        def at_rest() -> bool:
+            with world.engine.connect() as connection:
+                return connection.execute(question).scalar() == 0
+
+        until(at_rest)
+    with world.elect():
+        assert at_rest()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from eventlog.sql.migrations.run import Run
 
 revision = "0003"
-down_revision = "0001"
+down_revision = "0002"
 
 
 def upgrade(run: Run) -> None:

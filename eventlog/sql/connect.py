@@ -46,11 +46,18 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
     address = read_url(url)
     pool: dict[str, Any] = {"pool_size": keep_open} if keep_open else {"poolclass": NullPool}
     with _driver(address):
-        engine = sqlalchemy.create_engine(address, **pool)
+        engine = sqlalchemy.create_engine(address, connect_args=_name(address), **pool)
     event.listen(engine, "do_connect", _dial)
     event.listen(engine, "handle_error", _translate, retval=True)
     event.listen(engine, "connect", _prepare(address, connection_init))
     return engine
+
+
+def _name(address: URL) -> dict[str, str]:
+    """What has the server show our sessions as eventlog's, unless the URL names them."""
+    dialect = dialect_named(address.get_backend_name())
+    ours = dialect.session_name if address.drivername == dialect.driver else None
+    return {ours: "eventlog"} if ours and ours not in address.query else {}
 
 
 def execute_plain(connection: Connection, statement: str) -> None:

@@ -34,6 +34,7 @@ class Dialect:
     max_name: int  # in UTF-8 bytes
     max_parameters: int  # of one statement
     plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
+    session_name: str | None = None  # the driver's argument by which the server tells sessions apart
     dual: str = ""  # what a select without a table is followed by
     collation: str = ""  # compares text exactly, by case and by blanks
     current_schema: str = "current_schema()"
@@ -109,6 +110,7 @@ POSTGRESQL = Dialect(
     max_name=63,
     max_parameters=65_535,
     plain_names="lower",
+    session_name="fallback_application_name",
     utc_now="(now() at time zone 'UTC')",
     local_now="(now() at time zone (select reset_val from pg_settings where name = 'TimeZone'))",
     local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
@@ -169,6 +171,7 @@ MYSQL = Dialect(
     max_name=64,
     max_parameters=65_535,
     plain_names="exact",
+    session_name="program_name",
     compares_by_case=False,
     text_type="longtext",
     collation="utf8mb4_0900_bin",
@@ -196,6 +199,7 @@ MARIADB = Dialect(
     max_name=64,
     max_parameters=65_535,
     plain_names="exact",
+    session_name="program_name",
     compares_by_case=False,
     text_type="longtext",
     collation="utf8mb4_nopad_bin",

@@ -8,5 +8,3 @@ set bytea_output to 'hex'
 /
 set extra_float_digits to 1
 /
-select set_config('application_name', coalesce(nullif(current_setting('application_name'), ''), 'eventlog'), false)
-/

@@ -44,7 +44,7 @@ def _lines(standing: Standing) -> Iterator[tuple[str, str]]:
     if standing.paused is not None:
         yield "paused", standing.paused
     yield "leader", f"{standing.leader or 'none yet'}, since {standing.leader_since}, epoch {standing.epoch}"
-    yield "lock", str(standing.holder or "free, or not ours to see: nobody publishes")
+    yield "lock", str(standing.holder or "nobody holds it, as far as we may see")
     if standing.cycle_at is not None:
         yield "last cycle", f"{standing.cycle_at}: {_cycle(standing.cycle)}"
     if standing.heartbeat_at is not None:

@@ -140,7 +140,7 @@ def _facts(standing: Standing) -> Iterable[tuple[str, Node]]:
     yield "Waiting for a retry", f"{standing.waiting:,}"
     yield "Next retry (UTC)", f"{standing.next_retry or 'none'}"[:19]
     yield "Leader", standing.leader or "none yet"
-    yield "Holds the lock", str(standing.holder or "nobody, or not ours to see")
+    yield "Holds the lock", str(standing.holder or "nobody, as far as we may see")
     yield "Leads since (UTC)", f"{standing.leader_since or ''}"[:19]
     cycle = standing.cycle
     told = ", ".join(f"{cycle.get(name, 0):,} {name}" for name in ("rows", "events", "refused"))

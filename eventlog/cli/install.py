@@ -10,6 +10,7 @@ from eventlog.cli.database import database_options, read_place
 from eventlog.cli.terminal import put, tell
 from eventlog.errors import Misuse
 from eventlog.sql import migrate, track, triggers
+from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialects import DIALECTS, dialect_named
 from eventlog.sql.log import Log
 
@@ -59,6 +60,13 @@ def install(
     changed = migrate.install(engine, log, future_events=future_events)
     track.install_routines(engine, log)
     tell(f"{log.schema}.{log.table} is {'installed' if changed else 'up to date'}")
+    with engine.connect() as connection:
+        owner = Catalogue(connection).owner(log)
+    if owner.almighty:
+        tell(
+            "warning: the log belongs to a superuser, with whose rights its triggers run:"
+            " let it belong to a role without other rights (docs/databases/postgresql.md)"
+        )
     for table in track.adopt(engine, log):
         tell(f"{table} is on record as tracked")
 

@@ -17,7 +17,7 @@ from eventlog.sql import templates
 from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
 from eventlog.sql.log import Log
-from eventlog.sql.relation import ForeignKey, Identity, Installed, Place, Relation
+from eventlog.sql.relation import ForeignKey, Identity, Installed, Owner, Place, Relation
 from eventlog.tables import (
     Column,
     Table,
@@ -99,6 +99,11 @@ class Catalogue:
     def places(self, name: str) -> list[str]:
         """The schemas among those that need no naming in which something has that name."""
         return [row["schema_name"] for row in self._ask("places", name=name)]
+
+    def owner(self, log: Log) -> Owner:
+        """To whom a log belongs: whoever owns the record of what is tracked."""
+        found = self._ask("owner", schema=log.place, table_name=log.beside("tracked"))
+        return next((Owner(row["owner"], bool(row["almighty"])) for row in found), Owner())
 
     def marked(self, log: Log) -> dict[Place, bool]:
         """The tables with triggers that say they are of that log, and whether those belong to its owner."""

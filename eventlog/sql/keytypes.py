@@ -21,9 +21,8 @@ class KeyType(NamedTuple):
     """A type of key columns: how the key's text is declared, compared and sent."""
 
     declared: str  # the type that the list of keys has in the statement
-    matches: str = (
-        "{c} = {k}"  # {c} is the column, {k} the key's value, {charset} and {collation} are the column's
-    )
+    # {c} is the column, {k} the key's value; {charset} and {collation} are the column's
+    matches: str = "{c} {equals} {k}"
     sent: Callable[[str], str] = str  # the text as it is sent; InvalidValue if it is none of the type
 
 
@@ -101,12 +100,14 @@ POSTGRESQL: Mapping[str, KeyType] = {
     "bigint": KeyType("bigint", sent=_integer(64)),
     "numeric": KeyType("numeric", sent=_number),
     **_all("text, character varying", KeyType("text", sent=_text)),
-    "character": KeyType("text", "{c} = cast({k} as bpchar)", _text),
+    "character": KeyType("text", "{c} {equals} cast({k} as pg_catalog.bpchar)", _text),
     "uuid": KeyType("uuid", sent=_uuid),
     "boolean": KeyType("boolean", sent=_state),
     "bytea": KeyType("bytea", sent=_hex),
     **_TIMES,
-    "timestamp with time zone": KeyType("timestamp", "{c} = {k} at time zone 'UTC'", _moment(Kind.TIMESTAMP)),
+    "timestamp with time zone": KeyType(
+        "timestamp", "{c} {equals} {k} at time zone 'UTC'", _moment(Kind.TIMESTAMP)
+    ),
     "time without time zone": KeyType("time", sent=_moment(Kind.TIME)),
 }
 

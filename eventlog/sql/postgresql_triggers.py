@@ -11,7 +11,7 @@ statement of the session looked like to the planner.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, count
 from typing import NamedTuple
 
@@ -32,8 +32,6 @@ from eventlog.sql.triggers import (
 OLD, NEW = "eventlog_old", "eventlog_new"
 _INSERTED = f"{NEW} n"
 _DELETED = f"{OLD} o"
-_PAIRS = f"""(select *, row_number() over () as eventlog_at from {OLD}) o
-  full join (select *, row_number() over () as eventlog_at from {NEW}) n on n.eventlog_at = o.eventlog_at"""  # noqa: S608
 _ONE_PAIR = f"{OLD} o cross join {NEW} n"
 _WAKE_CLASS = 0x6576_6C67  # "evlg"
 _REFERENCING = {
@@ -138,14 +136,26 @@ class _Writer:
 
     def many_updates(self) -> str:
         moved = self.rows.moved("o", "n")
+        pairs = self.pairs((*self.subject.table.key, *(column.name for column in self.subject.columns)))
         parts = [
-            f"if exists (select from {_PAIRS}\n  where {moved}) then",
-            indent(self.moves(_PAIRS, moved), 2),
+            f"if exists (select from {pairs}\n  where {moved}) then",
+            indent(self.moves(pairs, moved), 2),
             "end if;",
         ]
         if updated := self.rows.updated("o", "n"):
-            parts.append(self.log(updated, "n", _PAIRS, f"not ({moved})"))
+            parts.append(self.log(updated, "n", pairs, f"not ({moved})"))
         return "\n".join(parts)
+
+    def pairs(self, columns: Iterable[str]) -> str:
+        """Each old row of an update beside the new one; no column of the table can be taken for the place."""
+        named = dict.fromkeys(columns)
+        place = next(name for name in ("eventlog_at" + "_" * n for n in count()) if name not in named)
+        listed = ", ".join(f"x.{self.dialect.quote(name)}" for name in named)
+        numbered = f"select {listed}, pg_catalog.row_number() over () as {place} from"
+        return (
+            f"({numbered} {OLD} x) o\n"
+            f"  full join ({numbered} {NEW} x) n on n.{place} operator(pg_catalog.=) o.{place}"
+        )
 
     def moves(self, pairs: str, moved: str) -> str:
         """Rows with another key: all deletes before all inserts."""
@@ -165,17 +175,18 @@ class _Writer:
         left = f"{linked['o']} and exists (select from {parent} p where {rows.same_key(child, 'o', 'p')})"
         taken, given = rows.child_rows(child, "o", None), rows.child_rows(child, None, "n")
         moved = rows.child_moved(child, "o", "n")
+        pairs = self.pairs((*child.link.columns, *(column.name for column in child.columns)))
         yield "insert", self._log(given, keys["n"], _INSERTED, linked["n"])
         yield (
             "update",
             "\n".join(
                 (
-                    self._log(taken, keys["o"], _PAIRS, f"({moved}) and {left}"),
-                    self._log(given, keys["n"], _PAIRS, f"({moved}) and {linked['n']}"),
+                    self._log(taken, keys["o"], pairs, f"({moved}) and {left}"),
+                    self._log(given, keys["n"], pairs, f"({moved}) and {linked['n']}"),
                     self._log(
                         rows.child_rows(child, "o", "n"),
                         keys["n"],
-                        _PAIRS,
+                        pairs,
                         f"not ({moved}) and {linked['n']}",
                     ),
                 )
@@ -189,7 +200,7 @@ class _Writer:
     def _log(self, rows: Sequence[Row], key: str, source: str, where: str = "") -> str:
         names = self.names
         into = [names[n] for n in ("event_type", "perpetrator", "table_name", "table_key")]
-        values = ["f.event_type", "who", self.table_text, key]
+        values = ["f.event_type", "session_user", self.table_text, key]
         conditions = [f"({where})"] if where else []
         if len(rows) == 1 and rows[0].column is None:
             values[0] = str(rows[0].event_type)
@@ -201,7 +212,7 @@ class _Writer:
         condition = "\n  where " + " and ".join(conditions) if conditions else ""
         return (
             f"insert into {names['log']} ({', '.join(into)})\n"
-            f"select {', '.join(values)}\nfrom {source}{condition};"
+            f"select {', '.join(values)}\nfrom {source}{condition};\nlogged := logged or found;"
         )
 
     def _fields(self, rows: Sequence[Row]) -> str:
@@ -209,9 +220,9 @@ class _Writer:
         return "\nunion all\n".join(
             f"select {row.event_type}"
             + (named if not number else ", {}, {}, {}").format(
-                self.rows.expressions.constant(row.column or "") + "::text",
-                row.old or "null::text",
-                row.new or "null::text",
+                self.rows.expressions.constant(row.column or "") + "::pg_catalog.text",
+                row.old or "null::pg_catalog.text",
+                row.new or "null::pg_catalog.text",
             )
             + f"\nwhere {row.when}"
             for number, row in enumerate(rows)
@@ -234,6 +245,9 @@ class _Writer:
             "granularity": "row" if by_row else "statement",
         }
         made = tuple(templates.statements(self.dialect, "capture", holes))
+        if owner := self.subject.owner:
+            belongs = holes | {"owner": self.dialect.quote(owner)}
+            made += tuple(templates.statements(self.dialect, "capture_owner", belongs))
         for place in places:
             there = holes | {"table": qualified(self.dialect, *place)}
             create = (*made, *templates.statements(self.dialect, "trigger", there))
@@ -243,7 +257,7 @@ class _Writer:
     def _body(self, event: str, body: str, by_row: bool) -> str:
         first, table = _FIRST.get(event, ("", ""))
         guard = (
-            f"  if {first} *<> (select f from {table} f limit 1) then\n"  # noqa: S608
+            f"  if {first} operator(pg_catalog.*<>) (select row(f.*) from {table} f limit 1) then\n"  # noqa: S608
             "    return null; -- the first row of the statement logged them all\n  end if;\n"
         )
         holes = {

@@ -72,7 +72,8 @@ class ReadableTable:
     def _key(self, column: Column, dialect: Dialect, collations: Collations) -> KeyColumn:
         found = self._types[column.name]
         charset, collation = collations.get(column.name, ("", ""))
-        known = {"charset": charset, "collation": collation, "c": "{c}", "k": "{k}"}
+        equals = EXPRESSIONS[dialect.name].equals
+        known = {"charset": charset, "collation": collation, "equals": equals, "c": "{c}", "k": "{k}"}
         matches = templates.fill(found.matches, known)
         return KeyColumn(f"t.{dialect.quote(column.name)}", found.declared, matches)
 
@@ -117,7 +118,8 @@ def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str],
             f"c{number}.{quote(c.name)} as {quote(read_as[f'{own.name}.{c.name}'])}" for c in child.columns
         ]
         link = zip(child.link.columns, child.link.target_columns, strict=True)
-        on = " and ".join(f"c{number}.{quote(mine)} = p.{quote(theirs)}" for mine, theirs in link)
+        equals = EXPRESSIONS[dialect.name].equals
+        on = " and ".join(f"c{number}.{quote(mine)} {equals} p.{quote(theirs)}" for mine, theirs in link)
         joins.append(f"left join {qualified(dialect, own.schema, own.name)} c{number} on {on}")
     return f"(select {', '.join(columns)} from {' '.join(joins)})"  # noqa: S608 - quoted names of the catalogue
 
@@ -134,4 +136,4 @@ def readable(
 
 def _as_text(column: Column, dialect: Dialect) -> KeyType:
     own = EXPRESSIONS[dialect.name].of(column.type).text.format(x="{c}")
-    return KeyType(dialect.text_type, f"{own} = {{k}}")
+    return KeyType(dialect.text_type, f"{own} {{equals}} {{k}}")

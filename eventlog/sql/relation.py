@@ -36,6 +36,13 @@ class Identity(NamedTuple):
     owner: str | None = None
 
 
+class Owner(NamedTuple):
+    """The role to which a log belongs, where there is such a thing."""
+
+    name: str | None = None
+    almighty: bool = False  # a superuser
+
+
 _PLAIN = Identity()
 
 

@@ -35,6 +35,7 @@ def read_subject(
         replace(choice, children=tuple(canonical)),
         children,
         record.logged_as(relation.place),
+        catalogue.owner(log).name,
     )
 
 

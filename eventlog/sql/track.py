@@ -132,6 +132,8 @@ def _replacing(catalogue: Catalogue, record: Record, subject: Subject) -> Iterat
     used = {t.routine for t in installed} - {t.routine for t in stale}
     yield from _drops(subject.log, stale, used)
     yield from routines(subject.log)
+    if subject.owner is not None:
+        yield from routines(subject.log, "routines_owner", owner=subject.dialect.quote(subject.owner))
     for trigger in expected.values():
         yield from trigger.create
 

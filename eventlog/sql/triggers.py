@@ -44,6 +44,7 @@ class Subject:
     choice: Choice
     children: tuple[Child, ...] = ()
     name: str | None = None  # that its rows give the table, where it is not the table's own
+    owner: str | None = None  # whose rights its functions have, where they are of some role
 
     @property
     def logged_as(self) -> str:
@@ -116,10 +117,8 @@ class Rows:
         if kind not in PER_FIELD:
             return [Row(kind)]
         columns = self.subject.columns
-        rows = [
-            self._row(kind, column, None, new, f"{self._name(new, column)} is not null") for column in columns
-        ]
-        nothing = " and ".join(f"{self._name(new, column)} is null" for column in columns)
+        rows = [self._row(kind, column, None, new, self._given(new, column)) for column in columns]
+        nothing = " and ".join(self._missing(new, column) for column in columns)
         return [*rows, Row(kind, columns[0].name, when=nothing)]
 
     def updated(self, old: str, new: str) -> list[Row]:
@@ -153,12 +152,14 @@ class Rows:
     def linked(self, child: Child, alias: str) -> str:
         """Whether a child row names a parent at all."""
         columns = child.relation.table.columns
-        return " and ".join(f"{self._name(alias, columns[name])} is not null" for name in child.link.columns)
+        return " and ".join(self._given(alias, columns[name]) for name in child.link.columns)
 
     def same_key(self, child: Child, alias: str, parent: str) -> str:
-        quote = self.dialect.quote
+        quote, equals = self.dialect.quote, self.expressions.equals
         pairs = zip(child.link.target_columns, child.link.columns, strict=True)
-        return " and ".join(f"{parent}.{quote(target)} = {alias}.{quote(own)}" for target, own in pairs)
+        return " and ".join(
+            f"{parent}.{quote(target)} {equals} {alias}.{quote(own)}" for target, own in pairs
+        )
 
     def child_rows(self, child: Child, old: str | None, new: str | None) -> list[Row]:
         """The values that a child row took from its parent, gave it, or changed."""
@@ -168,7 +169,7 @@ class Rows:
             if old and new:
                 when = self.expressions.differ(column, old, new, self.dialect)
             else:
-                when = f"{self._name(old or new or '', column)} is not null"
+                when = self._given(old or new or "", column)
             row = self._row(kind, column, old, new, when)
             rows.append(row._replace(column=f"{child.relation.table.name}.{column.name}"))
         return rows
@@ -179,8 +180,12 @@ class Rows:
 
         return Row(kind, column.name, text(old, kind == 2), text(new, kind in VALUES), when)
 
-    def _name(self, alias: str, column: Column) -> str:
-        return f"{alias}.{self.dialect.quote(column.name)}"
+    def _missing(self, alias: str, column: Column) -> str:
+        return self.expressions.missing.format(x=f"{alias}.{self.dialect.quote(column.name)}")
+
+    def _given(self, alias: str, column: Column) -> str:
+        """Whether the column has a value."""
+        return self.expressions.given.format(x=f"{alias}.{self.dialect.quote(column.name)}")
 
 
 ROUTINES = ("event", "key_value", "capture", "capture_off", "capture_on", "capture_is_off")

@@ -196,10 +196,32 @@ def test_a_statement_wakes_a_publisher_that_sleeps_and_nobody_else(pg: Tracked) 
         publisher.commit()
         pg.run("insert into t values (2)")
         assert notifications(publisher) == ["eventlog"]
+        pg.run("update t set v = v", "insert into t select 9 where false", "delete from t where k = 99")
+        assert notifications(publisher) == []
         publisher.execute(text(lock.format("pg_advisory_unlock", *key)))
         publisher.commit()
         pg.run("insert into t values (3)")
         assert notifications(publisher) == []
+
+
+def test_functions_belong_to_whom_the_log_belongs_to(pg: Tracked) -> None:
+    pg.run(
+        "create role keeper",
+        "alter table eventlog_tracked owner to keeper",
+        "alter table eventlog owner to keeper",
+        "alter table eventlog_notice owner to keeper",
+    )
+    try:
+        pg.run(T, "grant select on t to keeper", "grant all on schema public to keeper")
+        pg.track("t")
+        with pg.engine.connect() as connection:
+            found = connection.execute(
+                text("select distinct proowner::regrole::text from pg_proc where proname like 'eventlog$%'")
+            )
+            assert found.scalars().all() == ["keeper"]
+        assert pg.after("insert into t values (1)", "truncate t") == [Logged(5, "k=1"), Logged(4, "k=1")]
+    finally:
+        pg.run("reassign owned by keeper to eventlog", "drop owned by keeper", "drop role keeper")
 
 
 def notifications(connection: object) -> list[str]:

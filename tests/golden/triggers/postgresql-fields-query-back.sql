@@ -24,7 +24,7 @@ language sql
 immutable
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-select case when value ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(value, E'\\', E'\\\\'), '"', E'\\"') || '"' else value end
+select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end
 $eventlog$;
 
 create or replace function "indirect"."eventlog_capture_off"(reason text) returns void
@@ -71,6 +71,7 @@ create or replace function "indirect"."eventlog$indirect$usr$insert"() returns t
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -79,30 +80,34 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {"delete": null, "insert": 7, "update": 8, "without": ["bio", "BIO"]}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
-      select 7 as event_type, 'born'::text as column_name, null::text as old_value, null::text as new_value
-      where n."born" is not null
+      select 7 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+      where n."born" is distinct from null
       union all
-      select 7, 'photo'::text, null::text, null::text
-      where n."photo" is not null
+      select 7, 'photo'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+      where n."photo" is distinct from null
       union all
-      select 7, 'amount'::text, null::text, null::text
-      where n."amount" is not null
+      select 7, 'amount'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+      where n."amount" is distinct from null
       union all
-      select 7, 'born'::text, null::text, null::text
-      where n."born" is null and n."photo" is null and n."amount" is null
+      select 7, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+      where n."born" is not distinct from null and n."photo" is not distinct from null and n."amount" is not distinct from null
     ) f;
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+  logged := logged or found;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end
@@ -121,6 +126,7 @@ create or replace function "indirect"."eventlog$indirect$usr$update"() returns t
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -129,87 +135,94 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {"delete": null, "insert": 7, "update": 8, "without": ["bio", "BIO"]}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   if not exists (select from eventlog_new offset 1) then
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
     from eventlog_old o cross join eventlog_new n
       cross join lateral (
-        select 8 as event_type, 'born'::text as column_name, null::text as old_value, null::text as new_value
+        select 8 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
         where o."born" is distinct from n."born"
         union all
-        select 8, 'photo'::text, null::text, null::text
+        select 8, 'photo'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
         where o."photo" is distinct from n."photo"
         union all
-        select 8, 'amount'::text, null::text, null::text
+        select 8, 'amount'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
         where o."amount" is distinct from n."amount"
       ) f
       where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
+    logged := logged or found;
     if not found then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
       from eventlog_old o cross join eventlog_new n
         cross join lateral (
-          select 7 as event_type, 'born'::text as column_name, null::text as old_value, null::text as new_value
-          where n."born" is not null
+          select 7 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+          where n."born" is distinct from null
           union all
-          select 7, 'photo'::text, null::text, null::text
-          where n."photo" is not null
+          select 7, 'photo'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+          where n."photo" is distinct from null
           union all
-          select 7, 'amount'::text, null::text, null::text
-          where n."amount" is not null
+          select 7, 'amount'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+          where n."amount" is distinct from null
           union all
-          select 7, 'born'::text, null::text, null::text
-          where n."born" is null and n."photo" is null and n."amount" is null
+          select 7, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+          where n."born" is not distinct from null and n."photo" is not distinct from null and n."amount" is not distinct from null
         ) f
         where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      logged := logged or found;
     end if;
   else
-    if exists (select from (select *, row_number() over () as eventlog_at from eventlog_old) o
-      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+    if exists (select from (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+      full join (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
-      from (select *, row_number() over () as eventlog_at from eventlog_old) o
-        full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+      from (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+        full join (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         cross join lateral (
-          select 7 as event_type, 'born'::text as column_name, null::text as old_value, null::text as new_value
-          where n."born" is not null
+          select 7 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+          where n."born" is distinct from null
           union all
-          select 7, 'photo'::text, null::text, null::text
-          where n."photo" is not null
+          select 7, 'photo'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+          where n."photo" is distinct from null
           union all
-          select 7, 'amount'::text, null::text, null::text
-          where n."amount" is not null
+          select 7, 'amount'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+          where n."amount" is distinct from null
           union all
-          select 7, 'born'::text, null::text, null::text
-          where n."born" is null and n."photo" is null and n."amount" is null
+          select 7, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+          where n."born" is not distinct from null and n."photo" is not distinct from null and n."amount" is not distinct from null
         ) f
         where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      logged := logged or found;
     end if;
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
-    from (select *, row_number() over () as eventlog_at from eventlog_old) o
-      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+    from (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+      full join (select x."site", x."idu", x."born", x."photo", x."amount", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       cross join lateral (
-        select 8 as event_type, 'born'::text as column_name, null::text as old_value, null::text as new_value
+        select 8 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, null::pg_catalog.text as new_value
         where o."born" is distinct from n."born"
         union all
-        select 8, 'photo'::text, null::text, null::text
+        select 8, 'photo'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
         where o."photo" is distinct from n."photo"
         union all
-        select 8, 'amount'::text, null::text, null::text
+        select 8, 'amount'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
         where o."amount" is distinct from n."amount"
       ) f
       where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
+    logged := logged or found;
   end if;
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end

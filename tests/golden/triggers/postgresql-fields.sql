@@ -24,7 +24,7 @@ language sql
 immutable
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-select case when value ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(value, E'\\', E'\\\\'), '"', E'\\"') || '"' else value end
+select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end
 $eventlog$;
 
 create or replace function "indirect"."eventlog_capture_off"(reason text) returns void
@@ -71,6 +71,7 @@ create or replace function "indirect"."eventlog$indirect$usr$insert"() returns t
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -79,33 +80,37 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
-      select 1 as event_type, 'born'::text as column_name, null::text as old_value, (n."born" at time zone 'UTC')::text as new_value
-      where n."born" is not null
+      select 1 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, (n."born" at time zone 'UTC')::pg_catalog.text as new_value
+      where n."born" is distinct from null
       union all
-      select 1, 'photo'::text, null::text, translate(encode(n."photo", 'base64'), chr(10), '')
-      where n."photo" is not null
+      select 1, 'photo'::pg_catalog.text, null::pg_catalog.text, pg_catalog.translate(pg_catalog.encode(n."photo", 'base64'), pg_catalog.chr(10), '')
+      where n."photo" is distinct from null
       union all
-      select 1, 'amount'::text, null::text, n."amount"::text
-      where n."amount" is not null
+      select 1, 'amount'::pg_catalog.text, null::pg_catalog.text, n."amount"::pg_catalog.text
+      where n."amount" is distinct from null
       union all
-      select 1, 'bio'::text, null::text, n."bio"::text
-      where n."bio" is not null
+      select 1, 'bio'::pg_catalog.text, null::pg_catalog.text, n."bio"::pg_catalog.text
+      where n."bio" is distinct from null
       union all
-      select 1, 'born'::text, null::text, null::text
-      where n."born" is null and n."photo" is null and n."amount" is null and n."bio" is null
+      select 1, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+      where n."born" is not distinct from null and n."photo" is not distinct from null and n."amount" is not distinct from null and n."bio" is not distinct from null
     ) f;
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+  logged := logged or found;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end
@@ -124,6 +129,7 @@ create or replace function "indirect"."eventlog$indirect$usr$update"() returns t
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -132,108 +138,117 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   if not exists (select from eventlog_new offset 1) then
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
     from eventlog_old o cross join eventlog_new n
       cross join lateral (
-        select 2 as event_type, 'born'::text as column_name, (o."born" at time zone 'UTC')::text as old_value, (n."born" at time zone 'UTC')::text as new_value
+        select 2 as event_type, 'born'::pg_catalog.text as column_name, (o."born" at time zone 'UTC')::pg_catalog.text as old_value, (n."born" at time zone 'UTC')::pg_catalog.text as new_value
         where o."born" is distinct from n."born"
         union all
-        select 2, 'photo'::text, translate(encode(o."photo", 'base64'), chr(10), ''), translate(encode(n."photo", 'base64'), chr(10), '')
+        select 2, 'photo'::pg_catalog.text, pg_catalog.translate(pg_catalog.encode(o."photo", 'base64'), pg_catalog.chr(10), ''), pg_catalog.translate(pg_catalog.encode(n."photo", 'base64'), pg_catalog.chr(10), '')
         where o."photo" is distinct from n."photo"
         union all
-        select 2, 'amount'::text, o."amount"::text, n."amount"::text
+        select 2, 'amount'::pg_catalog.text, o."amount"::pg_catalog.text, n."amount"::pg_catalog.text
         where o."amount" is distinct from n."amount"
         union all
-        select 2, 'bio'::text, o."bio"::text, n."bio"::text
+        select 2, 'bio'::pg_catalog.text, o."bio"::pg_catalog.text, n."bio"::pg_catalog.text
         where o."bio" is distinct from n."bio" collate "C"
       ) f
       where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
+    logged := logged or found;
     if not found then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
       from eventlog_old o cross join eventlog_new n
         where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      logged := logged or found;
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
       from eventlog_old o cross join eventlog_new n
         cross join lateral (
-          select 1 as event_type, 'born'::text as column_name, null::text as old_value, (n."born" at time zone 'UTC')::text as new_value
-          where n."born" is not null
+          select 1 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, (n."born" at time zone 'UTC')::pg_catalog.text as new_value
+          where n."born" is distinct from null
           union all
-          select 1, 'photo'::text, null::text, translate(encode(n."photo", 'base64'), chr(10), '')
-          where n."photo" is not null
+          select 1, 'photo'::pg_catalog.text, null::pg_catalog.text, pg_catalog.translate(pg_catalog.encode(n."photo", 'base64'), pg_catalog.chr(10), '')
+          where n."photo" is distinct from null
           union all
-          select 1, 'amount'::text, null::text, n."amount"::text
-          where n."amount" is not null
+          select 1, 'amount'::pg_catalog.text, null::pg_catalog.text, n."amount"::pg_catalog.text
+          where n."amount" is distinct from null
           union all
-          select 1, 'bio'::text, null::text, n."bio"::text
-          where n."bio" is not null
+          select 1, 'bio'::pg_catalog.text, null::pg_catalog.text, n."bio"::pg_catalog.text
+          where n."bio" is distinct from null
           union all
-          select 1, 'born'::text, null::text, null::text
-          where n."born" is null and n."photo" is null and n."amount" is null and n."bio" is null
+          select 1, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+          where n."born" is not distinct from null and n."photo" is not distinct from null and n."amount" is not distinct from null and n."bio" is not distinct from null
         ) f
         where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      logged := logged or found;
     end if;
   else
-    if exists (select from (select *, row_number() over () as eventlog_at from eventlog_old) o
-      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+    if exists (select from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+      full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
-      from (select *, row_number() over () as eventlog_at from eventlog_old) o
-        full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
+      from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+        full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      logged := logged or found;
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-      select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
-      from (select *, row_number() over () as eventlog_at from eventlog_old) o
-        full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+      select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+      from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+        full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         cross join lateral (
-          select 1 as event_type, 'born'::text as column_name, null::text as old_value, (n."born" at time zone 'UTC')::text as new_value
-          where n."born" is not null
+          select 1 as event_type, 'born'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, (n."born" at time zone 'UTC')::pg_catalog.text as new_value
+          where n."born" is distinct from null
           union all
-          select 1, 'photo'::text, null::text, translate(encode(n."photo", 'base64'), chr(10), '')
-          where n."photo" is not null
+          select 1, 'photo'::pg_catalog.text, null::pg_catalog.text, pg_catalog.translate(pg_catalog.encode(n."photo", 'base64'), pg_catalog.chr(10), '')
+          where n."photo" is distinct from null
           union all
-          select 1, 'amount'::text, null::text, n."amount"::text
-          where n."amount" is not null
+          select 1, 'amount'::pg_catalog.text, null::pg_catalog.text, n."amount"::pg_catalog.text
+          where n."amount" is distinct from null
           union all
-          select 1, 'bio'::text, null::text, n."bio"::text
-          where n."bio" is not null
+          select 1, 'bio'::pg_catalog.text, null::pg_catalog.text, n."bio"::pg_catalog.text
+          where n."bio" is distinct from null
           union all
-          select 1, 'born'::text, null::text, null::text
-          where n."born" is null and n."photo" is null and n."amount" is null and n."bio" is null
+          select 1, 'born'::pg_catalog.text, null::pg_catalog.text, null::pg_catalog.text
+          where n."born" is not distinct from null and n."photo" is not distinct from null and n."amount" is not distinct from null and n."bio" is not distinct from null
         ) f
         where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      logged := logged or found;
     end if;
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-    select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
-    from (select *, row_number() over () as eventlog_at from eventlog_old) o
-      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+    select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+    from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+      full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       cross join lateral (
-        select 2 as event_type, 'born'::text as column_name, (o."born" at time zone 'UTC')::text as old_value, (n."born" at time zone 'UTC')::text as new_value
+        select 2 as event_type, 'born'::pg_catalog.text as column_name, (o."born" at time zone 'UTC')::pg_catalog.text as old_value, (n."born" at time zone 'UTC')::pg_catalog.text as new_value
         where o."born" is distinct from n."born"
         union all
-        select 2, 'photo'::text, translate(encode(o."photo", 'base64'), chr(10), ''), translate(encode(n."photo", 'base64'), chr(10), '')
+        select 2, 'photo'::pg_catalog.text, pg_catalog.translate(pg_catalog.encode(o."photo", 'base64'), pg_catalog.chr(10), ''), pg_catalog.translate(pg_catalog.encode(n."photo", 'base64'), pg_catalog.chr(10), '')
         where o."photo" is distinct from n."photo"
         union all
-        select 2, 'amount'::text, o."amount"::text, n."amount"::text
+        select 2, 'amount'::pg_catalog.text, o."amount"::pg_catalog.text, n."amount"::pg_catalog.text
         where o."amount" is distinct from n."amount"
         union all
-        select 2, 'bio'::text, o."bio"::text, n."bio"::text
+        select 2, 'bio'::pg_catalog.text, o."bio"::pg_catalog.text, n."bio"::pg_catalog.text
         where o."bio" is distinct from n."bio" collate "C"
       ) f
       where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu"));
+    logged := logged or found;
   end if;
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end
@@ -252,6 +267,7 @@ create or replace function "indirect"."eventlog$indirect$usr$delete"() returns t
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -260,17 +276,21 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
   from eventlog_old o;
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+  logged := logged or found;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end
@@ -289,6 +309,7 @@ create or replace function "indirect"."eventlog$indirect$usr$truncate"() returns
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -297,17 +318,21 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
   from only "indirect"."usr" o;
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+  logged := logged or found;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end
@@ -325,6 +350,7 @@ create or replace function "indirect"."eventlog$indirect$usr$indirect$usr_phone$
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -333,22 +359,26 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_new n
     cross join lateral (
-      select 2 as event_type, 'usr_phone.phoneno'::text as column_name, null::text as old_value, n."phoneno"::text as new_value
-      where n."phoneno" is not null
+      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."phoneno"::pg_catalog.text as new_value
+      where n."phoneno" is distinct from null
     ) f
-    where (n."idu" is not null and n."site" is not null);
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+    where (n."idu" is distinct from null and n."site" is distinct from null);
+  logged := logged or found;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end
@@ -367,6 +397,7 @@ create or replace function "indirect"."eventlog$indirect$usr$indirect$usr_phone$
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -375,41 +406,47 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text, f.column_name, f.old_value, f.new_value
-  from (select *, row_number() over () as eventlog_at from eventlog_old) o
-    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+  from (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+    full join (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
     cross join lateral (
-      select 2 as event_type, 'usr_phone.phoneno'::text as column_name, o."phoneno"::text as old_value, null::text as new_value
-      where o."phoneno" is not null
+      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, o."phoneno"::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+      where o."phoneno" is distinct from null
     ) f
-    where ((o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate "C") and o."idu" is not null and o."site" is not null and exists (select from "indirect"."usr" p where p."idu" = o."idu" and p."site" = o."site"));
+    where ((o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate "C") and o."idu" is distinct from null and o."site" is distinct from null and exists (select from "indirect"."usr" p where p."idu" operator(pg_catalog.=) o."idu" and p."site" operator(pg_catalog.=) o."site"));
+  logged := logged or found;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
-  from (select *, row_number() over () as eventlog_at from eventlog_old) o
-    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+  from (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+    full join (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
     cross join lateral (
-      select 2 as event_type, 'usr_phone.phoneno'::text as column_name, null::text as old_value, n."phoneno"::text as new_value
-      where n."phoneno" is not null
+      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, null::pg_catalog.text as old_value, n."phoneno"::pg_catalog.text as new_value
+      where n."phoneno" is distinct from null
     ) f
-    where ((o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate "C") and n."idu" is not null and n."site" is not null);
+    where ((o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate "C") and n."idu" is distinct from null and n."site" is distinct from null);
+  logged := logged or found;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text, f.column_name, f.old_value, f.new_value
-  from (select *, row_number() over () as eventlog_at from eventlog_old) o
-    full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
+  from (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+    full join (select x."idu", x."site", x."phoneno", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
     cross join lateral (
-      select 2 as event_type, 'usr_phone.phoneno'::text as column_name, o."phoneno"::text as old_value, n."phoneno"::text as new_value
+      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, o."phoneno"::pg_catalog.text as old_value, n."phoneno"::pg_catalog.text as new_value
       where o."phoneno" is distinct from n."phoneno" collate "C"
     ) f
-    where (not (o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate "C") and n."idu" is not null and n."site" is not null);
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+    where (not (o."idu" is distinct from n."idu" or o."site" is distinct from n."site" collate "C") and n."idu" is distinct from null and n."site" is distinct from null);
+  logged := logged or found;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end
@@ -428,6 +465,7 @@ create or replace function "indirect"."eventlog$indirect$usr$indirect$usr_phone$
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -436,22 +474,26 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {"children": ["usr_phone.phoneno"], "insert": 1, "update": 2}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key", "column_name", "old_value", "new_value")
-  select f.event_type, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text, f.column_name, f.old_value, f.new_value
+  select f.event_type, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text, f.column_name, f.old_value, f.new_value
   from eventlog_old o
     cross join lateral (
-      select 2 as event_type, 'usr_phone.phoneno'::text as column_name, o."phoneno"::text as old_value, null::text as new_value
-      where o."phoneno" is not null
+      select 2 as event_type, 'usr_phone.phoneno'::pg_catalog.text as column_name, o."phoneno"::pg_catalog.text as old_value, null::pg_catalog.text as new_value
+      where o."phoneno" is distinct from null
     ) f
-    where (o."idu" is not null and o."site" is not null and exists (select from "indirect"."usr" p where p."idu" = o."idu" and p."site" = o."site"));
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+    where (o."idu" is distinct from null and o."site" is distinct from null and exists (select from "indirect"."usr" p where p."idu" operator(pg_catalog.=) o."idu" and p."site" operator(pg_catalog.=) o."site"));
+  logged := logged or found;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end

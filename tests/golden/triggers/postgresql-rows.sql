@@ -24,7 +24,7 @@ language sql
 immutable
 set search_path to pg_catalog, pg_temp
 as $eventlog$
-select case when value ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(value, E'\\', E'\\\\'), '"', E'\\"') || '"' else value end
+select case when value operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(value, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else value end
 $eventlog$;
 
 create or replace function "indirect"."eventlog_capture_off"(reason text) returns void
@@ -71,6 +71,7 @@ create or replace function "indirect"."eventlog$indirect$usr$insert"() returns t
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -79,17 +80,21 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 5, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
+  select 5, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
   from eventlog_new n;
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+  logged := logged or found;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end
@@ -108,6 +113,7 @@ create or replace function "indirect"."eventlog$indirect$usr$update"() returns t
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -116,50 +122,59 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   if not exists (select from eventlog_new offset 1) then
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-    select 6, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
+    select 6, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
     from eventlog_old o cross join eventlog_new n
       where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu")) and (o."born" is distinct from n."born" or o."photo" is distinct from n."photo" or o."amount" is distinct from n."amount" or o."bio" is distinct from n."bio" collate "C");
+    logged := logged or found;
     if not found then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
       from eventlog_old o cross join eventlog_new n
         where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      logged := logged or found;
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 5, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
+      select 5, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
       from eventlog_old o cross join eventlog_new n
         where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      logged := logged or found;
     end if;
   else
-    if exists (select from (select *, row_number() over () as eventlog_at from eventlog_old) o
-      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+    if exists (select from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+      full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       where o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu") then
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
-      from (select *, row_number() over () as eventlog_at from eventlog_old) o
-        full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+      select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
+      from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+        full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      logged := logged or found;
       insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-      select 5, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
-      from (select *, row_number() over () as eventlog_at from eventlog_old) o
-        full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+      select 5, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
+      from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+        full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
         where (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu");
+      logged := logged or found;
     end if;
     insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-    select 6, who, 'usr', 'site=' || case when n."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(n."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else n."site"::text end || '+idu=' || n."idu"::text
-    from (select *, row_number() over () as eventlog_at from eventlog_old) o
-      full join (select *, row_number() over () as eventlog_at from eventlog_new) n on n.eventlog_at = o.eventlog_at
+    select 6, session_user, 'usr', 'site=' operator(pg_catalog.||) case when n."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(n."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else n."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) n."idu"::pg_catalog.text
+    from (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_old x) o
+      full join (select x."site", x."idu", x."born", x."photo", x."amount", x."bio", pg_catalog.row_number() over () as eventlog_at from eventlog_new x) n on n.eventlog_at operator(pg_catalog.=) o.eventlog_at
       where (not (o."site" is distinct from n."site" collate "C" or o."idu" is distinct from n."idu")) and (o."born" is distinct from n."born" or o."photo" is distinct from n."photo" or o."amount" is distinct from n."amount" or o."bio" is distinct from n."bio" collate "C");
+    logged := logged or found;
   end if;
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end
@@ -178,6 +193,7 @@ create or replace function "indirect"."eventlog$indirect$usr$delete"() returns t
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -186,17 +202,21 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
   from eventlog_old o;
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+  logged := logged or found;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end
@@ -215,6 +235,7 @@ create or replace function "indirect"."eventlog$indirect$usr$truncate"() returns
 language plpgsql
 security definer
 set search_path to pg_catalog, pg_temp
+set row_security to off
 set time zone 'UTC'
 set datestyle to 'ISO, YMD'
 set intervalstyle to 'postgres'
@@ -223,17 +244,21 @@ set extra_float_digits to 1
 as $eventlog$
 -- eventlog track {}
 declare
-  who text := session_user;
+  logged boolean := false;
 begin
-  if current_setting('eventlog.capture', true) <> '' and "indirect"."eventlog_capture_is_off"() then
+  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and "indirect"."eventlog_capture_is_off"() then
     return null;
   end if;
   insert into "indirect"."eventlog" ("event_type", "perpetrator", "table_name", "table_key")
-  select 4, who, 'usr', 'site=' || case when o."site"::text ~ E'[,;''+"=\\\\<>]' then '"' || replace(replace(o."site"::text, E'\\', E'\\\\'), '"', E'\\"') || '"' else o."site"::text end || '+idu=' || o."idu"::text
+  select 4, session_user, 'usr', 'site=' operator(pg_catalog.||) case when o."site"::pg_catalog.text operator(pg_catalog.~) E'[,;''+"=\\\\<>]' then '"' operator(pg_catalog.||) pg_catalog.replace(pg_catalog.replace(o."site"::pg_catalog.text, E'\\', E'\\\\'), '"', E'\\"') operator(pg_catalog.||) '"' else o."site"::pg_catalog.text end operator(pg_catalog.||) '+idu=' operator(pg_catalog.||) o."idu"::pg_catalog.text
   from only "indirect"."usr" o;
-  -- a publisher that sleeps holds this lock: only then is there somebody to wake
-  if not (pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_advisory_unlock_shared(1702259815, -1735834242)) then
-    perform pg_notify('eventlog', 'eventlog');
+  logged := logged or found;
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared(1702259815, -1735834242) and pg_catalog.pg_advisory_unlock_shared(1702259815, -1735834242)) then
+      perform pg_catalog.pg_notify('eventlog', 'eventlog');
+    end if;
   end if;
   return null;
 end

@@ -1,0 +1,2 @@
+alter function {function}() owner to {owner}
+/

@@ -100,6 +100,10 @@ class Rig:
         self.random = random.Random(SEED)
         self.processes: list[subprocess.Popen[bytes]] = []
         migrate.install(self.engine, self.log)
+        self.prepare()
+
+    def prepare(self) -> None:
+        """Make the table that writers change, and track it."""
         with self.engine.begin() as connection:
             connection.execute(text("create table usr (idu integer primary key, n integer not null)"))
             rows = [{"i": number} for number in range(OBJECTS)]
@@ -151,11 +155,12 @@ class Rig:
         while not stop.is_set():
             try:
                 with self.engine.connect() as connection:
-                    self._transaction(connection, dice)
+                    self.transaction(connection, dice)
             except EventlogError:
                 time.sleep(0.05)  # a deadlock, or the server is down: the transaction is gone
 
-    def _transaction(self, connection: Any, dice: random.Random) -> None:
+    def transaction(self, connection: Any, dice: random.Random) -> None:
+        """What a writer does in one transaction, to its end."""
         for _ in range(dice.randint(1, 3)):
             self._update(connection, dice)
             if dice.random() < 0.2:
@@ -169,11 +174,11 @@ class Rig:
         statement = text("update usr set n = n + 1 where idu = :i")
         connection.execute(statement, {"i": int(dice.random() ** 2 * OBJECTS)})
 
-    def drain(self) -> None:
+    def drain(self, patience: float = PATIENCE) -> None:
         """Wait until nothing is pending."""
         names = self.log.names()
         pending = text(f"select count(*) from {names['log']} where {names['status']} <> 'S'")
-        deadline = time.monotonic() + PATIENCE
+        deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             with self.engine.connect() as connection:
                 left = connection.execute(pending).scalar()

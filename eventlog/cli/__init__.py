@@ -27,6 +27,7 @@ COMMANDS = {
     "resume": "eventlog.cli.pause",
     "preview": "eventlog.cli.preview",
     "explain": "eventlog.cli.explain",
+    "query": "eventlog.cli.query",
     "status": "eventlog.cli.status",
     "errors": "eventlog.cli.errors",
     "redrive": "eventlog.cli.redrive",

@@ -14,6 +14,7 @@ from typing import Self
 from eventlog.config import Config, statements
 from eventlog.fold import Rules
 from eventlog.publisher import Cycle, Publisher, PublisherSettings
+from eventlog.publishing.answering import Answers, Known
 from eventlog.publishing.opening import driver_user, read_readable, read_tables
 from eventlog.publishing.postpoll import check_safe, run_statements
 from eventlog.publishing.reading import Reader
@@ -43,6 +44,9 @@ class SessionSettings:
     transaction_isolation_level: str = setting(
         "read committed", "of post-poll statements only", choices=ISOLATION_LEVELS
     )
+    max_queries: int = setting(
+        100, "how often a receiver may ask before it answers a document", metavar="N", within=(0, 1_000_000)
+    )
 
 
 def read_rules(config: Config, store: Store) -> Rules:
@@ -57,11 +61,16 @@ def read_rules(config: Config, store: Store) -> Rules:
     return rules
 
 
-def make_reader(config: Config, store: Store) -> Reader:
-    """What reads and folds rows as the settings say, with the tables as the catalogue has them now."""
+def read_known(config: Config, store: Store) -> Known:
+    """What is known of the tables as the catalogue has them now, and how the settings tell their values."""
     tables = read_tables(store.engine, store.log, config)
     readable = read_readable(store.engine, store.log, tables)
-    return Reader(tables, readable, read_rules(config, store), config.build(XdsSettings))
+    return Known(tables, readable, read_rules(config, store), config.build(XdsSettings))
+
+
+def make_reader(config: Config, store: Store) -> Reader:
+    """What reads and folds rows as the settings say."""
+    return Reader(*read_known(config, store))
 
 
 class Session:
@@ -86,7 +95,8 @@ class Session:
         with ExitStack() as stack:
             stack.callback(leader.close)
             check_safe(self._after, store.log)
-            self._sink = open_sink(self._settings.sink, config.given)
+            answers = Answers(store, lambda: read_known(config, store), self._settings.max_queries)
+            self._sink = open_sink(self._settings.sink, config.given, answers)
             stack.callback(self._sink.close)
             self.bed: Bed = make_bed(signals, store.engine, store.log, self._settings.wake_up)
             stack.callback(self.bed.close)

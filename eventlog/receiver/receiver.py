@@ -9,7 +9,8 @@ from http import HTTPStatus
 from eventlog.page.server import PLAIN, Answerer, Reply, Request, asset, sorry
 from eventlog.receiver import incoming, pages
 from eventlog.receiver.archive import Archive, Cursor, Filter
-from eventlog.receiver.rules import Rule, Spoiled, Verdict, decide
+from eventlog.receiver.incoming import Incoming
+from eventlog.receiver.rules import Rule, Spoiled, Verdict, about, decide
 
 LARGEST = 64 << 20  # bytes of one document
 XML = "application/xml; charset=utf-8"
@@ -35,20 +36,32 @@ def receiver(
 
     def answer(request: Request) -> Reply | None:
         if request.method == "POST":
-            verdict = _receive(archive, rules, clock(), request.body)
+            read = incoming.read(request.body)
+            if (earlier := _asked(archive, read)) is not None:
+                return Reply(earlier, XML)
+            number, verdict = _receive(archive, rules, clock(), request.body, read)
             rest(verdict.delay)
+            if verdict.questions:
+                return Reply(verdict.ask(number), XML)
             return _REPLIES[verdict.spoiled](verdict.reply)
         return asset(request) or _page(archive, request)
 
     return answer
 
 
-def _receive(archive: Archive, rules: Sequence[Rule], at: str, body: bytes) -> Verdict:
-    read = incoming.read(body)
+def _asked(archive: Archive, read: Incoming) -> bytes | None:
+    """Where these are answers to our questions: what the document is answered about which we asked."""
+    number = about(read)
+    kept = None if number is None else archive.document(number)
+    return None if kept is None else kept.reply
+
+
+def _receive(
+    archive: Archive, rules: Sequence[Rule], at: str, body: bytes, read: Incoming
+) -> tuple[int, Verdict]:
     with archive.writing() as writer:
         verdict = decide(rules, read, writer.earlier)
-        writer.keep(at, body, read, verdict)
-    return verdict
+        return writer.keep(at, body, read, verdict), verdict
 
 
 def _page(archive: Archive, request: Request) -> Reply:

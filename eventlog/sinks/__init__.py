@@ -8,6 +8,7 @@ from typing import Any
 
 from eventlog.errors import Misuse
 from eventlog.settings import build
+from eventlog.sinks.conversation import Answering
 from eventlog.sinks.sink import Sink, SinkKind
 
 SINKS = {
@@ -27,7 +28,7 @@ def sink_kind(name: str) -> SinkKind:
     return kind
 
 
-def open_sink(name: str, given: Mapping[str, Any]) -> Sink:
-    """The sink of that name with its settings."""
+def open_sink(name: str, given: Mapping[str, Any], answers: Answering | None = None) -> Sink:
+    """The sink of that name with its settings, and with what answers the queries of its receiver."""
     kind = sink_kind(name)
-    return kind.open(build(kind.settings, given))
+    return kind.open(build(kind.settings, given), answers)

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from eventlog.errors import EventlogError, Misuse
 from eventlog.settings import setting
+from eventlog.sinks.conversation import Answering, NothingKnown, converse
 from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
 
 LONGEST_ANSWER = 16 << 20  # bytes
@@ -64,17 +65,18 @@ class NoAnswer(EventlogError):
 class CommandSink:
     """One running program; one that fails is started anew for the next document."""
 
-    def __init__(self, settings: CommandSettings) -> None:
+    def __init__(self, settings: CommandSettings, answers: Answering | None = None) -> None:
         self._words = read_command(settings.command or "")
         if not self._words:
             raise Misuse("the command sink needs command")
         self._wanted = settings.command_environment
+        self._answers = answers or NothingKnown()
         self._timeout = settings.command_timeout
         self._process: subprocess.Popen[bytes] | None = None
 
     def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
         for document in documents:
-            reply = self._exchange(document.text.encode() + b"\n")
+            reply = converse(document.text, self._exchange, self._answers)
             yield reply
             if not reply.arrived:
                 return
@@ -96,13 +98,13 @@ class CommandSink:
             self._process.wait()
         self._process = None
 
-    def _exchange(self, line: bytes) -> Reply:
+    def _exchange(self, text: str) -> Reply:
         try:
             process = self._started()
         except OSError as fault:
             return unreachable(f"{self._words[0]}: {fault.strerror}")
         try:
-            return answered(self._talk(process, line))
+            return answered(self._talk(process, text.encode() + b"\n"))
         except (OSError, NoAnswer) as fault:
             self._abandon()
             return unanswered(f"{self._words[0]}: {fault}")

@@ -193,4 +193,8 @@ def _flush_folder(folder: Path) -> None:
         os.close(opened)
 
 
-KIND = SinkKind(FilesSettings, lambda settings: FilesSink(Path(settings.files_folder)), keeps_record=True)
+def _open(settings: FilesSettings, answers: object) -> FilesSink:
+    return FilesSink(Path(settings.files_folder))
+
+
+KIND = SinkKind(FilesSettings, _open, keeps_record=True)

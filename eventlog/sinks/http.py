@@ -16,6 +16,7 @@ from eventlog import __version__
 from eventlog.address import http_address
 from eventlog.errors import EventlogError, Misuse
 from eventlog.settings import setting
+from eventlog.sinks.conversation import Answering, NothingKnown, converse
 from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
 from eventlog.timed import TimedConnection
 
@@ -60,10 +61,11 @@ class TooLate(EventlogError):
 class HttpSink:
     """One receiver, on a connection that is kept as long as it lasts."""
 
-    def __init__(self, settings: HttpSettings) -> None:
+    def __init__(self, settings: HttpSettings, answers: Answering | None = None) -> None:
         if settings.http_url is None:
             raise Misuse("the http sink needs http-url")
         self._address = http_address(settings.http_url)
+        self._answers = answers or NothingKnown()
         self._timeout = settings.http_timeout
         self._headers = _headers(settings)
         self._context = None if self._address.scheme == _PLAIN else _context(settings)
@@ -71,7 +73,7 @@ class HttpSink:
 
     def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
         for document in documents:
-            reply = self._post(document)
+            reply = converse(document.text, self._post, self._answers)
             yield reply
             if not reply.arrived:
                 return
@@ -84,16 +86,16 @@ class HttpSink:
             self._connection.close()
             self._connection = None
 
-    def _post(self, document: Document) -> Reply:
+    def _post(self, text: str) -> Reply:
         """The answer; a kept connection that the receiver closed meanwhile is tried anew, once."""
         until = time.monotonic() + self._timeout
         kept = self._connection
-        reply, hung_up = self._exchange(document, until)
+        reply, hung_up = self._exchange(text, until)
         if hung_up and kept is not None:
-            reply, _ = self._exchange(document, until)
+            reply, _ = self._exchange(text, until)
         return reply
 
-    def _exchange(self, document: Document, until: float) -> tuple[Reply, bool]:
+    def _exchange(self, text: str, until: float) -> tuple[Reply, bool]:
         """The reply, and whether the receiver hung up without a word."""
         try:
             connection = self._connected(until)
@@ -101,7 +103,7 @@ class HttpSink:
             self.close()
             return unreachable(f"{self._address.hostname}: {fault}"), False
         try:
-            connection.request("POST", self._path, document.text.encode(), self._headers)
+            connection.request("POST", self._path, text.encode(), self._headers)
             response = connection.getresponse()
             body = self._read(response)
         except TimeoutError:

@@ -203,4 +203,4 @@ def _reply(sent: Document, faults: Faults) -> Reply:
     return Reply([Status(levels[fault.final], name, fault.reason) for name, fault in failed.items()])
 
 
-KIND = SinkKind(KafkaSettings, KafkaSink)
+KIND = SinkKind(KafkaSettings, lambda settings, answers: KafkaSink(settings))

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from eventlog.errors import InvalidDocument
 from eventlog.xds import answers
 from eventlog.xds.documents import document
+from eventlog.xds.queries import Query
 
 _BEFORE, _AFTER = "<association>", "</association>"  # as EventWriter writes them
 
@@ -58,6 +59,7 @@ class Reply(NamedTuple):
     arrived: bool = True  # False: the document surely did not reach the receiver
     wait: float | None = None  # seconds that the receiver asks for before anything else is sent
     divide: bool = False  # it was not sent, for it is too large: its halves may not be
+    queries: Sequence[Query] = ()  # what the receiver wants to know first; nothing is settled then
 
 
 ACCEPTED = Reply()
@@ -83,9 +85,10 @@ def too_large(document: Document, reason: str) -> Reply:
 def answered(reply: bytes) -> Reply:
     """What a receiver's own words say; what is no answer document is no answer."""
     try:
-        return Reply(tuple(answers.read(reply)))
+        said = answers.read_said(reply)
     except InvalidDocument as fault:
         return unanswered(str(fault))
+    return Reply(queries=said.queries) if said.queries else Reply(said.statuses)
 
 
 class Sink(Protocol):
@@ -104,5 +107,5 @@ class SinkKind(NamedTuple):
     """A sink as the registry knows it."""
 
     settings: type
-    open: Callable[[Any], Sink]
+    open: Callable[[Any, Any], Sink]  # with its settings, and what answers queries
     keeps_record: bool = False  # it knows which documents are out

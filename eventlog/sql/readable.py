@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from itertools import count
 
@@ -14,8 +15,8 @@ from eventlog.errors import EventlogError, WrongRow
 from eventlog.sql import templates
 from eventlog.sql.dialects import Dialect
 from eventlog.sql.expressions import EXPRESSIONS
-from eventlog.sql.keytypes import KeyType, key_type_of
-from eventlog.sql.snapshot import KeyColumn
+from eventlog.sql.keytypes import key_type_of
+from eventlog.sql.snapshot import KeyColumn, Sought
 from eventlog.sql.triggers import Child, qualified
 from eventlog.tables import Column, Table
 
@@ -33,18 +34,28 @@ class ReadableTable:
         children: Sequence[Child] = (),
     ) -> None:
         self.table = table
-        read_as = _read_as(table, children)
-        self.source = _source(table, children, read_as, dialect)
+        self._dialect = dialect
+        self._collations = collations or {}
+        self._read_as = _read_as(table, children)
+        self.source = _source(table, children, self._read_as, dialect)
         self.columns = table.data
-        self._types = {
-            c.name: key_type_of(dialect.name, c.type) or _as_text(c, dialect) for c in table.key_columns
-        }
-        self.key = tuple(self._key(column, dialect, collations or {}) for column in table.key_columns)
-        expressions = EXPRESSIONS[dialect.name]
-        self.expressions = tuple(
-            expressions.text(replace(column, name=read_as.get(column.name, column.name)), "t", dialect)
-            for column in self.columns
-        )
+        compared = {column.name: self._compared(column) for column in table.key_columns}
+        self._sent = {name: sent for name, (_, sent) in compared.items()}
+        self.key = tuple(column for column, _ in compared.values())
+        self.key_texts = tuple(map(self._text_of, table.key_columns))
+        self.expressions = tuple(map(self._text_of, self.columns))
+
+    def narrowed(self, table: Table) -> ReadableTable:
+        """The same for the table with fewer columns that may leave."""
+        made = copy(self)
+        made.table, made.columns = table, table.data
+        made.expressions = tuple(map(self._text_of, table.data))
+        return made
+
+    def sought(self, column: Column, text: str) -> Sought:
+        """A value that the column must have; InvalidValue if it is none of its type."""
+        compared, sent = self._compared(column)
+        return Sought(compared, sent(text), column.multivalued)
 
     def load_key(self, table_key: str) -> tuple[str, ...]:
         """The values of a table_key in key order; WrongRow if it is not exactly a key of this table."""
@@ -52,10 +63,10 @@ class ReadableTable:
         named: dict[str, str] = {}
         for name, value in given:
             column = self.table.column(name)
-            if column is None or column.name not in self._types or column.name in named:
+            if column is None or column.name not in self._sent or column.name in named:
                 raise WrongRow(f"table_key names {name!r}, and the key of {self.table} is {self._told}")
             named[column.name] = self._load(column, value)
-        if missing := self._types.keys() - named.keys():
+        if missing := self._sent.keys() - named.keys():
             raise WrongRow(f"table_key lacks {min(missing)}: the key of {self.table} is {self._told}")
         return tuple(named[name] for name in self.table.key)
 
@@ -65,17 +76,26 @@ class ReadableTable:
 
     def _load(self, column: Column, value: str) -> str:
         try:
-            return self._types[column.name].sent(value)
+            return self._sent[column.name](value)
         except EventlogError as fault:
             raise WrongRow(f"table_key: {column.name}: {fault}") from fault
 
-    def _key(self, column: Column, dialect: Dialect, collations: Collations) -> KeyColumn:
-        found = self._types[column.name]
-        charset, collation = collations.get(column.name, ("", ""))
-        equals = EXPRESSIONS[dialect.name].equals
+    def _compared(self, column: Column) -> tuple[KeyColumn, Callable[[str], str]]:
+        """How a column is compared with a given value, and what checks that: by its type, else as text."""
+        found = key_type_of(self._dialect.name, column.type)
+        equals = EXPRESSIONS[self._dialect.name].equals
+        if found is None or ("{collation}" in found.matches and column.name not in self._collations):
+            compared = KeyColumn(self._text_of(column), self._dialect.text_type, f"{{c}} {equals} {{k}}")
+            return compared, str
+        charset, collation = self._collations.get(column.name, ("", ""))
         known = {"charset": charset, "collation": collation, "equals": equals, "c": "{c}", "k": "{k}"}
-        matches = templates.fill(found.matches, known)
-        return KeyColumn(f"t.{dialect.quote(column.name)}", found.declared, matches)
+        name = self._dialect.quote(self._read_as.get(column.name, column.name))
+        return KeyColumn(f"t.{name}", found.declared, templates.fill(found.matches, known)), found.sent
+
+    def _text_of(self, column: Column) -> str:
+        """The expression of the column's text."""
+        read = replace(column, name=self._read_as.get(column.name, column.name))
+        return EXPRESSIONS[self._dialect.name].text(read, "t", self._dialect)
 
     @property
     def _told(self) -> str:
@@ -132,8 +152,3 @@ def readable(
     found = connection.execute(question, {"schema": table.schema, "table_name": table.name})
     collations = {name: (charset, collation) for name, charset, collation in found}
     return ReadableTable(table, dialect, collations, children)
-
-
-def _as_text(column: Column, dialect: Dialect) -> KeyType:
-    own = EXPRESSIONS[dialect.name].of(column.type).text.format(x="{c}")
-    return KeyType(dialect.text_type, f"{own} {{equals}} {{k}}")

@@ -55,6 +55,14 @@ class KeyColumn(NamedTuple):
     matches: str = "{c} = {k}"  # whether the column is the key's value
 
 
+class Sought(NamedTuple):
+    """A value that a column must have; of one that holds many values, one of them."""
+
+    column: KeyColumn
+    text: str  # as it is bound
+    many: bool = False
+
+
 class Readable(Protocol):
     """A table or view whose current rows can be read; the catalogue makes them."""
 
@@ -66,6 +74,13 @@ class Readable(Protocol):
 
     @property
     def expressions(self) -> Sequence[str]: ...  # of alias t: the text of each column that may leave
+
+
+class Searchable(Readable, Protocol):
+    """One whose rows can be looked for by what they hold."""
+
+    @property
+    def key_texts(self) -> Sequence[str]: ...  # of alias t: the text of each column of the key
 
 
 class Current(NamedTuple):
@@ -266,6 +281,14 @@ class Snapshot:
             for place, *texts in found:
                 yield Current(place, tuple(texts))
 
+    def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
+        """The keys, as texts in key order, of the first objects that have all these values."""
+        wanted = {"n": 0} | {f"k{i}": one.text for i, one in enumerate(sought)}
+        found = self._queries.run(
+            self._connection, "search", _search_holes(table, sought), wanted=json.dumps([wanted]), rows=most
+        )
+        return [tuple(row) for row in found]
+
 
 def _in_lanes(read: Callable[[Lane, int], list[Any]], stretch: Stretch, after: int, limit: int) -> list[Any]:
     """The first rows that a stretch does not cover, behind a row: in its gaps, then behind its end."""
@@ -322,12 +345,39 @@ def _object(cells: Cells) -> tuple[object, object]:
 
 
 def _current_holes(table: Readable) -> dict[str, str]:
-    typed = [(f"k{i}", column) for i, column in enumerate(table.key)]
-    matches = (fill(column.matches, {"c": column.name, "k": f"k.{name}"}) for name, column in typed)
     return {
+        **_typed(table.key),
         "source": unbound(table.source),
         "columns": "".join(f",\n  {unbound(expression)}" for expression in table.expressions),
-        "typed_keys": "".join(f", {name} {column.type}" for name, column in typed),
-        "typed_paths": "".join(f", {name} {column.type} path '$.{name}'" for name, column in typed),
-        "matches": " and ".join(unbound(match) for match in matches),
+        "matches": " and ".join(_matching(table.key)),
     }
+
+
+def _search_holes(table: Searchable, sought: Sequence[Sought]) -> dict[str, str]:
+    """A value among many need not stand in the row that has another one: each is looked for in the group."""
+    tests = _matching([one.column for one in sought])
+    single = [test for test, one in zip(tests, sought, strict=True) if not one.many]
+    many = [test for test, one in zip(tests, sought, strict=True) if one.many]
+    every = [f"max(case when {test} then 1 else 0 end) = 1" for test in many]
+    return {
+        **_typed([one.column for one in sought]),
+        "source": unbound(table.source),
+        "columns": ", ".join(map(unbound, table.key_texts)),
+        "matches": " and ".join(["k.n = 0", *single, *([f"({' or '.join(many)})"] if many else ())]),
+        "every": " and ".join(every) or "1 = 1",
+    }
+
+
+def _typed(columns: Sequence[KeyColumn]) -> dict[str, str]:
+    """How a statement declares the values that it is given, k0, k1 and so on."""
+    return {
+        "typed_keys": "".join(f", k{i} {column.type}" for i, column in enumerate(columns)),
+        "typed_paths": "".join(f", k{i} {column.type} path '$.k{i}'" for i, column in enumerate(columns)),
+    }
+
+
+def _matching(columns: Sequence[KeyColumn]) -> list[str]:
+    """For each column the condition that it has its value."""
+    return [
+        unbound(fill(column.matches, {"c": column.name, "k": f"k.k{i}"})) for i, column in enumerate(columns)
+    ]

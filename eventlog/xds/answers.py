@@ -8,8 +8,12 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from eventlog.errors import InvalidDocument
+from eventlog.errors import IllegalCharacter, InvalidDocument
+from eventlog.xds.queries import Query, read_queries
+from eventlog.xds.text import attribute, content
 from eventlog.xmlparser import parse
+
+MOST_QUERIES = 1000  # of one reply
 
 
 class Level(enum.IntEnum):
@@ -36,8 +40,20 @@ class Answer(NamedTuple):
     unknown: tuple[Status, ...] = ()  # statuses of events that were not sent
 
 
+class Said(NamedTuple):
+    """What a receiver said of a document, or wants to know before it says it."""
+
+    statuses: tuple[Status, ...] = ()
+    queries: tuple[Query, ...] = ()
+
+
 def read(reply: bytes, limit: int = 16 << 20) -> list[Status]:
     """The statuses of a reply; InvalidDocument if it is no answer."""
+    return list(read_said(reply, limit).statuses)
+
+
+def read_said(reply: bytes, limit: int = 16 << 20) -> Said:
+    """The statuses and the queries of a reply; InvalidDocument if it is no answer."""
     if len(reply) > limit:
         raise InvalidDocument(f"an answer of {len(reply)} bytes is over the limit of {limit}")
     try:
@@ -45,9 +61,13 @@ def read(reply: bytes, limit: int = 16 << 20) -> list[Status]:
     except InvalidDocument as fault:
         raise InvalidDocument(f"the answer is no XML that is read: {fault}") from fault
     output = root.find("output")
-    if root.tag != "nds" or output is None:
+    queries = tuple(read_queries(root)) if root.tag == "nds" else ()
+    if len(queries) > MOST_QUERIES:
+        raise InvalidDocument(f"the answer asks more than {MOST_QUERIES} questions")
+    if root.tag != "nds" or (output is None and not queries):
         raise InvalidDocument("the answer is no nds document with an output")
-    return [_status(element) for element in output.iterchildren("status")]
+    found = () if output is None else output.iterchildren("status")
+    return Said(tuple(map(_status, found)), queries)
 
 
 def match(event_ids: Iterable[str], statuses: Iterable[Status]) -> Answer:
@@ -67,17 +87,22 @@ def match(event_ids: Iterable[str], statuses: Iterable[Status]) -> Answer:
 
 def write(statuses: Iterable[Status]) -> str:
     """The answer document of these statuses, for a receiver of ours."""
-    output = etree.Element("output")
-    for status in statuses:
-        element = etree.SubElement(output, "status", level=status.level.name.lower())
-        if status.event_id is not None:
-            element.set("event-id", status.event_id)
-        if status.type is not None:
-            element.set("type", status.type)
-        element.text = status.text or None
-    root = etree.Element("nds", dtdversion="4.0")
-    root.append(output)
-    return etree.tostring(root, encoding="unicode")
+    return f'<nds dtdversion="4.0"><output>{"".join(map(write_status, statuses))}</output></nds>'
+
+
+def write_status(status: Status) -> str:
+    """The element of a status."""
+    told = {"level": status.level.name.lower(), "event-id": status.event_id, "type": status.type}
+    attributes = "".join(f' {name}="{attribute(text)}"' for name, text in told.items() if text is not None)
+    return f"<status{attributes}>{_words(status.text)}</status>" if status.text else f"<status{attributes}/>"
+
+
+def _words(text: str) -> str:
+    """What a status says; where XML cannot carry a character, its number."""
+    try:
+        return content(text)
+    except IllegalCharacter:
+        return content(text.encode("unicode_escape").decode("ascii"))
 
 
 def _worse(one: Status | None, other: Status) -> Status:

@@ -11,15 +11,16 @@ from eventlog.change import Change, row_events
 from eventlog.errors import EventlogError, Refused
 from eventlog.tables import Tables
 from eventlog.xds import validity
+from eventlog.xds.answers import Status, write_status
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 from eventlog.xmlparser import parse
 
-HEAD = (
+_SOURCE = (
     '<nds dtdversion="4.0"><source>'
-    f'<product version="{__version__}">eventlog</product><contact>eventlog</contact>'
-    "</source><input>"
+    f'<product version="{__version__}">eventlog</product><contact>eventlog</contact></source>'
 )
+HEAD = f"{_SOURCE}<input>"
 TAIL = "</input></nds>"
 HEARTBEAT = f'{HEAD}<status level="success" type="heartbeat"/>{TAIL}'
 
@@ -27,6 +28,12 @@ HEARTBEAT = f'{HEAD}<status level="success" type="heartbeat"/>{TAIL}'
 def document(events: Iterable[str]) -> str:
     """One document of these events, on one line."""
     return HEAD + "".join(events) + TAIL
+
+
+def answer_document(parts: Iterable[str | Status]) -> str:
+    """The document that answers queries: the text of instances, and statuses."""
+    told = (part if isinstance(part, str) else write_status(part) for part in parts)
+    return f"{_SOURCE}<output>{''.join(told)}</output></nds>"
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> Iterator[bytes | Refused]:

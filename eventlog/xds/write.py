@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from eventlog import tablekey, values
 from eventlog.change import ABSENT, Change, Field, Op, Scalar, Side, Undecoded, scalars
@@ -48,6 +48,11 @@ class EventWriter:
         writer = self._writers.get(change[1:3]) or self._writer(change)
         return writer.table_key(change) + writer.association_end
 
+    def instance(self, change: Change, query_id: str | None, keys: Container[str] = ()) -> str:
+        """The object as the answer to a query tells it, with these columns of its key."""
+        writer = self._writers.get(change[1:3]) or self._writer(change)
+        return writer.instance(change, query_id, keys)
+
     def _takes_text(self, change: Change) -> bool:
         """Whether each of the change's columns holds text that is written as it is."""
         table = self._tables.of(change.schema, change.table)
@@ -76,6 +81,18 @@ class _TableWriter:
         return (
             f'<{name}{self._opening}{attribute(event_id)}"><association>'
             f"{content(self.table_key(change))}{self._association_end}{body}</{name}>"
+        )
+
+    def instance(self, change: Change, query_id: str | None, keys: Container[str]) -> str:
+        """The element of an object as it is now; null gives no attr."""
+        key = (Field(name, ABSENT, value) for name, value in change.key if name in keys)
+        told = [
+            self._attributes[f.column].tell(f.after) for f in (*key, *change.fields) if f.after is not None
+        ]
+        event_id = "" if query_id is None else f' event-id="{attribute(query_id)}"'
+        return (
+            f'<instance class-name="{attribute(change.table)}"{event_id}><association>'
+            f"{content(self.table_key(change))}{self._association_end}{''.join(told)}</instance>"
         )
 
     def table_key(self, change: Change) -> str:
@@ -107,12 +124,13 @@ class _TableWriter:
 class _Attribute:
     """One attribute of a class: its tags, and how its values are rendered."""
 
-    __slots__ = ("_add", "_modify", "_render", "_replace")
+    __slots__ = ("_add", "_modify", "_render", "_replace", "_tell")
 
     def __init__(self, name: str, render: Render) -> None:
         self._add = f'<add-attr attr-name="{attribute(name)}">'
         self._modify = f'<modify-attr attr-name="{attribute(name)}">'
         self._replace = f"{self._modify}<remove-all-values/><add-value>"
+        self._tell = f'<attr attr-name="{attribute(name)}">'
         self._render = render
 
     def add(self, after: Side) -> str:
@@ -132,6 +150,10 @@ class _Attribute:
             gone = "" if before is None else f"<remove-value>{self._values(before)}</remove-value>"
         come = "" if after is None else f"<add-value>{self._values(after)}</add-value>"
         return f"{self._modify}{gone}{come}</modify-attr>"
+
+    def tell(self, now: Side) -> str:
+        """The attribute of an instance."""
+        return f"{self._tell}{self._values(now)}</attr>"
 
     def _values(self, side: Side) -> str:
         if isinstance(side, str):

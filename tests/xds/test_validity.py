@@ -51,7 +51,7 @@ def test_it_agrees_with_libxml2(tree: etree._Element) -> None:
 @pytest.mark.parametrize(
     ("event", "reason"),
     [
-        ("<rename/>", "<input> holds rename, where (add | modify | delete | status)* is declared"),
+        ("<rename/>", "<input> holds rename, where (add | modify | delete | query | status)* is declared"),
         ('<delete class-name="t"/>', "<delete> holds nothing, where association is declared"),
         ("<delete><association/></delete>", "<delete> has no class-name"),
         (

@@ -1,0 +1,78 @@
+"""eventlog query: what the engine's <query> asks, answered on standard output."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from eventlog.cli.live import READING, live_options, read_live
+from eventlog.cli.options import SettingsCommand
+from eventlog.errors import Misuse
+from eventlog.publishing.answering import Answers
+from eventlog.publishing.opening import opened
+from eventlog.publishing.session import read_known
+from eventlog.xds.answers import Level, read, read_said
+from eventlog.xds.documents import indent
+from eventlog.xds.queries import SCOPES, Query, Value
+from eventlog.xds.settings import XdsSettings
+
+
+@click.command(cls=SettingsCommand, short_help="Ask for objects as the engine does; answers instances.")
+@click.argument("file", type=click.File("rb"), required=False)
+@click.option("--class", "classes", multiple=True, metavar="NAME", help="of these tables or views only")
+@click.option("--association", metavar="TEXT", help="the one object of this association")
+@click.option(
+    "--search", multiple=True, metavar="NAME=VALUE", help="with this value; several must all be there"
+)
+@click.option("--read", "wanted", multiple=True, metavar="NAME", help="tell this attribute  [default: all]")
+@click.option("--no-attributes", is_flag=True, help="tell no attribute: which objects there are")
+@click.option("--scope", type=click.Choice(SCOPES), default="subtree", show_default=True, help="as in XDS")
+@live_options(READING)
+def query(
+    file: BinaryIO | None,
+    classes: tuple[str, ...],
+    association: str | None,
+    search: tuple[str, ...],
+    wanted: tuple[str, ...],
+    no_attributes: bool,
+    scope: str,
+    config_file: Path | None,
+    verbose: bool,
+    log_format: str,
+    **flags: Any,
+) -> None:
+    """Answer the queries of FILE, an nds document, or the one query that the options make.
+
+    What may be asked is what a receiver may ask: attributes that may leave, of tables that are published.
+    The exit code is 1 where a query is answered with an error.
+    """
+    config = read_live(flags, config_file, verbose, log_format)
+    asked = Query(
+        None, classes, association, tuple(map(_pair, search)), _wanted(wanted, no_attributes), scope
+    )
+    if file is not None and asked != Query():
+        raise Misuse("the queries stand in the file, or in options, not in both")
+    queries = [asked] if file is None else read_said(file.read()).queries
+    with opened(config) as store:
+        answers = Answers(store, lambda: read_known(config, store), rounds=1)
+        with answers.conversation() as answer:
+            text = answer(queries)
+    click.echo(indent(text) if config.build(XdsSettings).pretty else text)
+    if any(status.level is Level.ERROR for status in read(text.encode(), limit=1 << 30)):
+        sys.exit(1)
+
+
+def _pair(text: str) -> tuple[str, Value]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise Misuse(f"--search {text}: expected NAME=VALUE, as in lname=Frost")
+    return name, Value(value)
+
+
+def _wanted(names: tuple[str, ...], none: bool) -> tuple[str, ...] | None:
+    if none and names:
+        raise Misuse("--read names attributes, and --no-attributes wants none")
+    return () if none else names or None

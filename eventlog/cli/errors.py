@@ -13,7 +13,8 @@ from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import show
 from eventlog.publishing.opening import opened
-from eventlog.publishing.upkeep import failures, unusable
+from eventlog.publishing.redriving import has_several_rows
+from eventlog.publishing.upkeep import failures, unusable, whole_events
 from eventlog.sql.upkeep import Failed, Unusable, Which
 
 
@@ -33,12 +34,12 @@ def errors(
     log_format: str,
     **flags: Any,
 ) -> None:
-    """List the rows with E and F, each with its reason; RECORD_IDs name single ones.
+    """List the rows with E and F, each with its reason; RECORD_IDs name events by their rows.
 
     Pending rows without a usable record_id, which no publisher can finish, come last.
     """
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
-        for failed in failures(store, Which(ids, table, reason)):
+        for failed in failures(store, Which(whole_events(store, ids), table, reason)):
             show(json.dumps(failed._asdict(), default=str) if as_json else _line(failed))
             if document and not as_json and failed.document is not None:
                 show(f"          {failed.document}")
@@ -56,7 +57,8 @@ def _excluded(row: Unusable) -> str:
 def _line(failed: Failed) -> str:
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
     row = f"{failed.record_id:>8}  {failed.status} {failed.event_type}  {_short(_where(failed))}"
-    return f"{row:<40}  {failed.reason or 'no reason is kept'}{tries}"
+    of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""
+    return f"{row:<40}  {failed.reason or 'no reason is kept'}{tries}{of}"
 
 
 def _where(row: Failed | Unusable) -> str:

@@ -14,7 +14,8 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
 from eventlog.errors import Misuse
 from eventlog.publishing.opening import opened
-from eventlog.publishing.upkeep import redrive as run_redrive
+from eventlog.publishing.redriving import redrive as run_redrive
+from eventlog.publishing.session import how_to_redrive
 from eventlog.sql.upkeep import Which
 
 
@@ -22,6 +23,9 @@ from eventlog.sql.upkeep import Which
 @which_options
 @click.option("--all", "everything", is_flag=True, help="every row with E or F")
 @click.option("--as-query-back", is_flag=True, help="per-field rows as types 7 and 8: the row as it is now")
+@click.option(
+    "--as-logged", is_flag=True, help="a row of an insert that failed alone as type 3, not read back"
+)
 @live_options(DATABASE)
 def redrive(
     ids: tuple[int, ...],
@@ -29,24 +33,25 @@ def redrive(
     reason: str | None,
     everything: bool,
     as_query_back: bool,
+    as_logged: bool,
     config_file: Path | None,
     verbose: bool,
     log_format: str,
     **flags: Any,
 ) -> None:
-    """Make rows with E or F new again: RECORD_IDs, those of a table, with a reason, or all.
+    """Make events with E or F new again: those of RECORD_IDs, of a table, with a reason, or all.
 
-    A per-field row whose column was published from a later row is refused: it would set an old value.
+    An event goes whole, with all its rows. One whose column was published from a later row stays: it would
+    set an old value. A row of an insert that failed alone, while others were sent, goes read back.
     """
     if not (ids or table or reason or everything):
         raise Misuse("which rows? name record_ids, --table, --reason or --all")
-    with opened(read_live(flags, config_file, verbose, log_format)) as store:
-        done = run_redrive(store, Which(ids, table, reason), as_query_back=as_query_back)
-    say(f"{done.rows} rows are new again")
+    config = read_live(flags, config_file, verbose, log_format)
+    with opened(config) as store:
+        how = how_to_redrive(config, store, as_query_back=as_query_back, as_logged=as_logged)
+        done = run_redrive(store, Which(ids, table, reason), how)
+    say(f"{done.rows} {'row is' if done.rows == 1 else 'rows are'} new again")
+    for told in done.told:
+        say(str(told))
     if done.refused:
-        listed = ", ".join(map(str, done.refused[:20])) + (", …" if len(done.refused) > 20 else "")
-        say(
-            f"{len(done.refused)} rows stay: a later event of their column was published ({listed}); "
-            "--as-query-back sends them as they are now"
-        )
         sys.exit(1)

@@ -27,9 +27,12 @@ def skip(
     log_format: str,
     **flags: Any,
 ) -> None:
-    """Give rows with N, E or F the letter W without publishing them."""
+    """Give rows with N, E or F, with all rows of their events, the letter W without publishing them."""
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
-        skipped = run_skip(store, ids, reason)
-    say(f"{skipped} of {len(set(ids))} rows are skipped")
-    if skipped < len(set(ids)):
+        done = run_skip(store, ids, reason)
+    wanted = len({*ids, *done.others})
+    say(f"{done.rows} {'of ' + str(wanted) + ' ' if done.rows < wanted else ''}rows are skipped")
+    if done.others:
+        say(f"of the same events: {', '.join(map(str, done.others))}")
+    if done.rows < wanted:
         sys.exit(1)

@@ -16,8 +16,9 @@ from eventlog.fold import Outcome
 from eventlog.monitor import MonitorSettings
 from eventlog.pickup import Found
 from eventlog.publishing.explaining import explain_store
+from eventlog.publishing.redriving import Redriven, redrive
+from eventlog.publishing.session import how_to_redrive
 from eventlog.publishing.standing import Standing, read_standing
-from eventlog.publishing.upkeep import Redriven, redrive
 from eventlog.sql.store import Store
 from eventlog.sql.upkeep import Failed, Which
 
@@ -125,7 +126,7 @@ class Board:
             raise NotAllowed("no monitor-token is set, so nothing can be changed here")
         if not hmac.compare_digest(token.encode(), wanted.encode()):
             raise NotAllowed("that is not the monitor-token")
-        return redrive(self.store, Which((record_id,)))
+        return redrive(self.store, Which((record_id,)), how_to_redrive(self.config, self.store))
 
     @property
     def may_redrive(self) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
 from types import TracebackType
@@ -18,6 +19,7 @@ from eventlog.publishing.answering import Answers, Known
 from eventlog.publishing.opening import driver_user, read_readable, read_tables
 from eventlog.publishing.postpoll import check_safe, run_statements
 from eventlog.publishing.reading import Reader
+from eventlog.publishing.redriving import How
 from eventlog.publishing.wake import Bed, Signals, make_bed
 from eventlog.settings import setting
 from eventlog.sinks import open_sink
@@ -25,6 +27,7 @@ from eventlog.sinks.sink import Document
 from eventlog.sql.leader import Leader
 from eventlog.sql.store import Store
 from eventlog.sql.stored import demand_time
+from eventlog.tables import Table, Tables
 from eventlog.xds.documents import HEARTBEAT
 from eventlog.xds.settings import XdsSettings
 
@@ -71,6 +74,23 @@ def read_known(config: Config, store: Store) -> Known:
 def make_reader(config: Config, store: Store) -> Reader:
     """What reads and folds rows as the settings say."""
     return Reader(*read_known(config, store))
+
+
+def how_to_redrive(
+    config: Config, store: Store, *, as_query_back: bool = False, as_logged: bool = False
+) -> How:
+    """The form in which failed events go again; the catalogue is asked only where a row is read back."""
+
+    @functools.cache
+    def tables() -> tuple[Tables, Set[Table]]:
+        known = read_tables(store.engine, store.log, config)
+        return known, read_readable(store.engine, store.log, known).keys()
+
+    def readable(name: str) -> bool:
+        known, answerable = tables()
+        return known.find(name) in answerable
+
+    return How(readable, as_query_back, as_logged, config.build(PublisherSettings).delete_from_log)
 
 
 class Session:

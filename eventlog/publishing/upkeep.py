@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, NamedTuple
 
 from eventlog.entry import Status
@@ -21,11 +22,11 @@ _AGE = re.compile(r"(\d+)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
 
-class Redriven(NamedTuple):
-    """What a redrive came to."""
+class Skipped(NamedTuple):
+    """What a skip came to."""
 
     rows: int
-    refused: tuple[int, ...]  # per-field rows whose column was published from a later row
+    others: tuple[int, ...]  # that were not named, and are of the same events
 
 
 def failures(store: Store, which: Which) -> Iterator[Failed]:
@@ -40,35 +41,26 @@ def failures(store: Store, which: Which) -> Iterator[Failed]:
         after = page[-1].record_id
 
 
+def whole_events(store: Store, ids: Sequence[int]) -> tuple[int, ...]:
+    """The rows of the failed events that have one of these."""
+    if not ids:
+        return ()
+    with store.upkeep() as upkeep:
+        return tuple(sorted(row.record_id for row in upkeep.together(ids))) or tuple(ids)
+
+
 def unusable(store: Store, table: str | None = None) -> list[Unusable]:
     """The pending rows that cannot be finished, up to a page of them."""
     with store.upkeep() as upkeep:
         return upkeep.unusable(PAGE, table)
 
 
-def redrive(store: Store, which: Which, *, as_query_back: bool = False) -> Redriven:
-    """Make failed rows new again. What a later event has overtaken would set an old value: it is
-    refused, unless the row is sent as it is now."""
-    rows, refused = 0, []
-    for page in _pages(store, which):
-        with store.upkeep() as upkeep:
-            overtaken = set() if as_query_back else upkeep.overtaken(page)
-            refused += sorted(overtaken)
-            good = [row for row in page if row not in overtaken]
-            rows += upkeep.redrive(good, as_query_back=as_query_back)
-    return Redriven(rows, tuple(refused))
-
-
-def _pages(store: Store, which: Which) -> Iterator[list[int]]:
-    ids = [failed.record_id for failed in failures(store, which)]
-    for start in range(0, len(ids), PAGE):
-        yield ids[start : start + PAGE]
-
-
-def skip(store: Store, ids: Sequence[int], reason: str) -> int:
-    """Give rows up, and keep why; how many."""
+def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:
+    """Give rows up, each with its whole event, and keep why."""
     with store.upkeep() as upkeep:
-        return upkeep.skip(ids, reason)
+        failed = (row.record_id for row in upkeep.together(ids))
+        whole = {*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}
+        return Skipped(upkeep.skip(sorted(whole), reason), tuple(sorted(whole - set(ids))))
 
 
 @dataclass(frozen=True)

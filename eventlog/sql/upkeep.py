@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import chain
@@ -33,6 +33,18 @@ class Failed(NamedTuple):
     document: str | None
     tries: int | None
     failed_at: datetime | None
+
+
+class Relative(NamedTuple):
+    """A row of an object, as far as it tells which insert it belongs to."""
+
+    record_id: int
+    event_type: Cell
+    status: str
+    table_name: str
+    table_key: str
+    column_name: str | None
+    event_id: str | None  # of the event that failed with it
 
 
 class Unusable(NamedTuple):
@@ -120,10 +132,24 @@ class Upkeep:
         """The per-field rows among these whose column was published from a later row."""
         return {row[0] for chunk in self._queries.chunks(ids) for row in self._run("overtaken", ids=chunk)}
 
-    def redrive(self, ids: Sequence[int], *, as_query_back: bool = False) -> int:
-        """Make failed rows new again, as they are or to be read back; how many."""
-        if as_query_back:
-            self._queries.run_by_ids(self._connection, "query_back_instead", ids)
+    def together(self, ids: Iterable[int]) -> list[Failed]:
+        """The failed rows among these, with the others of their events."""
+        wanted = set(ids)
+        for chunk in self._queries.chunks(wanted.copy()):
+            wanted.update(row[0] for row in self._run("failed_together", ids=chunk))
+        chunks = map(json.loads, self._queries.chunks(wanted))
+        return [row for chunk in chunks for row in self.failures(Which(tuple(chunk)), len(chunk))]
+
+    def relatives(self, ids: Iterable[int]) -> list[Relative]:
+        """Every row of the objects of these rows, whatever its status, oldest first."""
+        found = {row for chunk in self._queries.chunks(ids) for row in self._run("relatives", ids=chunk)}
+        return sorted(Relative(number, whole(kind), *more) for number, kind, *more in found)
+
+    def redrive(self, ids: Sequence[int], types: Mapping[int, int]) -> int:
+        """Make failed rows new again, some of them as another type; how many."""
+        for kind in sorted(set(types.values())):
+            changed = [row for row, new in types.items() if new == kind]
+            self._queries.run_by_ids(self._connection, "retype", changed, type=kind)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         renewed = self._queries.run_by_ids(self._connection, "renew", ids)
         self.note("redrive", f"{renewed} rows, the first {min(ids, default='none')}")
@@ -133,19 +159,21 @@ class Upkeep:
         """Give rows up, with W and a notice that says why; how many. Whatever waits behind one may go."""
         skipped = self._queries.run_by_ids(self._connection, "skip", ids)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
-        for name in self._waiting_for(set(ids)):
+        for name in self.waiting_with(ids):
             self._run("forget_waiting", object_hash=name)
         self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
         return skipped
 
-    def _waiting_for(self, ids: set[int]) -> set[str]:
-        """The objects, by their hashes, whose later rows wait for an event of one of these rows."""
+    def waiting_with(self, ids: Iterable[int]) -> dict[str, list[int]]:
+        """The rows of each waiting event that has one of these, by the hashes of their objects."""
+        ids = set(ids)
         rows = chain.from_iterable(
             self._run("objects_by_id", ids=chunk) for chunk in self._queries.chunks(ids)
         )
         hashes = {object_hash(*row) for row in rows}
         waiting = {name: self._run("waiting_of", object_hash=name).scalar() for name in hashes}
-        return {name for name, found in waiting.items() if found and ids.intersection(json.loads(found))}
+        rows_of = {name: json.loads(found) for name, found in waiting.items() if found}
+        return {name: rows for name, rows in rows_of.items() if ids.intersection(rows)}
 
     def pause(self, who: str, reason: str) -> None:
         """Ask the publisher to rest, and say why."""

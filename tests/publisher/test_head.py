@@ -156,7 +156,7 @@ def test_what_people_make_new_or_free_is_seen_at_once(world: World, command: str
             assert head.look(snapshot, choice).cells == []
     assert head.proved.covers(2)
     with world.store.upkeep() as upkeep:
-        upkeep.redrive([2]) if command == "redrive" else upkeep.skip([1], "sent by hand")
+        upkeep.redrive([2], {}) if command == "redrive" else upkeep.skip([1], "sent by hand")
     with world.store.snapshot() as snapshot:
         seen = [row[0] for row in head.look(snapshot, choice).cells]
         assert seen == ([2] if command == "redrive" else [3, 4, 5])

@@ -10,7 +10,8 @@ import pytest
 
 from eventlog.entry import Status
 from eventlog.publisher import ReceiverFatal
-from eventlog.publishing.upkeep import Purge, purge, redrive, skip
+from eventlog.publishing.redriving import How, redrive
+from eventlog.publishing.upkeep import Purge, purge, skip
 from eventlog.sinks.sink import Document, Reply
 from eventlog.sql.upkeep import Which
 from eventlog.xds.answers import Level
@@ -39,8 +40,8 @@ ACTS = {
     "error": (answered(Level.ERROR), "ESWEFnx"),
     "fatal": (answered(Level.FATAL), "FSWEFnx"),
     "retry": (answered(Level.RETRY), "NSWEFnx"),
-    "redrive": (lambda world: redrive(world.store, Which()), "NSWNNnx"),
-    "redrive by id": (lambda world: redrive(world.store, Which(tuple(IDS))), "NSWNNnx"),
+    "redrive": (lambda world: redrive(world.store, Which(), How()), "NSWNNnx"),
+    "redrive by id": (lambda world: redrive(world.store, Which(tuple(IDS)), How()), "NSWNNnx"),
     "skip": (lambda world: skip(world.store, IDS, "so it is"), "WSWWWnx"),
     "purge": (lambda world: purge(world.store, Purge(LATER)), "N  EFnx"),
     "purge by name": (lambda world: purge(world.store, Purge(LATER, list(Status))), "     nx"),

@@ -1,0 +1,193 @@
+"""A failed event is redriven, skipped and shown whole; a value that would come too late is read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from lxml import etree
+
+from tests.publisher.test_commands import busy, call, fail
+from tests.publisher.world import Receiver, World, key
+
+BAD = "\x01"
+
+
+def insert(number: int, column: str, value: str | None, **more: Any) -> dict[str, Any]:
+    return key(number, event_type=1, column_name=column, new_value=value, **more)
+
+
+def types(world: World) -> dict[int, int]:
+    names = world.log.names()
+    with world.engine.connect() as connection:
+        sql = f"select {names['record_id']}, {names['event_type']} from {names['log']} order by 1"
+        return {row[0]: row[1] for row in connection.exec_driver_sql(sql)}
+
+
+def said(world: World, *words: str) -> str:
+    result = call(world, *words)
+    return result.output + str(result.exception or "")
+
+
+def failed_add(world: World) -> None:
+    """Rows 1 and 3 are one add that the receiver refused; row 2 is of somebody else."""
+    world.user(1)
+    world.user(2)
+    world.write(insert(1, "fname", "Jack"), key(2), insert(1, "lname", "Frost"))
+    world.cycle(Receiver(fail))
+
+
+def failed_alone(world: World) -> None:
+    """Row 2 of an add could not be understood; the other one was sent."""
+    world.user(1)
+    world.write(insert(1, "fname", "Jack"), insert(1, "lname", BAD))
+    world.cycle(Receiver())
+    assert world.letters() == {1: "S", 2: "E"}
+
+
+def sent(world: World) -> list[str]:
+    """What the next cycle sends, in short."""
+    receiver = Receiver()
+    world.cycle(receiver)
+    return [" ".join([event.tag, *values(event)]) for event in receiver.events]
+
+
+def values(event: etree._Element) -> Iterator[str]:
+    for attribute in event.iter("add-attr", "modify-attr"):
+        for value in attribute.iter("value"):
+            yield f"{attribute.get('attr-name')}={value.text}"
+
+
+def test_an_event_is_redriven_whole(world: World) -> None:
+    failed_add(world)
+    told = said(world, "redrive", "3")
+    assert "2 rows are new again" in told
+    assert world.letters() == {1: "N", 2: "E", 3: "N"}
+    assert sent(world) == ["add fname=Jack lname=Frost"]
+
+
+def test_an_event_is_shown_whole(world: World) -> None:
+    failed_add(world)
+    lines = said(world, "errors", "3").splitlines()
+    assert [line.split()[0] for line in lines] == ["1", "3"]
+    assert "of eventlog:1-3:" in lines[0]
+    assert "of eventlog:1-3:" in lines[1]
+
+
+def test_an_event_is_skipped_whole(world: World) -> None:
+    failed_add(world)
+    told = said(world, "skip", "1", "--reason", "test data")
+    assert "2 rows are skipped" in told
+    assert "3" in told
+    assert world.letters() == {1: "W", 2: "E", 3: "W"}
+
+
+def test_an_event_that_waits_is_skipped_whole(world: World) -> None:
+    world.write(insert(1, "fname", "Jack"), insert(1, "lname", "Frost"), insert(2, "fname", "Joe"))
+    with world.publisher(Receiver(busy), retry_wait=3600.0) as publisher:
+        publisher.cycle()
+    assert call(world, "skip", "2", "--reason", "test data").exit_code == 0
+    assert world.letters() == {1: "W", 2: "W", 3: "N"}
+
+
+def test_a_row_of_an_insert_that_failed_alone_goes_read_back(world: World) -> None:
+    failed_alone(world)
+    told = said(world, "redrive", "2")
+    assert "row 2 goes read back (type 8)" in told
+    assert "other rows of the insert were sent" in told
+    assert types(world) == {1: 1, 2: 8}
+    assert sent(world) == ["modify lname=Frost"]
+
+
+def test_or_it_goes_as_it_was_logged(world: World) -> None:
+    failed_alone(world)
+    world.change(f"update {world.log.names()['log']} set new_value = 'Snow' where record_id = 2")
+    told = said(world, "redrive", "2", "--as-logged")
+    assert "row 2 goes as type 3" in told
+    assert sent(world) == ["modify lname=Snow"]
+
+
+def test_values_of_one_column_are_read_back_even_so(world: World) -> None:
+    """As type 3 the second value would remove the first."""
+    world.user(1)
+    world.write(insert(1, "fname", "Jack"), insert(1, "fname", BAD))
+    world.cycle(Receiver())
+    told = said(world, "redrive", "2", "--as-logged")
+    assert "row 2 goes read back (type 8)" in told
+
+
+def test_rows_of_an_insert_of_which_none_was_sent_stay_one_add(world: World) -> None:
+    staff = {"table_name": "staff"}
+    world.write(insert(1, "fname", "Jack", **staff), insert(1, "lname", "Frost", **staff))
+    world.cycle(Receiver())
+    assert world.letters() == {1: "E", 2: "E"}
+    told = said(world, "redrive", "2")
+    assert "2 rows are new again" in told
+    assert types(world) == {1: 1, 2: 1}
+
+
+def test_a_life_before_a_delete_is_another_insert(world: World) -> None:
+    world.user(1)
+    world.write(insert(1, "fname", "Jack"), key(1, event_type=4), insert(1, "lname", BAD))
+    world.cycle(Receiver())
+    said(world, "redrive", "3")
+    assert types(world)[3] == 1
+
+
+def test_where_rows_were_sent_and_deleted_it_goes_read_back_too(world: World) -> None:
+    world.user(1)
+    world.write(insert(1, "fname", "Jack"), insert(1, "lname", BAD))
+    world.cycle(Receiver(), delete_from_log=True)
+    assert world.letters() == {2: "E"}
+    result = call(world, "redrive", "2", EVENTLOG_DELETE_FROM_LOG="true")
+    assert "may have been sent" in result.output
+    assert types(world) == {2: 8}
+
+
+def test_an_event_of_which_a_row_is_gone_goes_read_back(world: World) -> None:
+    failed_add(world)
+    world.change(f"delete from {world.log.names()['log']} where record_id = 1")
+    told = said(world, "redrive", "3")
+    assert "row 3 goes read back: another row of the event is gone" in told
+    assert types(world)[3] == 7
+    assert sent(world) == ["modify lname=Frost"]
+
+
+def test_an_event_that_cannot_be_read_back_is_refused_with_the_reason(world: World) -> None:
+    failed_add(world)
+    world.change(f"delete from {world.log.names()['log']} where record_id = 1")
+    result = call(world, "redrive", "3", EVENTLOG_SYNC_TABLES="eventlog_notice")
+    assert result.exit_code == 1
+    assert "row 3 stays: another row of the event is gone" in result.output
+    assert "may not be queried back" in result.output
+    assert world.letters()[3] == "E"
+
+
+def test_one_row_that_was_overtaken_keeps_its_event(world: World) -> None:
+    failed_add(world)
+    world.write(key(1, event_type=2, column_name="fname", old_value="Jack", new_value="Joe"))
+    world.cycle(Receiver())
+    result = call(world, "redrive", "3")
+    assert result.exit_code == 1
+    assert world.letters()[1] == world.letters()[3] == "E"
+    assert "rows 1, 3 stay: a later event" in result.output
+    assert call(world, "redrive", "3", "--as-query-back").exit_code == 0
+    assert types(world) == {1: 7, 2: 6, 3: 7, 4: 2}
+
+
+def test_many_events_are_told_by_reason(world: World) -> None:
+    for number in range(1, 41):
+        world.write(insert(number, "fname", "x"), insert(number, "lname", BAD))
+    world.cycle(Receiver())
+    lines = said(world, "redrive", "--all").splitlines()
+    assert lines[0].endswith("40 rows are new again")
+    assert len(lines) == 2
+    assert "rows 2, 4, 6" in lines[1]
+    assert ", … (40)" in lines[1]
+
+
+@pytest.mark.parametrize("words", [["redrive", "1", "--as-logged", "--as-query-back"]])
+def test_two_ways_at_once_are_misuse(world: World, words: list[str]) -> None:
+    failed_add(world)
+    assert "one of" in said(world, *words)

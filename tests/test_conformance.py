@@ -1,0 +1,64 @@
+"""The page of conformance names tests that there are; and the statements that no other test holds."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+from eventlog.entry import EVENT_TYPES
+from tests.support import run_convert
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "conformance.md"
+TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)(?:\[([\w-]+)\])?`")
+STATEMENT = re.compile(r"^\| (\d+) \| (.+) \| (.+) \|$", re.MULTILINE)
+
+
+@cache
+def functions_of(path: str) -> frozenset[str]:
+    """The tests of a file."""
+    found = ast.walk(ast.parse((ROOT / path).read_text("utf-8")))
+    return frozenset(node.name for node in found if isinstance(node, ast.FunctionDef))
+
+
+def test_every_test_that_the_page_names_is_there() -> None:
+    named = TEST.findall(PAGE.read_text("utf-8"))
+    assert len(named) > 100
+    for path, test, case in named:
+        assert test in functions_of(path), f"{path}::{test}"
+        assert not case or (ROOT / "tests" / "golden" / "events" / f"{case}.txt").is_file(), case
+
+
+def test_every_statement_has_a_test_or_says_why_not() -> None:
+    statements = STATEMENT.findall(PAGE.read_text("utf-8"))
+    assert [int(number) for number, _, _ in statements] == list(range(1, len(statements) + 1))
+    for number, _, held in statements:
+        known = TEST.search(held) or "does not hold" in held or "advice" in held or "cost" in held
+        assert known, f"statement {number}: {held}"
+
+
+def test_gaps_end_nothing(tmp_path: Path) -> None:
+    header = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
+    rows = "".join(f"{number},4,usr,idu={number},,,\n" for number in (1, 2, 7, 9_000, 2**62))
+    text, refused = run_convert(tmp_path, "log", "xds", header + rows)
+    assert (text.count("<delete "), refused) == (5, [])
+
+
+def test_the_categories_of_event_types() -> None:
+    def those(per_field: bool | None = None, query_back: bool | None = None) -> set[int]:
+        return {
+            number
+            for number, known in EVENT_TYPES.items()
+            if per_field in (None, known.per_field) and query_back in (None, known.query_back)
+        }
+
+    assert those(per_field=True) == {1, 2, 3, 7, 8}
+    assert those(per_field=False) == {4, 5, 6}
+    assert those(query_back=False) == {1, 2, 3, 4}
+    assert those(query_back=True) == {5, 6, 7, 8}
+    assert those(True, False) == {1, 2, 3}
+    assert those(True, True) == {7, 8}
+    assert those(False, False) == {4}
+    assert those(False, True) == {5, 6}

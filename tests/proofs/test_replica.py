@@ -20,6 +20,7 @@ HTTP = ("--sink", "http", "--http-timeout", "2", "--reconnect", "1")
 RETRIES = ("--retry-wait", "0.1", "--retry-longest", "1")
 
 
+@pytest.mark.timeout(300 + 12 * SECONDS)
 @pytest.mark.parametrize("product", KILLABLE)
 def test_the_replica_of_a_receiver_is_the_table(product: str, tmp_path: Path) -> None:
     dice, replica, arrivals = random.Random(SEED), Replica(), Arrivals()

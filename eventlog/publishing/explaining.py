@@ -63,6 +63,6 @@ def _outcome(entry: Entry, reading: Reading, refused: Mapping[int, str], config:
         for other in reading.entries
     ):
         return Outcome(Fate.BEYOND, "its object is cut by query-limit")
-    if len(reading.entries) >= config.build(PublisherSettings).query_limit:
-        return Outcome(Fate.BEYOND, "query-limit is reached before it")
+    if reading.full:
+        return Outcome(Fate.BEYOND, "query-limit, or what completes inserts, is reached before it")
     return Outcome(Fate.HELD, "its object waits for a retry, or its time has not come")

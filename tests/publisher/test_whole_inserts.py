@@ -10,7 +10,10 @@ from collections.abc import Iterator, Sequence
 import pytest
 from sqlalchemy import text
 
+from eventlog.config import Config
 from eventlog.entry import Status
+from eventlog.fold import Fate
+from eventlog.publishing.explaining import explain_store
 from eventlog.publishing.head import Head, Look
 from eventlog.sql.inserts import Bounds
 from eventlog.sql.snapshot import Choice, Snapshot
@@ -112,6 +115,14 @@ def test_the_last_objects_are_left_out_where_inserts_need_too_many_rows(world: W
     size = len("idu=1") + 7
     assert first(octets=2 * size) == {"idu=1": 3}
     assert first(octets=2 * size + 3 * (size + 7)) == {"idu=1": 3, "idu=2": 4}
+
+
+def test_explain_says_that_an_object_is_left_for_the_next_cycle(world: World) -> None:
+    write(world, [(1, 1), (1, 2), *[(2, 9)] * 5, (1, 1), (1, 2)])
+    given = {"query_limit": 2, "max_insert_rows": 1, "sync_tables": "usr", "allow_loopback": True}
+    config = Config(given)
+    explained = explain_store(config, world.store, "usr", "idu=2")
+    assert {outcome.fate for _, outcome in explained} == {Fate.BEYOND}
 
 
 def test_a_run_that_is_too_long_alone_is_cut_and_named(

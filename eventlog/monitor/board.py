@@ -57,6 +57,9 @@ class Process(Protocol):
     @property
     def events(self) -> int: ...  # that were answered since it began
 
+    @property
+    def leads(self) -> bool: ...  # whether it is the one that publishes
+
 
 class Board:
     """One process's view of its log."""
@@ -66,6 +69,7 @@ class Board:
         self._lock = threading.Lock()
         self._counted: Mapping[str, Mapping[str, int]] = {}
         self._counted_until = 0.0
+        self._down_since = ""  # when the receiver was first seen to be down
         self.samples: deque[Sample] = deque(maxlen=SAMPLES)
         self.config = config or Config({})
 
@@ -82,7 +86,20 @@ class Board:
             standing = read_standing(self.store, counted=False)
         except EventlogError:
             return
+        self.down_since(standing)
         self.samples.append(Sample(now, standing.pending, standing.oldest_age or 0.0, self._process.events))
+
+    @property
+    def leads(self) -> bool:
+        return self._process.leads
+
+    def down_since(self, standing: Standing) -> str:
+        """When the receiver was first seen to take nothing, in UTC; empty while it takes documents."""
+        if not standing.cycle.get("down"):
+            self._down_since = ""
+        elif not self._down_since:
+            self._down_since = f"{standing.cycle_at or standing.now}"[:19]
+        return self._down_since
 
     def rates(self) -> list[float]:
         """Events a second, between one sample and the next."""

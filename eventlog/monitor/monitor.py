@@ -25,6 +25,7 @@ class Monitor:
         self._alive = time.monotonic()
         self._longest = 0.0  # that the daemon may stay silent
         self.ready = False
+        self.leads = False
         for name in ("eventlog_leader", "eventlog_database_up", "eventlog_paused"):
             self.metrics.set(name, 0)
 
@@ -45,6 +46,8 @@ class Monitor:
         self.metrics.set("eventlog_database_up", int(self.ready))
 
     def leading(self, leads: bool) -> None:
+        """Whether this process is the one that publishes."""
+        self.leads = leads
         self.metrics.set("eventlog_leader", int(leads))
 
     def alive(self, silence: float) -> None:

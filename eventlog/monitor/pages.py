@@ -8,8 +8,9 @@ from eventlog.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.monitor.board import PAGE, Board
 from eventlog.page.chart import chart
-from eventlog.page.layout import Place, clipped, facts, level, live, page, search, table
+from eventlog.page.layout import Column, Place, clipped, facts, level, live, page, search, state, table
 from eventlog.page.markup import Markup, Node, link, tag
+from eventlog.page.words import count, duration
 from eventlog.pickup import Found
 from eventlog.publishing.standing import Standing
 from eventlog.sql.upkeep import Failed
@@ -31,19 +32,21 @@ def status(board: Board) -> str:
     """How the log stands."""
     standing = board.standing()
     samples = list(board.samples)
+    seen = samples[-1].at - samples[0].at if samples else 0.0
     charts = [
-        chart("Pending rows", [float(sample.pending) for sample in samples]),
-        chart("Age of the oldest", [sample.oldest for sample in samples], " s"),
-        chart("Events a second", board.rates()),
+        chart("Pending rows", [float(sample.pending) for sample in samples], count, seen),
+        chart("Age of the oldest", [sample.oldest for sample in samples], duration, seen),
+        chart("Events a second", board.rates(), count, seen),
     ]
+    columns = (Column("Status", "short"), "Table", Column("Rows", "number"))
+    empty = (
+        "The log is empty. Rows come when somebody changes a tracked table: eventlog check tells which are."
+    )
     content: list[Node] = [
-        tag("p", f"Paused by {standing.paused}", class_="notice") if standing.paused else None,
-        tag("p", f"The sink takes nothing: {standing.cycle['down']}", class_="notice")
-        if standing.cycle.get("down")
-        else None,
+        _state(board, standing),
         facts(_facts(standing)),
         tag("div", charts, class_="pair"),
-        table("Rows of the log", ("Status", "Table", "Rows"), _counts(board.counts()), "The log is empty."),
+        table("Rows of the log", columns, _counts(board.counts()), empty),
     ]
     return _page("Status", live("status", *content), here="/")
 
@@ -61,12 +64,26 @@ def failures(board: Board, after: int) -> str:
         )
         for failed in found[:PAGE]
     ]
-    headings = ("Row", "Status", "Object", "Reason", "When (UTC)")
+    headings = (
+        Column("Row", "number"),
+        Column("Status", "short"),
+        "Object",
+        "Reason",
+        Column("When (UTC)", "short"),
+    )
     more = found[PAGE - 1].record_id if len(found) > PAGE else None
     turn = (
         tag("p", link("More", "/errors", {"after": str(more)}, rel="next"), class_="turn") if more else None
     )
-    content = [table("Rows with E and F, oldest first", headings, rows, "Nothing failed."), turn]
+    content = [
+        table(
+            "Rows with E and F, oldest first",
+            headings,
+            rows,
+            "Nothing failed. A row that the receiver refuses, or that nobody understands, would stand here.",
+        ),
+        turn,
+    ]
     return _page("Errors", live("errors", *content), here="/errors")
 
 
@@ -121,7 +138,9 @@ def settings(board: Board) -> str:
     """The settings that were given."""
     rows = list(board.settings())
     return _page(
-        "Settings", table("Given by flag, environment or file", ("Setting", "Value"), rows), here="/settings"
+        "Settings",
+        table("Given by flag, environment or file", (Column("Setting", "short"), "Value"), rows),
+        here="/settings",
     )
 
 
@@ -134,23 +153,44 @@ def _page(title: str, *content: Node, here: str = "") -> str:
     return page(title, *content, product=PRODUCT, places=PLACES, here=here)
 
 
+def _state(board: Board, standing: Standing) -> Markup:
+    """How the whole stands, in a word and a colour."""
+    down = standing.cycle.get("down")
+    if standing.paused:
+        return state("Paused", f"by {standing.paused}", "warning")
+    if not board.leads:
+        return state("Standing by", f"{standing.leader or 'nobody'} leads this log", "quiet")
+    if down:
+        since = board.down_since(standing)
+        return state("Receiver down", f"since {since} UTC: {down}", "error")
+    if standing.pending and standing.cycle.get("events"):
+        return state("Publishing", f"{count(standing.pending)} rows are pending", "success")
+    if standing.waiting:
+        return state("Waiting", f"{count(standing.waiting)} events wait for a retry", "retry")
+    return state(
+        "Idle",
+        "every row that may go is published" if not standing.pending else "looking for work",
+        "success",
+    )
+
+
 def _facts(standing: Standing) -> Iterable[tuple[str, Node]]:
-    yield "Pending", f"{standing.pending:,}"
-    yield "Oldest", "none" if standing.oldest_age is None else f"{standing.oldest_age:,.1f} s"
-    yield "Waiting for a retry", f"{standing.waiting:,}"
+    yield "Pending", count(standing.pending)
+    yield "Oldest", "none" if standing.oldest_age is None else duration(standing.oldest_age)
+    yield "Waiting for a retry", count(standing.waiting)
     yield "Next retry (UTC)", f"{standing.next_retry or 'none'}"[:19]
     yield "Leader", standing.leader or "none yet"
     yield "Holds the lock", str(standing.holder or "nobody, as far as we may see")
     yield "Leads since (UTC)", f"{standing.leader_since or ''}"[:19]
     cycle = standing.cycle
-    told = ", ".join(f"{cycle.get(name, 0):,} {name}" for name in ("rows", "events", "refused"))
-    yield "Last cycle", f"{told} in {cycle.get('seconds', 0):.3f} s" if cycle else "none yet"
+    told = ", ".join(f"{count(cycle.get(name, 0))} {name}" for name in ("rows", "events", "refused"))
+    yield "Last cycle", f"{told} in {duration(cycle.get('seconds', 0))}" if cycle else "none yet"
     yield "At (UTC)", f"{standing.cycle_at or ''}"[:19]
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[tuple[Node, Node, Node]]:
     return [
-        ([f"{letter} ", level(LETTERS[letter]) if letter in LETTERS else None], name, f"{rows:,}")
+        ([f"{letter} ", level(LETTERS[letter]) if letter in LETTERS else None], name, count(rows))
         for letter, tables in sorted(counts.items())
         for name, rows in sorted(tables.items())
     ]
@@ -184,8 +224,20 @@ def _explained(found: Iterable[tuple[Found, Outcome]]) -> list[tuple[Node, ...]]
 
 
 def _explanation(caption: str, rows: list[tuple[Node, ...]]) -> Markup:
-    headings = ("Row", "Type", "Object", "Column", "Outcome", "Event")
-    return table(caption, headings, rows, "No row is pending.")
+    headings = (
+        Column("Row", "number"),
+        Column("Type", "number"),
+        "Object",
+        Column("Column", "short"),
+        "Outcome",
+        "Event",
+    )
+    return table(
+        caption,
+        headings,
+        rows,
+        "No row is pending. Change a row of a tracked table to see what becomes of it.",
+    )
 
 
 def _redrive(board: Board, failed: Failed) -> Markup:

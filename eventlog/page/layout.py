@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from eventlog.page.markup import Attribute, Markup, Node, link, render, tag
+from eventlog.page.words import count
 
 
 class Place(NamedTuple):
@@ -15,41 +16,70 @@ class Place(NamedTuple):
     path: str
 
 
+class Column(NamedTuple):
+    """A column of a table, and how wide it is."""
+
+    name: str
+    kind: str = "text"  # text wraps; short and number stay on a line
+
+
 def page(title: str, *content: Node, product: str, places: Iterable[Place] = (), here: str = "") -> str:
-    """A whole document."""
+    """A whole document of a server of ours, which has the style and the script."""
+    style = (tag("link", rel="stylesheet", href="/page.css"), tag("script", src="/page.js", defer=True))
+    return _document(title, product, style, _navigation(places, here), content)
+
+
+def paper(title: str, *content: Node, product: str, style: str) -> str:
+    """A whole document that stands alone, in a file: with its style, without script and links."""
+    return _document(title, product, tag("style", Markup(style)), None, content)
+
+
+def _navigation(places: Iterable[Place], here: str) -> Markup:
+    links = [
+        link(place.title, place.path, aria_current="page" if place.path == here else None) for place in places
+    ]
+    return tag("nav", links, aria_label="Pages")
+
+
+def _document(title: str, product: str, style: Node, navigation: Node, content: Sequence[Node]) -> str:
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("title", f"{title} · {product}"),
-        tag("link", rel="stylesheet", href="/page.css"),
-        tag("script", src="/page.js", defer=True),
+        style,
     )
-    navigation = [
-        link(place.title, place.path, aria_current="page" if place.path == here else None) for place in places
-    ]
     body = tag(
         "body",
         tag("a", "Skip to the content", href="#content", class_="skip"),
-        tag("header", tag("strong", product), tag("nav", navigation, aria_label="Pages")),
+        tag("header", tag("strong", product), navigation),
         tag("main", tag("h1", title), *content, id="content", tabindex="-1"),
     )
     return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
 
 
 def table(
-    caption: str, headings: Sequence[str], rows: Iterable[Sequence[Node]], empty: str = "Nothing."
+    caption: str, columns: Sequence[Column | str], rows: Iterable[Sequence[Node]], empty: str = "Nothing."
 ) -> Markup:
-    """A table; on a narrow screen each cell says its heading itself."""
+    """A table whose columns keep their width; on a narrow screen each cell says its heading itself."""
+    shown = [column if isinstance(column, Column) else Column(column) for column in columns]
     written = [
-        tag("tr", [tag("td", cell, data_label=name) for name, cell in zip(headings, row, strict=True)])
-        for row in rows
+        tag("tr", [_cell(column, cell) for column, cell in zip(shown, row, strict=True)]) for row in rows
     ]
     if not written:
         return tag("p", empty, class_="empty")
-    head = tag("thead", tag("tr", [tag("th", name, scope="col") for name in headings]))
+    head = tag("thead", tag("tr", [tag("th", c.name, scope="col", class_=c.kind) for c in shown]))
     return tag("table", tag("caption", caption), head, tag("tbody", written))
+
+
+def _cell(column: Column, cell: Node) -> Markup:
+    return tag("td", tag("div", cell), data_label=column.name, class_=column.kind)
+
+
+def state(word: str, why: Node, kind: str) -> Markup:
+    """How the whole stands, in words and colour; kind is a level, or quiet."""
+    return tag("p", tag("strong", word), " · ", why, class_=f"state {kind}", role="status")
 
 
 def facts(pairs: Iterable[tuple[str, Node]]) -> Markup:
@@ -86,7 +116,7 @@ def clipped(text: str, limit: int) -> Node:
     """The text, or its beginning and how long it is."""
     if len(text) <= limit:
         return text
-    return [text[:limit], tag("span", f" … {len(text):,} characters in all", class_="quiet")]
+    return [text[:limit], tag("span", f" … {count(len(text))} characters in all", class_="quiet")]
 
 
 def listed(parts: Iterable[Node]) -> Markup:

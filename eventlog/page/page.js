@@ -1,7 +1,29 @@
-// A little comfort: parts marked data-live renew themselves, j and k walk the rows, / goes to the search.
+// A little comfort: parts marked data-live renew themselves and say when nobody answers any more, what takes long
+// says that it is loading, j and k walk the rows, / goes to the search.
 "use strict";
 
 const PAUSE = 2000;
+const SLOW = 300;
+let heard = new Date();
+
+function answered(yes) {
+  const there = document.querySelector(".banner");
+  if (yes) {
+    heard = new Date();
+    there?.remove();
+  } else if (!there) {
+    const banner = document.createElement("p");
+    banner.className = "banner";
+    banner.setAttribute("role", "alert");
+    banner.textContent = `No answer since ${heard.toLocaleTimeString()}: what stands here is of then.`;
+    document.querySelector("header").before(banner);
+  }
+}
+
+function busy(event) {
+  if (event.defaultPrevented || event.target.closest?.("a[href^='#']")) return;
+  setTimeout(() => document.body.setAttribute("aria-busy", "true"), SLOW);
+}
 
 async function renew() {
   const parts = [...document.querySelectorAll("[data-live]")].filter(
@@ -10,6 +32,7 @@ async function renew() {
   if (parts.length && !document.hidden) {
     try {
       const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+      answered(true);
       if (answer.ok) {
         const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
         for (const part of parts) {
@@ -18,7 +41,7 @@ async function renew() {
         }
       }
     } catch {
-      // the server is away: what stands here stays, and the next try may find it back
+      answered(false); // what stands here stays, and the next try may find it back
     }
   }
   setTimeout(renew, PAUSE);
@@ -44,6 +67,10 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   KEYS[event.key]();
 });
+
+document.addEventListener("submit", busy);
+document.addEventListener("click", (event) => event.target.closest?.("a[href]") && !event.ctrlKey && !event.metaKey && busy(event));
+addEventListener("pageshow", () => document.body.removeAttribute("aria-busy"));
 
 for (const form of document.querySelectorAll("form[role=search]")) {
   form.addEventListener("change", () => form.requestSubmit());

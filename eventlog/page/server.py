@@ -74,12 +74,13 @@ def asset(request: Request) -> Reply | None:
     kind = {"/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8"}
     if request.path not in kind:
         return None
-    return Reply(_file(request.path[1:]), kind[request.path])
+    return Reply(packaged(request.path[1:]), kind[request.path])
 
 
 @cache
-def _file(name: str) -> bytes:
-    return files("eventlog.page").joinpath(name).read_bytes()
+def packaged(name: str) -> str:
+    """The text of a file that stands beside this one."""
+    return files("eventlog.page").joinpath(name).read_text("utf-8")
 
 
 class PageServer(ThreadingHTTPServer):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from eventlog.page.layout import (
+    Column,
     Place,
     choice,
     clipped,
@@ -17,6 +18,7 @@ from eventlog.page.layout import (
     table,
 )
 from eventlog.page.markup import Markup, Node, link, tag
+from eventlog.page.words import count
 from eventlog.receiver import incoming
 from eventlog.receiver.archive import PAGE, Archive, Cursor, Filter, Kept, Line
 from eventlog.receiver.incoming import Attribute, Event
@@ -50,11 +52,18 @@ def listing(archive: Archive, wanted: Filter, cursor: Cursor | None) -> str:
         )
         for line in shown
     ]
-    headings = ("Time (UTC)", "Operation", "Class", "Key", "Event", "Status")
+    headings = (
+        Column("Time (UTC)", "short"),
+        Column("Operation", "short"),
+        "Class",
+        "Key",
+        "Event",
+        "Status",
+    )
     empty = "No document yet that fits. Send one: curl --data-binary @document.xml, to this address."
     turns = _turns(shown, wanted, older=newer_way or more, newer=more if newer_way else cursor is not None)
     content = [
-        tag("p", f"{archive.total():,} documents are kept.", role="status"),
+        tag("p", f"{count(archive.total())} documents are kept.", role="status"),
         table("Events, newest first", headings, rows, empty),
         turns,
     ]
@@ -70,7 +79,7 @@ def document(archive: Archive, kept: Kept) -> str:
         facts(
             [
                 ("Received (UTC)", kept.at),
-                ("Size", f"{kept.size:,} bytes"),
+                ("Size", f"{count(kept.size)} bytes"),
                 ("Answered", level(kept.level)),
                 ("Text", link("as it came", f"/document/{kept.id}.xml")),
             ]
@@ -83,7 +92,9 @@ def document(archive: Archive, kept: Kept) -> str:
         content += _event(archive, event, line, event.attributes[: max(steps, 0)])
         steps -= len(event.attributes)
     if len(read.events) > MOST_EVENTS:
-        content.append(tag("p", f"… and {len(read.events) - MOST_EVENTS:,} more events.", class_="quiet"))
+        content.append(
+            tag("p", f"… and {count(len(read.events) - MOST_EVENTS)} more events.", class_="quiet")
+        )
     content += [
         tag("h2", "Document"),
         tag("pre", clipped(text, LONGEST_BODY), tabindex="0", aria_label="The document"),
@@ -120,7 +131,9 @@ def history(archive: Archive, association: str) -> str:
         live(
             "history",
             table(
-                "What happened, oldest first", ("Time (UTC)", "Operation", "Changes", "Event", "Status"), rows
+                "What happened, oldest first",
+                (Column("Time (UTC)", "short"), Column("Operation", "short"), "Changes", "Event", "Status"),
+                rows,
             ),
             tag("h2", "What these events leave"),
             state,
@@ -177,9 +190,13 @@ def _event(archive: Archive, event: Event, line: Line, shown: Sequence[Attribute
     )
     if event.attributes:
         rows = [(a.name, a.change, a.type, _value(a)) for a in shown]
-        yield table("Attributes", ("Attribute", "Change", "Type", "Value"), rows)
+        yield table(
+            "Attributes",
+            ("Attribute", Column("Change", "short"), Column("Type", "short"), "Value"),
+            rows,
+        )
     if len(shown) < len(event.attributes):
-        yield tag("p", f"… and {len(event.attributes) - len(shown):,} more.", class_="quiet")
+        yield tag("p", f"… and {count(len(event.attributes) - len(shown))} more.", class_="quiet")
 
 
 def _events(archive: Archive, lines: Iterable[Line]) -> Iterator[tuple[Line, Event]]:

@@ -4,66 +4,117 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import functions as f
 
+from eventlog.page.chart import bars
+from eventlog.page.layout import Column, facts, paper, table
+from eventlog.page.markup import Markup, Node, tag
+from eventlog.page.server import packaged
+from eventlog.page.words import count, duration
 from eventlog_spark import rows
 from eventlog_spark.commit import REFUSED
 from eventlog_spark.job import Backlog, Result
 from eventlog_spark.storage import File
 
-_BARS = 60  # of the plot over time
+_BARS = 120  # of the plot over time
 _LISTED = 20
-_STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 60rem; padding: 0 1rem }
-h1 { font-size: 1.5rem } h2 { font-size: 1.1rem; margin-top: 2rem }
-table { border-collapse: collapse } td { padding: .15rem 1rem .15rem 0 } td.n { text-align: right }
-svg { max-width: 100%; height: auto } rect { fill: #3b6ea5 } rect.refused { fill: #b04a3a }
-text { font: 12px system-ui, sans-serif; fill: #444 }
-"""
+_NUMBER = Column("Number", "number")
+
+# Beginnings of an event_time: their length, how they are read, the seconds between two where that is fixed.
+_MINUTE, _HOUR, _DAY = (16, "%Y-%m-%d %H:%M", 60), (13, "%Y-%m-%d %H", 3_600), (10, "%Y-%m-%d", 86_400)
+_MONTH, _YEAR = (7, "%Y-%m", 0), (4, "%Y", 0)
 
 
-def write(spark: Any, path: Path, backlog: Backlog, result: Result, output: Path) -> None:
-    """The page of a job that is done."""
+def write(spark: Any, path: Path, backlog: Backlog, result: Result, seconds: float) -> None:
+    """The page of a job that is done, and took so long until here."""
     manifest = result.manifest
-    sections = [
-        _table("Rows", manifest["counts"].items()),
+    content = [
+        facts(_facts(backlog, result, seconds)),
         _times(spark, backlog, manifest["inputs"]),
-        _bars("Events by table and operation", manifest["events"]),
-        _bars("Refused, by reason", _reasons(output / REFUSED), "refused"),
+        _counts("Rows", "What became of them", manifest["counts"]),
+        _counts("Events", "Table and operation", manifest["events"]),
+        _counts("Refused", "Reason", _reasons(Path(backlog.job.output) / REFUSED)),
+        _inputs(manifest["inputs"]),
     ]
-    title = f"Backlog {manifest['job']}: {manifest['from']} to {manifest['to']}"
-    page = (
-        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title>'
-        f"<style>{_STYLE}</style><h1>{escape(title)}</h1>{''.join(sections)}</html>\n"
-    )
+    title = f"{manifest['from']} to {manifest['to']}"
+    page = paper(title, *content, product=f"eventlog backlog {manifest['job']}", style=packaged("page.css"))
     path.write_text(page, "utf-8", errors="replace")
 
 
-def _times(spark: Any, backlog: Backlog, inputs: Sequence[Mapping[str, Any]]) -> str:
+def _facts(backlog: Backlog, result: Result, seconds: float) -> Iterator[tuple[str, Node]]:
+    handled = result.manifest["counts"]["rows"]
+    yield "Rows", count(handled)
+    yield "Duration", "none: the folder held the output" if result.before else duration(seconds)
+    if not result.before:
+        yield "Speed", f"{count(round(handled / max(seconds, 0.001)))} rows a second"
+    yield "Output", backlog.job.output
+    yield "Order", result.manifest["order"]
+
+
+def _inputs(inputs: Sequence[Mapping[str, Any]]) -> Markup:
+    shown = [(file["name"], file["container"], count(file["size"])) for file in inputs[:_LISTED]]
+    more = f"Inputs, the first {_LISTED} of {count(len(inputs))}" if len(inputs) > _LISTED else "Inputs"
+    return table(more, ("File", Column("Container", "short"), Column("Bytes", "number")), shown, "No files.")
+
+
+def _counts(title: str, name: str, counted: Mapping[str, int]) -> Node:
+    if not counted:
+        return None
+    caption = f"{count(sum(counted.values()))} in all" if title != "Rows" else ""
+    return [tag("h2", title), table(caption, (name, _NUMBER), [(n, count(c)) for n, c in counted.items()])]
+
+
+def _times(spark: Any, backlog: Backlog, inputs: Sequence[Mapping[str, Any]]) -> Node:
     """The rows of a log over their event_time."""
     if backlog.job.source_format != "log":
-        return ""
+        return None
     files = rows.sort_out([File(**file) for file in inputs])
     frame = rows.read(spark, files, backlog.rules, backlog.clock, None, wide=True)
-    hours = frame.where("event_time is not null").groupBy(f.substring("event_time", 1, 13).alias("hour"))
-    counted = {row["hour"]: row["count"] for row in hours.count().collect()}
-    return _plot("Rows over time", _coarser(counted))
+    counted = _counted(frame, _HOUR[0])
+    if len(counted) * 60 <= _BARS:
+        counted = _counted(frame, _MINUTE[0])
+    return bars("Rows over time", over_time(counted))
 
 
-def _coarser(hours: Mapping[str, int]) -> dict[str, int]:
-    """By the hour, the day, the month or the year: whatever gives few enough bars."""
-    for length in (13, 10, 7, 4):
-        counted: Counter[str] = Counter()
-        for hour, count in hours.items():
-            counted[hour[:length]] += count
-        if len(counted) <= _BARS:
-            break
-    return dict(sorted(counted.items()))
+def _counted(frame: Any, length: int) -> dict[str, int]:
+    """The rows by the beginning of their event_time."""
+    when = f.translate(f.substring("event_time", 1, length), "T", " ").alias("moment")
+    found = frame.where("event_time is not null").groupBy(when).count().collect()
+    return {row["moment"]: row["count"] for row in found}
+
+
+def over_time(counted: Mapping[str, int]) -> dict[str, int]:
+    """By the minute, hour, day, month or year, whatever is the finest that gives few enough bars; a time in
+    which nothing happened has a bar of none."""
+    if not counted:
+        return {}
+    for length, form, step in (_MINUTE, _HOUR, _DAY, _MONTH, _YEAR):
+        if any(len(moment) < length for moment in counted):
+            continue
+        coarser: Counter[str] = Counter()
+        for moment, number in counted.items():
+            coarser[moment[:length]] += number
+        if len(coarser) <= _BARS and (not step or _span(coarser, form) < _BARS * step):
+            return _filled(coarser, form, step) if step else dict(sorted(coarser.items()))
+    return dict(sorted(coarser.items())[-_BARS:])
+
+
+def _span(counted: Mapping[str, int], form: str) -> float:
+    """The seconds from the first to the last."""
+    first, last = (datetime.strptime(moment, form) for moment in (min(counted), max(counted)))
+    return (last - first).total_seconds()
+
+
+def _filled(counted: Mapping[str, int], form: str, step: int) -> dict[str, int]:
+    first = datetime.strptime(min(counted), form)
+    moments = range(int(_span(counted, form)) // step + 1)
+    names = (f"{first + timedelta(seconds=n * step):{form}}" for n in moments)
+    return {name: counted.get(name, 0) for name in names}
 
 
 def _reasons(folder: Path) -> dict[str, int]:
@@ -72,37 +123,3 @@ def _reasons(folder: Path) -> dict[str, int]:
         with path.open(encoding="utf-8") as lines:
             counted.update(json.loads(line)["reason"] for line in lines)
     return dict(counted.most_common(_LISTED))
-
-
-def _table(title: str, cells: Iterable[tuple[str, int]]) -> str:
-    listed = "".join(f'<tr><td>{escape(name)}<td class="n">{count:,}' for name, count in cells)
-    return f"<h2>{escape(title)}</h2><table>{listed}</table>"
-
-
-def _plot(title: str, counted: Mapping[str, int]) -> str:
-    """Upright bars in the order of their names."""
-    if not counted:
-        return ""
-    most, width = max(counted.values()), 900 / len(counted)
-    bars = "".join(
-        f'<rect x="{n * width:.1f}" y="{160 - 150 * count / most:.1f}" width="{width * 0.9:.1f}" '
-        f'height="{150 * count / most:.1f}"><title>{escape(name)}: {count:,}</title></rect>'
-        for n, (name, count) in enumerate(counted.items())
-    )
-    first, last = escape(min(counted)), escape(max(counted))
-    axis = f'<text x="0" y="176">{first}</text><text x="900" y="176" text-anchor="end">{last}</text>'
-    return f'<h2>{escape(title)}</h2><svg viewBox="0 0 900 180" role="img">{bars}{axis}</svg>'
-
-
-def _bars(title: str, counted: Mapping[str, int], kind: str = "") -> str:
-    """Lying bars with their names and counts."""
-    if not counted:
-        return ""
-    most = max(counted.values())
-    bars = "".join(
-        f'<rect class="{kind}" x="0" y="{n * 40 + 18}" width="{max(2, 700 * count / most):.1f}" height="14"/>'
-        f'<text x="0" y="{n * 40 + 13}">{escape(name[:140])}: {count:,}</text>'
-        for n, (name, count) in enumerate(counted.items())
-    )
-    height = 40 * len(counted)
-    return f'<h2>{escape(title)}</h2><svg viewBox="0 0 900 {height}" role="img">{bars}</svg>'

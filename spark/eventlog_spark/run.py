@@ -45,7 +45,7 @@ def run(
             result = run_job(spark, backlog, stage)
         if report is not None:
             stage("report")
-            write_report(spark, report, backlog, result, Path(backlog.job.output))
+            write_report(spark, report, backlog, result, time.monotonic() - started)
     if refused is not None:
         keep(Path(backlog.job.output) / REFUSED, refused)
     for sentence in sentences(result, time.monotonic() - started):

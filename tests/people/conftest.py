@@ -53,6 +53,7 @@ class Process:
 
     store: Store | None
     events: int = 0
+    leads: bool = True
 
 
 @dataclass

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import html
+import re
 from html.parser import HTMLParser
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.page.chart import chart
+from eventlog.page.chart import bars, ceiling, chart
 from eventlog.page.layout import clipped, page, table
 from eventlog.page.markup import Markup, address, render, tag
+from eventlog.page.words import count, duration
 from eventlog.shown import visible
 
 
@@ -64,11 +67,62 @@ def test_attributes_are_written_or_left_out() -> None:
 
 def test_long_text_says_how_long_it_is() -> None:
     assert render(clipped("x" * 5, 5)) == "xxxxx"
-    assert "1,000 characters in all" in render(clipped("x" * 1000, 5))
+    assert "1 000 characters in all" in render(clipped("x" * 1000, 5))
 
 
 def test_a_chart_tells_its_values_in_words_too() -> None:
-    drawn = chart("Pending", [0, 10, 5], " s")
-    assert "Pending: now 5 s, at most 10 s" in drawn
-    assert 'points="0.0,100.0 300.0,5.0 600.0,52.5"' in drawn
+    drawn = chart("Age", [0, 90, 45], duration, 600)
+    assert "Age: now 45 s, at most 1 min 30 s" in drawn
+    assert ">10 min ago</text>" in drawn
+    assert ">1 min 40 s</text>" in drawn  # the axis ends at a round number: 100 s
+    assert 'points="72.0,128.0 232.0,21.8 392.0,74.9"' in drawn
     assert "nothing yet" in chart("Pending", [])
+
+
+def test_bars_are_named_by_the_first_and_the_last() -> None:
+    drawn = Elements(bars("Rows a day", {"2025-03-23": 19_330, "2025-03-24": 5}))
+    assert [name for name, _ in drawn.seen].count("rect") == 2
+    assert "2025-03-23: 19 330" in drawn.text
+    assert drawn.text.endswith("2025-03-232025-03-24")
+    assert bars("Rows a day", {}) == ""
+
+
+@pytest.mark.parametrize(
+    ("most", "end"), [(0, 1), (0.3, 0.5), (1, 1), (3, 5), (99, 100), (100, 100), (101, 200), (19_330, 20_000)]
+)
+def test_an_axis_ends_at_a_round_number(most: float, end: float) -> None:
+    assert ceiling(most) == pytest.approx(end)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [
+        (0, "0 s"),
+        (0.0123, "0.0123 s"),
+        (9.5, "9.5 s"),
+        (59.6, "1 min"),
+        (282, "4 min 42 s"),
+        (3_605, "1 h"),
+        (90_000, "1 d 1 h"),
+        (864_000_000, "10 000 d"),
+    ],
+)
+def test_a_time_is_told_in_its_two_greatest_units(seconds: float, told: str) -> None:
+    assert duration(seconds) == told
+
+
+@given(st.floats(0, 1e12), st.floats(0, 1e12))
+def test_a_longer_time_is_never_told_as_a_shorter_one(one: float, other: float) -> None:
+    assert (size(duration(min(one, other)))) <= size(duration(max(one, other)))
+
+
+def size(told: str) -> float:
+    """What a told time comes to."""
+    units = {"d": 86_400, "h": 3_600, "min": 60, "s": 1}
+    found = re.findall(r"([\d. e+-]+) (d|h|min|s)", told)
+    return sum(float(number.replace(" ", "")) * units[unit] for number, unit in found)
+
+
+@pytest.mark.parametrize(("number", "told"), [(0, "0"), (19_330, "19 330"), (1.5, "1.5"), (1234.5, "1 234")])
+def test_thousands_stand_apart(number: float, told: str) -> None:
+    assert count(number) == told

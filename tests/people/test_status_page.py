@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
+from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -10,9 +13,11 @@ import pytest
 
 from eventlog.config import Config
 from eventlog.monitor.board import Board, Sample
+from eventlog.monitor.desk import answer
+from eventlog.page.server import Reply, Request
 from tests.people.browser import chromium
 from tests.people.conftest import TOKEN, Process, Watched
-from tests.receiver.conftest import HOSTILE
+from tests.receiver.conftest import HOSTILE, served
 
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#x27;&amp;⟨U+202E⟩"
 
@@ -39,8 +44,43 @@ def test_it_says_how_the_log_stands(watched: Watched) -> None:
     assert "<dt>Pending</dt><dd>2</dd>" in page
     assert "<dt>Leader</dt><dd>test</dd>" in page
     assert "Pending rows: now 2, at most 2" in page
-    new = '<span class="level new">new</span></td><td data-label="Table">usr</td><td data-label="Rows">2</td>'
-    assert f'<td data-label="Status">N {new}' in page
+    assert '>N <span class="level new">new</span><' in page
+    assert '<td data-label="Rows" class="number"><div>2</div></td>' in page
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"down": "refused"}, "Receiver down</strong> · since"),
+        ({"events": 5}, "Publishing</strong> · 2 rows are pending"),
+        ({}, "Idle</strong> · looking for work"),
+    ],
+)
+def test_the_whole_stands_in_a_word_at_the_top(watched: Watched, facts: dict[str, object], told: str) -> None:
+    watched.run("insert into usr values (1, 'Jack'), (2, 'Jane')")
+    with watched.store.work(1) as work:
+        work.record_cycle(json.dumps(facts))
+    assert told in watched.client.get()
+
+
+def test_who_is_paused_or_stands_by_says_so(watched: Watched) -> None:
+    assert "Idle</strong> · every row that may go is published" in watched.client.get()
+    watched.process.leads = False
+    assert "Standing by</strong> · test leads this log" in watched.client.get()
+    with watched.store.upkeep() as upkeep:
+        upkeep.pause("Ann", "the engine moves")
+    assert "Paused</strong> · by Ann: the engine moves" in watched.client.get()
+
+
+def test_the_time_since_the_receiver_is_down_is_that_of_the_first_cycle(watched: Watched) -> None:
+    standing = watched.board.standing()
+    first = replace(standing, cycle={"down": "refused"}, cycle_at=datetime(2025, 3, 23, 10, 57, 19))
+    later = replace(first, cycle_at=datetime(2025, 3, 23, 11, 0))
+    assert [watched.board.down_since(s) for s in (first, later, standing)] == [
+        "2025-03-23 10:57:19",
+        "2025-03-23 10:57:19",
+        "",
+    ]
 
 
 def test_rates_are_told_from_sample_to_sample(watched: Watched) -> None:
@@ -145,3 +185,18 @@ def test_a_person_redrives_a_row_in_chromium(watched: Watched, tmp_path: Path) -
                 browser.open(f"http://127.0.0.1:{watched.client.port}/{path}")
                 assert browser.run("return document.documentElement.scrollWidth") <= 360, path
         assert browser.complaints() == []
+
+
+def test_a_page_whose_publisher_is_gone_says_so(watched: Watched, tmp_path: Path) -> None:
+    answering = True
+
+    def answer_at_first(request: Request) -> Reply | None:
+        return answer(watched.board, request) if answering else None
+
+    with served(answer_at_first) as client, chromium(tmp_path) as browser:
+        browser.open(f"http://127.0.0.1:{client.port}/")
+        browser.wait_for("return document.body.innerText.includes('Idle')")
+        answering = False
+        browser.wait_for("return document.body.innerText.includes('No answer since')")
+        answering = True
+        browser.wait_for("return !document.body.innerText.includes('No answer since')")

@@ -28,7 +28,7 @@ def levels(reply: str) -> dict[str | None, str]:
 def test_a_document_is_answered_for_each_event_and_shown(client: Client) -> None:
     assert levels(client.post(ADD, DELETE)) == {"log:1": "success", "log:3": "success"}
     page = client.get("/document/1")
-    assert '<td data-label="Value">Jack</td>' in page
+    assert '<td data-label="Value" class="text"><div>Jack</div></td>' in page
     assert "/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect" in page
     assert "1 documents are kept" in client.get()
 
@@ -176,7 +176,7 @@ def test_the_history_of_an_object_ends_in_what_is_left(client: Client) -> None:
     client.post(MODIFY)
     page = client.get("/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect")
     assert page.index("fname + Jack") < page.index("fname − Jack") < page.index("fname + John")
-    assert '<td data-label="Values"><div>John</div></td>' in page
+    assert '<td data-label="Values" class="text"><div><div>John</div></div></td>' in page
 
 
 def test_what_was_not_taken_leaves_nothing(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_what_was_not_taken_leaves_nothing(tmp_path: Path) -> None:
         client.post(ADD)
         client.post(MODIFY)
         page = client.get("/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect")
-        assert '<td data-label="Values"><div>Jack</div></td>' in page
+        assert '<td data-label="Values" class="text"><div><div>Jack</div></div></td>' in page
         client.post(DELETE)
         assert "It is deleted." in client.get("/object?association=idg%3D7%2Ctable%3Dgrp")
 

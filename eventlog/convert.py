@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -190,9 +190,11 @@ def format_named(name: str) -> Format:
 
 def load_current(job: Job) -> CurrentFiles:
     """The current rows that were given."""
-    current = CurrentFiles()
-    for table, file in job.current:
-        current.load(job.tables, table, file)
+    with ExitStack() as stack:
+        current = stack.enter_context(CurrentFiles())
+        for table, file in job.current:
+            current.load(job.tables, table, file)
+        stack.pop_all()
     return current
 
 

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from eventlog.attended import attended, dismiss
 from eventlog.errors import EventlogError
 from eventlog.extras import MissingExtra
 
@@ -33,15 +34,6 @@ _LONGEST_SOCKET = 100  # bytes; a Unix socket's path ends at 107 on Linux, 103 o
 _PATIENCE = 60.0
 _HANDOVER = 10.0  # how long an earlier server of the same folder may take to end
 _ENDING = re.compile("shared memory block|postmaster.pid. already exists")
-
-# The shell becomes the server. Before, it leaves a watcher behind that stops the server when our end
-# of the pipe says so or closes, which it also does when we are killed.
-_START = """\
-exec 3<&0 </dev/null
-( (read _ <&3; kill -INT $$ 2>/dev/null) & )
-exec 3<&-
-exec "$@"
-"""
 
 
 class FolderNotOurs(EventlogError):
@@ -97,7 +89,7 @@ class Server:
     def stop(self) -> None:
         """Stop the server; open sessions are rolled back."""
         if self._process is not None:
-            self._release()
+            dismiss(self._running)
             try:
                 self._running.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
@@ -110,7 +102,7 @@ class Server:
         if self._process is not None:
             self._process.send_signal(signal.SIGKILL)
             self._process.wait()
-            self._release()
+            dismiss(self._running)
             self._process = None
 
     @property
@@ -141,24 +133,10 @@ class Server:
             self._settings
         )
         options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-        command: list[str | Path] = [
-            "/bin/sh",
-            "-c",
-            _START,
-            "sh",
-            self._programs / "postgres",
-            "-D",
-            self._data,
-            *options,
-        ]
+        command: list[str | Path] = [self._programs / "postgres", "-D", self._data, *options]
         with self._log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-                **self._identity,
+            self._process = attended(
+                command, stdout=log, stderr=log, start_new_session=True, **self._identity
             )
 
     def _ready(self) -> bool:
@@ -171,7 +149,7 @@ class Server:
 
     def _survive(self, deadline: float) -> None:
         """Launch again where an earlier server of the folder is still ending; else say what is wrong."""
-        self._release()
+        dismiss(self._running)
         words = self._log.read_text(errors="replace").splitlines()[-10:]
         fatal = next((line for line in reversed(words) if "FATAL" in line), words[-1] if words else "no log")
         self._process = None
@@ -179,15 +157,6 @@ class Server:
             raise ServerFailed(f"{fatal}; see {self._log}")
         time.sleep(0.1)
         self._launch()
-
-    def _release(self) -> None:
-        pipe = self._running.stdin
-        assert pipe is not None
-        try:
-            pipe.write(b"\n")
-            pipe.close()
-        except BrokenPipeError:
-            pass  # the watcher is gone already
 
 
 @contextmanager

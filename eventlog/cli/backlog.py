@@ -22,6 +22,7 @@ from eventlog.cli.options import (
     settings_options,
     tables_option,
 )
+from eventlog.cli.progress import job_progress
 from eventlog.cli.terminal import say
 from eventlog.config import Config, read_config
 from eventlog.convert import Job
@@ -123,6 +124,7 @@ def backlog(
     for path in filter(None, (report, refused)):
         need_folder(path, str(path))
     with ExitStack() as stack:
+        bar = stack.enter_context(job_progress(say))
         live = None
         if not inputs and not given.get("kafka"):
             if source_format != "log":
@@ -147,6 +149,6 @@ def backlog(
             expand_truncate,
         )
         wanted = Backlog(job, clock(), order, documents or 0, partitions or 0, strict)
-        left_out = run(wanted, live, master, dict(conf), report, refused, say)
+        left_out = run(wanted, live, master, dict(conf), report, refused, bar.say, bar.tell)
     if left_out:
         sys.exit(1)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import logging
-import tempfile
-from pathlib import Path
-
 import click
 
 
 @click.command(short_help="See it work: a database of its own, changes, their documents, a backlog.")
-@click.option("--keep", is_flag=True, help="leave the database up until Ctrl-C, and say how to reach it")
-@click.option("--backlog/--no-backlog", default=True, help="end with a hundred thousand rows  [default: yes]")
-def demo(keep: bool, backlog: bool) -> None:
-    """Start an embedded PostgreSQL, change a few rows, and print what is logged and what is sent."""
-    from eventlog.demo import play
-    from eventlog.demo.backlog import show
+@click.option("--fast", is_flag=True, help="on a terminal: do not wait for a key between the sections")
+@click.option("--keep", is_flag=True, help="leave all of it up until Ctrl-C, and say how to reach it")
+@click.option("--no-spark", is_flag=True, help="leave out the backlog on Spark")
+def demo(fast: bool, keep: bool, no_spark: bool) -> None:
+    """Start an embedded PostgreSQL, a publisher and a receiver, and show what is logged and what comes.
 
-    # What is refused is told in the story itself.
-    logging.getLogger("eventlog").handlers[:] = [logging.NullHandler()]
-    with tempfile.TemporaryDirectory(prefix="eventlog-demo-") as folder:
-        play.play(keep=keep, last=lambda: show(Path(folder)) if backlog else None)
+    Rows change, the publisher is killed and started again, and a backlog is folded on Spark. On a terminal
+    each section waits for a key.
+    """
+    from eventlog.demo.play import play
+
+    play(keep=keep, fast=fast, spark=not no_spark)

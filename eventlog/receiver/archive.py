@@ -142,6 +142,12 @@ class Archive:
         """How many documents are kept."""
         return int(self._rows("select count(*) from document")[0][0])
 
+    def arrivals(self, after: int) -> tuple[int, int]:
+        """How many events came in the documents behind that one, and how many different ones."""
+        sql = "select count(*), count(distinct event_id) from event where document > ?"
+        ((came, different),) = self._rows(sql, after)
+        return int(came), int(different)
+
     def _lines(self, condition: str, order: str, *values: object, limit: int) -> list[Line]:
         sql = f"""
             select event.document, part, at, operation, class, key, association, event_id, event.level, text

@@ -1,21 +1,27 @@
-"""How far a job is, said every few seconds while Spark works."""
+"""How far a job is, told while Spark works."""
 
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-_EVERY = 10.0  # seconds
+Tell = Callable[[int, int], None]  # how many tasks are done, of how many that are known
+
+_EVERY = 0.5  # seconds
 
 
 @contextmanager
-def watched(spark: Any, say: Callable[[str], None], every: float = _EVERY) -> Iterator[None]:
-    """Say how many tasks of the running stage are done, and how long the rest may take."""
+def watched(spark: Any, tell: Tell, every: float = _EVERY) -> Iterator[None]:
+    """Tell every so often how many tasks of the block's jobs are done, and how many there are.
+
+    Spark plans as it goes: on the way more become known.
+    """
     over = threading.Event()
-    watcher = threading.Thread(target=_watch, args=(spark, say, every, over), daemon=True)
+    tracker = spark.sparkContext.statusTracker()
+    earlier = set(tracker.getJobIdsForGroup(None))
+    watcher = threading.Thread(target=_watch, args=(tracker, earlier, tell, every, over), daemon=True)
     watcher.start()
     try:
         yield
@@ -24,18 +30,19 @@ def watched(spark: Any, say: Callable[[str], None], every: float = _EVERY) -> It
         watcher.join()
 
 
-def _watch(spark: Any, say: Callable[[str], None], every: float, over: threading.Event) -> None:
-    tracker = spark.sparkContext.statusTracker()
-    begun: dict[int, float] = {}
+def _watch(tracker: Any, earlier: Collection[int], tell: Tell, every: float, over: threading.Event) -> None:
     while not over.wait(every):
-        for stage in tracker.getActiveStageIds():
-            began = begun.setdefault(stage, time.monotonic())
-            info = tracker.getStageInfo(stage)
-            if info is not None:
-                say(told(stage, info.numCompletedTasks, info.numTasks, time.monotonic() - began))
+        tell(*tasks(tracker, earlier))
 
 
-def told(stage: int, done: int, tasks: int, seconds: float) -> str:
-    """One line about a stage."""
-    left = f", about {seconds * (tasks - done) / done:.0f} s left" if done and seconds else ""
-    return f"stage {stage}: {done} of {tasks} tasks{left}"
+def tasks(tracker: Any, earlier: Collection[int]) -> tuple[int, int]:
+    """How many tasks are done, and how many are known; of a job that is over all are, skipped ones too."""
+    done = known = 0
+    for number in set(tracker.getJobIdsForGroup(None)) - set(earlier):
+        job = tracker.getJobInfo(number)
+        stages = [tracker.getStageInfo(stage) for stage in (job.stageIds if job else ())]
+        planned = sum(stage.numTasks for stage in stages if stage)
+        known += planned
+        over = job is not None and job.status != "RUNNING"
+        done += planned if over else sum(stage.numCompletedTasks for stage in stages if stage)
+    return done, known

@@ -10,7 +10,7 @@ from eventlog.extras import extra
 from eventlog_spark.commit import REFUSED
 from eventlog_spark.job import Backlog, Result, run_job
 from eventlog_spark.live import Live, run_live
-from eventlog_spark.progress import watched
+from eventlog_spark.progress import Tell, watched
 from eventlog_spark.refused import keep
 from eventlog_spark.report import write as write_report
 from eventlog_spark.session import session, translated
@@ -26,17 +26,19 @@ def run(
     report: Path | None,
     refused: Path | None,
     say: Say,
+    tell: Tell,
 ) -> int:
-    """Do the job; how many records were left out."""
+    """Do the job; how many records were left out. `tell` hears how far it is."""
     if backlog.job.given.get("kafka"):
         with extra("kafka", "--kafka"):
             from eventlog_spark.topics import run_topics
-    started = time.monotonic()
+    started = 0.0
 
     def stage(name: str) -> None:
         say(f"{name} ({time.monotonic() - started:.0f} s)")
 
-    with translated(), session(master, conf) as spark, watched(spark, say):
+    with translated(), session(master, conf) as spark, watched(spark, tell):
+        started = time.monotonic()  # Spark's own start is no part of the job
         if live is not None:
             result = run_live(spark, backlog, live, stage)
         elif backlog.job.given.get("kafka"):

@@ -1,31 +1,50 @@
-"""The demo, run as a newcomer runs it: it tells everything, ends, and leaves nothing behind."""
+"""The demo, run as a newcomer runs it: it tells everything, waits on a terminal, ends, and leaves nothing."""
 
 from __future__ import annotations
 
+import fcntl
 import os
+import pty
+import re
+import select
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
+import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from eventlog.demo import backlog
+from eventlog.demo.backlog import HOW, Backlog, BacklogFailed
+from eventlog.demo.story import CROWD, STEPS
+from eventlog.demo.telling import Teller
 
 ROOT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "eventlog", "demo", "--no-backlog"]
+COMMAND = [sys.executable, "-m", "eventlog", "demo", "--no-spark"]
+PAUSE = "any key goes on"
+PATIENCE = 120.0
 
 
-def environment(folder: Path) -> dict[str, str]:
-    return os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}", "TMPDIR": str(folder)}
+def environment(folder: str) -> dict[str, str]:
+    """Ours, with settings that a user may have and the demo must not take."""
+    theirs = {"EVENTLOG_URL": "mysql://elsewhere/db", "EVENTLOG_BATCH_SIZE": "many"}
+    return os.environ | theirs | {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}", "TMPDIR": folder}
 
 
 def processes_in(folder: str) -> list[str]:
     """The command lines that name the folder."""
-    lines = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-    return [line.decode() for line in lines if folder.encode() in line]
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if folder in os.readlink(path / "cwd") or folder.encode() in (path / "cmdline").read_bytes():
+                found.append((path / "cmdline").read_text())
+        except OSError:
+            pass  # it ended
+    return found
 
 
 @pytest.fixture
@@ -36,55 +55,156 @@ def folder() -> Iterator[str]:
         yield made
 
 
-def test_the_demo_tells_what_becomes_of_every_row_and_leaves_nothing(folder: str) -> None:
-    for _ in range(2):
-        done = subprocess.run(
-            COMMAND, env=environment(Path(folder)), capture_output=True, text=True, timeout=120
+class Terminal:
+    """A demo at a terminal of its own."""
+
+    def __init__(self, folder: str, *options: str) -> None:
+        self._ours, theirs = pty.openpty()
+        self.process = subprocess.Popen(
+            [*COMMAND, *options],
+            env=environment(folder),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            preexec_fn=lambda: fcntl.ioctl(theirs, termios.TIOCSCTTY, 0),  # Ctrl-C is a signal
         )
-        assert (done.returncode, done.stderr) == (0, "")
-        for part in (
-            '<add class-name="usr" event-id="eventlog:1-3:8a6ae151">',
-            '<modify class-name="view_usr"',
-            '<delete class-name="usr"',
-            "E  6 salary idu=1; drop table usr: unknown table 'salary'",
-        ):
-            assert part in done.stdout
-        assert "\x1b[" not in done.stdout
+        os.close(theirs)
+        self.seen = ""
+
+    def read_until(self, text: str) -> str:
+        """What came up to that text, or to the end."""
+        begun = len(self.seen)
+        while text not in self.seen[begun:] and self._more():
+            pass
+        return self.seen[begun:]
+
+    def press(self, key: bytes) -> None:
+        """As soon as the demo reads keys: what was typed before is forgotten."""
+        while termios.tcgetattr(self._ours)[3] & termios.ICANON:
+            assert self.process.poll() is None
+            time.sleep(0.01)
+        os.write(self._ours, key)
+
+    def close(self) -> int:
+        code = self.process.wait(PATIENCE)
+        os.close(self._ours)
+        return code
+
+    def _more(self) -> bool:
+        ready, _, _ = select.select([self._ours], [], [], PATIENCE)
+        assert ready, self.seen
+        try:
+            piece = os.read(self._ours, 65_536)
+        except OSError:  # Linux says so where the other end is closed
+            return False
+        self.seen += piece.decode("utf-8", "replace")
+        return bool(piece)
+
+
+def test_the_demo_tells_what_becomes_of_every_row_within_ninety_seconds(folder: str) -> None:
+    done = subprocess.run(COMMAND, env=environment(folder), capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, "")
+    for part in (
+        '<add class-name="usr" event-id="eventlog:1-2:17f8af97">',
+        '<modify class-name="usr" event-id="eventlog:5-7:9988e8a7">',
+        '<delete class-name="usr" event-id="eventlog:9">',
+        "E: unknown table 'salary'",
+        f"{CROWD:,} of {CROWD:,} events have come: nothing is lost",
+    ):
+        assert part in done.stdout
+    assert re.search(r"^  [1-9]\d* rows of the log are still new$", done.stdout, re.MULTILINE)
+    assert re.search(r"^  [1-9]\d* came again, under the event-ids", done.stdout, re.MULTILINE)
+    assert "\x1b[" not in done.stdout
+    assert PAUSE not in done.stdout
+    words = [word for line in done.stdout.splitlines() if not line.startswith("  ") for word in line.split()]
+    assert 100 < len(words) < 300  # two hundred a minute; what is indented is looked at
     assert list(Path(folder).iterdir()) == []
     assert processes_in(folder) == []
 
 
+def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(folder: str) -> None:
+    terminal = Terminal(folder)
+    for step in STEPS:
+        terminal.read_until(PAUSE)
+        terminal.press(b" ")
+        terminal.read_until(step.title)
+    terminal.read_until(PAUSE)
+    (url,) = set(re.findall(r"http://127\.0\.0\.1:\d+/", terminal.seen))
+    with urllib.request.urlopen(url, timeout=30) as page:
+        assert "idu=3" in page.read().decode()
+    for words in (PAUSE, "until you press a key"):
+        terminal.press(b"\n")
+        terminal.read_until(words)
+    terminal.press(b"q")
+    terminal.read_until("never said")
+    assert terminal.close() == 0
+    assert processes_in(folder) == []
+
+
+def test_fast_waits_for_nobody(folder: str) -> None:
+    terminal = Terminal(folder, "--fast")
+    told = terminal.read_until("never said")
+    assert terminal.close() == 0
+    assert "eventlog demo --keep" in told
+    assert PAUSE not in told
+
+
+def test_ctrl_c_at_a_pause_ends_it(folder: str) -> None:
+    terminal = Terminal(folder)
+    terminal.read_until(PAUSE)
+    terminal.press(b"\x03")
+    terminal.read_until("never said")
+    assert terminal.close() == 130
+    assert list(Path(folder).iterdir()) == []
+    assert processes_in(folder) == []
+
+
+def test_a_demo_that_is_killed_leaves_no_process(folder: str) -> None:
+    terminal = Terminal(folder)
+    terminal.read_until(PAUSE)
+    assert len(processes_in(folder)) > 2
+    terminal.process.kill()
+    terminal.close()
+    until = time.monotonic() + PATIENCE
+    while processes_in(folder) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert processes_in(folder) == []
+
+
 def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> None:
-    demo = subprocess.Popen(
-        [*COMMAND, "--keep"], env=environment(Path(folder)), stdout=subprocess.PIPE, text=True
-    )
+    demo = subprocess.Popen([*COMMAND, "--keep"], env=environment(folder), stdout=subprocess.PIPE, text=True)
     assert demo.stdout is not None
     told = next(line for line in demo.stdout if "EVENTLOG_URL=" in line)
     url = told.split("'")[1]
     script = f"from eventlog.sql.connect import connect; connect({url!r}).connect()"
-    assert subprocess.run([sys.executable, "-c", script], env=environment(Path(folder))).returncode == 0
+    assert subprocess.run([sys.executable, "-c", script], env=environment(folder)).returncode == 0
     demo.send_signal(signal.SIGTERM)
     assert demo.wait(60) == 0
     demo.stdout.close()
     assert processes_in(folder) == []
 
 
-def test_the_backlog_is_folded_without_spark_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    backlog.show(tmp_path, rows=2_000, spark=False)
-    assert "2000 rows in" in capsys.readouterr().out
+def test_without_spark_its_remedy_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Backlog(tmp_path, wanted=True).tell(Teller(fast=True))
+    assert capsys.readouterr().out.strip() == HOW
+    Backlog(tmp_path, wanted=False).tell(Teller(fast=True))
+    assert capsys.readouterr().out == ""
 
 
-def test_the_backlog_is_folded_on_spark(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
-    backlog.show(tmp_path, rows=500)
-    told = capsys.readouterr().out
-    assert "  500 rows in" in told
+    with Backlog(tmp_path, wanted=True, rows=500) as backlog:
+        backlog.tell(Teller(fast=True))
+    told = capfd.readouterr().out
+    assert "eventlog: 500 rows in" in told
     assert "WARN" not in told
     assert (tmp_path / "documents" / "_SUCCESS").exists()
 
 
-def test_what_spark_says_is_told_when_it_fails(tmp_path: Path) -> None:
+def test_what_spark_says_is_told_when_it_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     (tmp_path / "documents").write_text("in the way")
-    with pytest.raises(backlog.BacklogFailed, match="documents"):
-        backlog.show(tmp_path, rows=10, spark=True)
+    with Backlog(tmp_path, wanted=True, rows=10) as backlog, pytest.raises(BacklogFailed):
+        backlog.tell(Teller(fast=True))
+    assert "documents" in capfd.readouterr().out

@@ -1,0 +1,73 @@
+"""The receiver of `eventlog receive`, in this process: what came, and the page that shows it."""
+
+from __future__ import annotations
+
+import datetime as dt
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lxml import etree
+
+from eventlog.page.server import PageServer, Reply, Request
+from eventlog.receiver.archive import Archive
+from eventlog.receiver.receiver import LARGEST, receiver
+from eventlog.xds.split import Broken, split
+
+
+class Inbox:
+    """What the publisher's documents come to."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+        self._answer = receiver(archive, (), _clock)
+        self._traps: dict[int, Callable[[], None]] = {}
+        self.server = PageServer("127.0.0.1", 0, self._receive, LARGEST)
+
+    @property
+    def total(self) -> int:
+        """How many documents came."""
+        return self._archive.total()
+
+    def events(self, after: int) -> Iterator[str]:
+        """The events of the documents behind that one."""
+        for number in range(after + 1, self.total + 1):
+            kept = self._archive.document(number)
+            for found in split([kept.body]) if kept else ():
+                if not isinstance(found, Broken):
+                    yield etree.tostring(found.element, encoding="unicode", with_tail=False)
+
+    def arrivals(self, after: int) -> tuple[int, int]:
+        """How many events came in the documents behind that one, and how many different ones."""
+        return self._archive.arrivals(after)
+
+    def when(self, total: int, then: Callable[[], None]) -> None:
+        """As that many documents are here, do it, before the last one is answered."""
+        self._traps[total] = then
+
+    def _receive(self, request: Request) -> Reply | None:
+        reply = self._answer(request)
+        trap = self._traps.pop(self.total, None) if request.method == "POST" and self._traps else None
+        if trap is not None:
+            trap()
+        return reply
+
+
+@contextmanager
+def inbox(folder: Path) -> Iterator[Inbox]:
+    """An inbox whose page is open while the block runs."""
+    archive = Archive(folder / "received.sqlite")
+    made = Inbox(archive)
+    thread = threading.Thread(target=made.server.serve_forever, args=(0.1,), daemon=True)
+    thread.start()
+    try:
+        yield made
+    finally:
+        made.server.shutdown()
+        made.server.server_close()
+        archive.close()
+
+
+def _clock() -> str:
+    return dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "milliseconds")

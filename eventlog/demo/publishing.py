@@ -1,0 +1,102 @@
+"""The publisher of the demo: `eventlog run`, a process that can be killed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from sqlalchemy.engine import Engine
+
+from eventlog.attended import attended, dismiss
+from eventlog.errors import EventlogError
+
+LOG = "indirect.eventlog"
+_NEW = f"select count(*) from {LOG} where status = 'N'"  # noqa: S608 (a name of ours)
+_PATIENCE = 120.0  # seconds
+_SAID = 10  # last lines that are told when it fails
+
+
+class PublisherFailed(EventlogError):
+    """the publisher did not go on; it said: {0}"""
+
+
+class Publishing:
+    """`eventlog run` for the demo's log."""
+
+    def __init__(self, folder: Path, url: str, receiver: str, engine: Engine) -> None:
+        self.command = ("eventlog", "run", "--sink", "http", "--http-url", receiver)
+        self._folder = folder
+        self._place = {"EVENTLOG_URL": url, "EVENTLOG_LOG_TABLE": LOG}
+        self._engine = engine
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """Its process id while it runs."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        with self._said.open("ab") as said:
+            self._process = attended(
+                [sys.executable, "-m", *self.command],
+                cwd=self._folder,
+                env=environment(self._place),
+                stdout=said,
+                stderr=said,
+            )
+
+    def kill(self) -> None:
+        """End it as a crash would (kill -9)."""
+        if self._process is not None:
+            self._process.kill()
+
+    def wait(self) -> None:
+        """Until it has ended, however."""
+        if self._process is not None:
+            try:
+                self._process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                raise PublisherFailed(last_words(self._said)) from None
+            dismiss(self._process)
+            self._process = None
+
+    def stop(self) -> None:
+        """Ask it to end, and wait."""
+        if self._process is not None:
+            self._process.terminate()
+            self.wait()
+
+    def settle(self) -> None:
+        """Wait until no row of the log is new."""
+        until = time.monotonic() + _PATIENCE
+        while self.new():
+            gone = self._process is None or self._process.poll() is not None
+            if gone or time.monotonic() > until:
+                raise PublisherFailed(last_words(self._said))
+            time.sleep(0.02)
+
+    def new(self) -> int:
+        """How many rows of the log are new."""
+        with self._engine.connect() as connection:
+            return int(connection.exec_driver_sql(_NEW).scalar_one())
+
+    @property
+    def _said(self) -> Path:
+        return self._folder / "publisher.log"
+
+
+def environment(given: Mapping[str, str]) -> dict[str, str]:
+    """An environment that has these settings of ours and no others; our packages are where this process has
+    them."""
+    rest = {name: value for name, value in os.environ.items() if not name.startswith("EVENTLOG_")}
+    paths = os.pathsep.join(str(Path(path).resolve()) for path in sys.path if path)
+    return {**rest, **given, "PYTHONPATH": paths}
+
+
+def last_words(log: Path) -> str:
+    """The end of what a process said."""
+    return "\n".join(log.read_text("utf-8", "replace").splitlines()[-_SAID:])

@@ -6,7 +6,7 @@ import hmac
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ from eventlog.publishing.explaining import explain_store
 from eventlog.publishing.redriving import Redriven, redrive
 from eventlog.publishing.session import how_to_redrive
 from eventlog.publishing.standing import Standing, read_standing
+from eventlog.publishing.upkeep import Skipped, skip
 from eventlog.sql.store import Store
 from eventlog.sql.upkeep import Failed, Which
 
@@ -128,22 +129,39 @@ class Board:
         with self.store.upkeep() as upkeep:
             return upkeep.failures(Which(), PAGE + 1, after)
 
-    def failure(self, record_id: int) -> Failed | None:
+    def event(self, record_id: int) -> list[Failed]:
+        """The failed rows of the event of a row; none where it has not failed."""
         with self.store.upkeep() as upkeep:
-            return next(iter(upkeep.failures(Which((record_id,)), 1)), None)
+            return upkeep.together((record_id,))
+
+    def rows(self, ids: Sequence[int]) -> list[tuple[Found, Outcome]]:
+        """What becomes of rows, whatever their status."""
+        with self.store.snapshot() as snapshot:
+            objects = {(str(cells[5]), str(cells[6])) for cells in snapshot.rows(ids)}
+        found = [pair for name, key in sorted(objects) for pair in self.explain(name, key)]
+        return [pair for pair in found if pair[0].entry.record_id in ids]
 
     def explain(self, table: str | None = None, key: str | None = None) -> Iterator[tuple[Found, Outcome]]:
         """The outcome of each row of an object, or of the rows that go next."""
         return explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
 
     def redrive(self, record_id: int, token: str) -> Redriven:
-        """Make a failed row new again, for somebody who knows the token."""
+        """Make the failed event of a row new again, for somebody who knows the token."""
+        self._allow(token)
+        return redrive(self.store, Which((record_id,)), how_to_redrive(self.config, self.store))
+
+    def skip(self, record_id: int, token: str, reason: str) -> Skipped:
+        """Give the event of a row up, for somebody who knows the token."""
+        self._allow(token)
+        return skip(self.store, (record_id,), reason)
+
+    def _allow(self, token: str) -> None:
+        """NotAllowed for who does not know the token."""
         wanted = self.config.build(MonitorSettings).monitor_token
         if not wanted:
             raise NotAllowed("no monitor-token is set, so nothing can be changed here")
         if not hmac.compare_digest(token.encode(), wanted.encode()):
             raise NotAllowed("that is not the monitor-token")
-        return redrive(self.store, Which((record_id,)), how_to_redrive(self.config, self.store))
 
     @property
     def may_redrive(self) -> bool:

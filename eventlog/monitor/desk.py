@@ -44,19 +44,29 @@ def _answer(board: Board, request: Request) -> Reply:
 
 
 def _failure(board: Board, request: Request) -> Reply:
-    """One row that failed; posting the token makes it new again."""
+    """The event of a row that failed, which a form redrives or skips; afterwards what became of it."""
     number = _number(request.path.removeprefix("/errors/"))
-    failed = board.failure(number)
-    if failed is None:
-        return sorry(HTTPStatus.NOT_FOUND, f"row {number} has not failed")
-    if request.method == "GET":
-        return Reply(pages.failure(board, failed))
-    token = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=10).get("token", [""])[0]
+    event = board.event(number)
+    if request.method == "GET" and event:
+        return Reply(pages.failure(board, event))
+    ids = [row.record_id for row in event] or [number]
+    told = _act(board, number, request) if request.method == "POST" and event else []
+    rows = board.rows(ids)
+    if not rows and not told:
+        return sorry(HTTPStatus.NOT_FOUND, f"there is no row {number}")
+    return Reply(pages.became(number, rows, told))
+
+
+def _act(board: Board, number: int, request: Request) -> list[str]:
+    """Do what a form asks for; the sentences that say what came of it."""
+    form = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=10)
+    token, act, reason = (form.get(name, [""])[0] for name in ("token", "act", "reason"))
+    if act == "skip":
+        skipped = board.skip(number, token, reason or "skipped on the status page")
+        return [f"{skipped.rows} rows are skipped: they will not be published."]
     done = board.redrive(number, token)
-    told = "It is new again, and goes with the next cycle."
-    if done.refused:
-        told = "It stays: a later event of its column was published, so it would set an old value."
-    return Reply(pages.failure(board, failed, told))
+    new = "It is new again, and goes with the next cycle."
+    return [*([new] if done.rows else []), *(f"{told}." for told in map(str, done.told))]
 
 
 def _number(text: str) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from eventlog.errors import EventlogError
 from eventlog.fold import Outcome
@@ -87,21 +87,23 @@ def failures(board: Board, after: int) -> str:
     return _page("Errors", live("errors", *content), here="/errors")
 
 
-def failure(board: Board, failed: Failed, told: str = "") -> str:
-    """One row that failed, with its document, and a way to try it again."""
+def failure(board: Board, event: Sequence[Failed]) -> str:
+    """An event that failed, with its rows and its document, and the ways to be done with it."""
+    failed = next((row for row in event if row.document), event[0])
+    rows = [
+        (row.record_id, f"{row.event_type}", row.column_name, level(LETTERS.get(row.status, row.status)))
+        for row in event
+    ]
     content: list[Node] = [
-        tag("p", told, class_="notice", role="status") if told else None,
         facts(
             [
-                ("Status", level(LETTERS.get(failed.status, failed.status))),
-                ("Event type", f"{failed.event_type}"),
                 ("Object", _object(failed.table_name, failed.table_key)),
-                ("Column", failed.column_name),
                 ("Event", failed.event_id),
                 ("Tries", failed.tries),
                 ("When (UTC)", f"{failed.failed_at or ''}"[:19]),
             ]
         ),
+        table("Rows of this event", ("Row", "Type", "Column", "Status"), rows),
         tag("h2", "Reason"),
         tag("pre", clipped(failed.reason or "no reason is kept", LONGEST_DOCUMENT), tabindex="0"),
     ]
@@ -110,8 +112,20 @@ def failure(board: Board, failed: Failed, told: str = "") -> str:
             tag("h2", "Document"),
             tag("pre", clipped(_pretty(failed.document), LONGEST_DOCUMENT), tabindex="0"),
         ]
-    content.append(_redrive(board, failed))
-    return _page(f"Row {failed.record_id}", *content)
+    content += _ways_out(board, failed)
+    return _page(_title(row.record_id for row in event), *content)
+
+
+def became(number: int, rows: Sequence[tuple[Found, Outcome]], told: Iterable[str] = ()) -> str:
+    """What has become of rows that failed once, and what was done about them just now."""
+    said = [tag("p", sentence, class_="notice", role="status") for sentence in told]
+    ids = [found.entry.record_id for found, _ in rows] or [number]
+    return _page(_title(ids), *said, _explanation("What becomes of it", _explained(rows)))
+
+
+def _title(ids: Iterable[int]) -> str:
+    listed = list(ids)
+    return f"Row {listed[0]}" if len(listed) == 1 else f"Rows {', '.join(map(str, listed[:20]))}"
 
 
 def coming(board: Board) -> str:
@@ -240,19 +254,30 @@ def _explanation(caption: str, rows: list[tuple[Node, ...]]) -> Markup:
     )
 
 
-def _redrive(board: Board, failed: Failed) -> Markup:
+def _ways_out(board: Board, failed: Failed) -> list[Node]:
+    """Redrive and skip, for who knows the token."""
+    number = failed.record_id
     if not board.may_redrive:
-        told = f"To try it again: eventlog redrive {failed.record_id}; with monitor-token there is a button."
-        return tag("p", told, class_="quiet")
+        told = f"To be done with it: eventlog redrive {number}, or eventlog skip {number};"
+        return [tag("p", f"{told} with monitor-token there are buttons.", class_="quiet")]
+    why = tag("label", tag("span", "why"), tag("input", name="reason", required=True))
+    return [
+        _form(number, "redrive", "Redrive this event"),
+        _form(number, "skip", "Skip this event", why),
+    ]
+
+
+def _form(number: int, act: str, words: str, *more: Node) -> Markup:
     password = tag("input", type="password", name="token", required=True, autocomplete="current-password")
-    user = tag("input", name="user", value="monitor", autocomplete="username", hidden=True)
     return tag(
         "form",
-        user,
+        tag("input", name="act", value=act, hidden=True),
+        tag("input", name="user", value="monitor", autocomplete="username", hidden=True),
         tag("label", tag("span", "monitor-token"), password),
-        tag("button", "Redrive this row"),
+        *more,
+        tag("button", words),
         method="post",
-        action=f"/errors/{failed.record_id}",
+        action=f"/errors/{number}",
         class_="filter",
     )
 

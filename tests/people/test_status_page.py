@@ -108,6 +108,32 @@ def test_a_failed_row_is_redriven_by_who_knows_the_token(watched: Watched) -> No
     assert watched.letters() == "S"
 
 
+def test_an_event_is_shown_and_redriven_whole_and_then_what_became_of_it(watched: Watched) -> None:
+    watched.sink.refuses = True
+    insert = "insert into eventlog (event_type, table_name, table_key, column_name, new_value) values"
+    watched.run(f"{insert} (1, 'usr', 'idu=7', 'fname', 'Jack'), (1, 'usr', 'idu=7', 'lname', 'Frost')")
+    watched.publisher.cycle()
+    watched.sink.refuses = False
+    page = watched.client.get("/errors/2")
+    assert "Rows 1, 2" in page
+    assert "lname" in page
+    body = urlencode({"token": TOKEN, "act": "redrive"}).encode()
+    assert watched.client.ask("POST", "/errors/2", body)[0] == 200
+    assert watched.letters() == "NN"
+    assert "sent" in watched.client.get("/errors/1")
+    watched.publisher.cycle()
+    assert "its status is S" in watched.client.get("/errors/2")
+
+
+def test_an_event_is_skipped_by_who_knows_the_token(watched: Watched) -> None:
+    fail_one(watched)
+    for token, status, letter in (("guess", 403, "E"), (TOKEN, 200, "W")):
+        body = urlencode({"token": token, "act": "skip", "reason": "test data"}).encode()
+        assert watched.client.ask("POST", "/errors/1", body)[0] == status
+        assert watched.letters() == letter
+    assert "its status is W" in watched.client.get("/errors/1")
+
+
 def test_without_a_token_nothing_can_be_changed(watched: Watched) -> None:
     fail_one(watched)
     watched.board.config = Config({**watched.board.config.given, "monitor_token": None})

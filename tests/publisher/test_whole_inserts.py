@@ -118,8 +118,8 @@ def test_the_last_objects_are_left_out_where_inserts_need_too_many_rows(world: W
 
 
 def test_explain_says_that_an_object_is_left_for_the_next_cycle(world: World) -> None:
-    write(world, [(1, 1), (1, 2), *[(2, 9)] * 5, (1, 1), (1, 2)])
-    given = {"query_limit": 2, "max_insert_rows": 1, "sync_tables": "usr", "allow_loopback": True}
+    write(world, [(1, 1), (1, 2), (1, 3), *[(2, 9)] * 7, (1, 2), (1, 2)])
+    given = {"query_limit": 3, "max_insert_rows": 1, "sync_tables": "usr", "allow_loopback": True}
     config = Config(given)
     explained = explain_store(config, world.store, "usr", "idu=2")
     assert {outcome.fate for _, outcome in explained} == {Fate.BEYOND}

@@ -9,8 +9,8 @@ reading goes on with the next.
 from __future__ import annotations
 
 import datetime as dt
+import io
 import re
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO
 
@@ -42,6 +42,10 @@ def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Re
 def _rows(lines: _Lines, name: str, width: int) -> Iterator[Row | Refused]:
     while line := lines.next():
         number = lines.number
+        if len(line) >= MAX_RECORD and not line.endswith(b"\n"):
+            lines.pass_rest()
+            yield Refused(f"{name}:{number}", f"the line has over {MAX_RECORD} bytes", line)
+            continue
         if b'"' not in line:
             record = line
         elif (joined := lines.complete(line)) is not None:
@@ -66,40 +70,54 @@ class _Lines:
 
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
-        self._again: deque[bytes] = deque()
-        self._joined: list[bytes] = []
+        self._again = io.BytesIO()
+        self._joined = bytearray()
+        self._mark: tuple[io.BytesIO, int] = (self._again, 0)  # where the joined lines begin
+        self._count = 0  # of the joined lines
         self.number = 0
 
     def next(self) -> bytes:
         """The next line with its end; empty behind the last."""
-        line = self._again.popleft() if self._again else self._file.readline(MAX_RECORD)
-        self._joined = []
+        line = self._read()
+        self._joined, self._count = bytearray(), 0
         self.number += bool(line)
         return line
 
+    def pass_rest(self) -> None:
+        """Drop the rest of a line of which only the beginning was read."""
+        while (line := self._read()) and not line.endswith(b"\n"):
+            pass
+
     def complete(self, first: bytes) -> bytes | None:
         """The record that begins on a line: to where its quotes are even. None if they never are."""
-        quotes, size = first.count(b'"'), len(first)
+        self._mark = self._again, self._again.tell()
+        quotes = first.count(b'"')
         while quotes % 2:
-            line = self._again.popleft() if self._again else self._file.readline(MAX_RECORD)
-            size += len(line)
-            if not line or size > MAX_RECORD:
-                self._joined.append(line)
+            line = self._read()
+            self._joined += line
+            if not line or len(first) + len(self._joined) > MAX_RECORD:
                 self._back()
                 return None
-            self._joined.append(line)
+            self._count += 1
             quotes += line.count(b'"')
-        self.number += len(self._joined)
-        return b"".join((first, *self._joined)) if self._joined else first
+        self.number += self._count
+        return first + self._joined if self._joined else first
 
     def resume_behind_first(self) -> None:
         """Read again what was joined to the last record's first line."""
-        self.number -= len(self._joined)
+        self.number -= self._count
         self._back()
 
+    def _read(self) -> bytes:
+        return self._again.readline(MAX_RECORD) or self._file.readline(MAX_RECORD)
+
     def _back(self) -> None:
-        self._again.extendleft(reversed([line for line in self._joined if line]))
-        self._joined = []
+        again, place = self._mark
+        if self._again.tell() - place == len(self._joined):
+            again.seek(place)
+        else:  # some came from the file, and nothing else is to be read again
+            self._again = io.BytesIO(self._joined)
+        self._joined, self._count = bytearray(), 0
 
 
 def _split(record: bytes) -> tuple[str | None, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import IO, Any
@@ -11,7 +12,9 @@ from eventlog.codec import Cell, Object, Row
 from eventlog.errors import Refused
 from eventlog.files.csv import plain_cell
 
-MAX_LINE = 256 << 20
+MAX_LINE = 256 << 20  # bytes
+MAX_MARKS = 4 << 20  # characters outside strings: a few of them may be an object of hundreds of bytes
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
 _PEEKED = 1000  # lines that tell the columns of rows
 
 
@@ -22,10 +25,24 @@ def read(file: IO[bytes], name: str) -> Iterator[Object | Refused]:
         number += 1
         if not line.strip():
             continue
+        if fault := _too_large(file, line):
+            yield Refused(f"{name}:{number}", fault, line)
+            continue
         try:
             yield Object(number, json.loads(line), line)
         except (ValueError, RecursionError) as fault:
             yield Refused(f"{name}:{number}", f"no JSON: {fault}", line)
+
+
+def _too_large(file: IO[bytes], line: bytes) -> str:
+    """What of a line is over a limit; the rest of one that is too long is passed."""
+    if len(line) >= MAX_LINE and not line.endswith(b"\n"):
+        while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
+            pass
+        return f"the line has over {MAX_LINE} bytes"
+    if len(line) > MAX_MARKS and len(_STRING.sub(b"", line)) > MAX_MARKS:
+        return f"beside its texts it has over {MAX_MARKS} characters"
+    return ""
 
 
 def read_rows(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:

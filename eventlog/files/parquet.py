@@ -9,38 +9,84 @@ from typing import IO, Any
 from eventlog.codec import Cell, Row, SheetColumn
 from eventlog.errors import InvalidDocument, Refused
 from eventlog.extras import extra
+from eventlog.files import pages
 
-_BATCH = 8192
+_BATCH = 8192  # rows that are written together
+_BUFFER = 1 << 20  # bytes
+_MOST_COPIED = 64 << 20  # bytes of the values of a column that may stand in memory more than once
+_MOST_HELD = 64 << 20  # letters of values that are written together
+_CLASSIC = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
 
 
 def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """The column names, and the rows."""
     arrow, parquet = _arrow()
     try:
-        opened = parquet.ParquetFile(file)
-    except (arrow.ArrowInvalid, OSError) as fault:
+        metadata = parquet.read_metadata(file)
+        schema = metadata.schema.to_arrow_schema()
+        _check_plain(schema, arrow)
+        named = _named_columns(metadata)
+        opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=named, buffer_size=_BUFFER)
+    except (ValueError, NotImplementedError, OSError) as fault:
         raise InvalidDocument(f"{name}: {fault}") from fault
-    return tuple(opened.schema_arrow.names), _rows(opened, name, arrow)
+    return tuple(schema.names), _rows(opened, file, name, arrow, named)
 
 
-def _rows(opened: Any, name: str, arrow: Any) -> Iterator[Row | Refused]:
+def _rows(
+    opened: Any, file: IO[bytes], name: str, arrow: Any, named: Sequence[str]
+) -> Iterator[Row | Refused]:
     number = 0
-    try:
-        for batch in opened.iter_batches(_BATCH):
-            columns = [_cells(column, arrow) for column in batch.columns]
-            for cells in zip(*columns, strict=True):
-                number += 1
-                yield Row(number, cells)
-    except (arrow.ArrowInvalid, OSError) as fault:
-        yield Refused(f"{name}:{number + 1}", f"the rest of the file cannot be read: {fault}")
+    for group in range(opened.num_row_groups):
+        first = number
+        try:
+            size = pages.rows_of_batch(file, opened.metadata, opened.schema, group, named)
+            for batch in opened.iter_batches(size, [group]):
+                columns = [_cells(column, arrow) for column in batch.columns]
+                for cells in zip(*columns, strict=True):
+                    number += 1
+                    yield Row(number, cells)
+        except (InvalidDocument, ValueError, NotImplementedError, OSError) as fault:
+            yield Refused(f"{name}:{number + 1}", f"the rest of the row group cannot be read: {fault}")
+            number = first + opened.metadata.row_group(group).num_rows
+
+
+def _check_plain(schema: Any, arrow: Any) -> None:
+    for field in schema:
+        if arrow.types.is_nested(field.type):
+            raise InvalidDocument(f"column {field.name} is a {field.type}, and cells hold single values")
+
+
+def _named_columns(metadata: Any) -> list[str]:
+    """Texts that are read as numbers of their dictionary: one that is repeated stands in memory once."""
+    named = []
+    for at in range(metadata.num_columns if metadata.num_row_groups else 0):
+        columns = [metadata.row_group(group).column(at) for group in range(metadata.num_row_groups)]
+        classic = all(_CLASSIC.issuperset(column.encodings) for column in columns)
+        if classic and columns[0].physical_type == "BYTE_ARRAY":
+            named.append(columns[0].path_in_schema)
+    return named
 
 
 def _cells(column: Any, arrow: Any) -> list[Cell]:
     """The values of a column; nanoseconds, which Python's datetime lacks, come as text."""
+    if arrow.types.is_dictionary(column.type):
+        return _named(column, arrow)
     if arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(arrow.string())
     cells: list[Cell] = column.to_pylist()
     return cells
+
+
+def _named(column: Any, arrow: Any) -> list[Cell]:
+    """The values of a column of numbers of a dictionary; of long values, each is made once."""
+    compute = arrow.compute
+    lengths = compute.binary_length(column.dictionary.cast(arrow.large_binary())).take(column.indices)
+    if (compute.sum(lengths).as_py() or 0) <= _MOST_COPIED:
+        copied: list[Cell] = column.dictionary_decode().to_pylist()
+        return copied
+    used = column.indices.unique().drop_null()
+    values = dict(zip(used.to_pylist(), column.dictionary.take(used).to_pylist(), strict=True))
+    return [values.get(number) for number in column.indices.to_pylist()]
 
 
 class Writer:
@@ -60,10 +106,12 @@ class Writer:
         self._times = [c.type == "timestamp" for c in columns]
         self._writer = parquet.ParquetWriter(file, self._schema)
         self._rows: list[Sequence[Cell]] = []
+        self._held = 0
 
     def write(self, cells: Sequence[Cell]) -> None:
         self._rows.append(cells)
-        if len(self._rows) >= _BATCH:
+        self._held += sum(len(cell) for cell in cells if isinstance(cell, str | bytes))
+        if len(self._rows) >= _BATCH or self._held > _MOST_HELD:
             self._flush()
 
     def close(self) -> None:
@@ -81,7 +129,7 @@ class Writer:
             self._arrow.array(cells, field.type) for cells, field in zip(columns, self._schema, strict=True)
         ]
         self._writer.write_batch(self._arrow.record_batch(arrays, schema=self._schema))
-        self._rows = []
+        self._rows, self._held = [], 0
 
 
 def _time(cell: Cell) -> dt.datetime | None:
@@ -91,5 +139,6 @@ def _time(cell: Cell) -> dt.datetime | None:
 def _arrow() -> tuple[Any, Any]:
     with extra("parquet", "Parquet"):
         import pyarrow
+        import pyarrow.compute
         import pyarrow.parquet
     return pyarrow, pyarrow.parquet

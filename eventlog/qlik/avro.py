@@ -25,6 +25,7 @@ _CONFLUENT = b"\0"
 _NAMESPACE = "com.attunity.queue.msg"
 _MAX_SCHEMA = 4_000_000
 _MAX_DEPTH = 8
+_MAX_VALUES = 100_000  # of a record
 _PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 
 
@@ -163,7 +164,7 @@ def stated(text: str) -> Schema:
         raise InvalidAvro(f"an Avro schema of {len(text)} characters: at most {_MAX_SCHEMA} are read")
     with _of_schemas():
         schema = json.loads(text)
-        _check(schema, set(), 0)
+        _check(schema, {}, 0)
         return cast(Schema, schema)
 
 
@@ -178,28 +179,40 @@ def _of_schemas() -> Iterator[None]:
         raise InvalidAvro(f"invalid Avro schema: {fault}") from fault
 
 
-def _check(schema: Any, closed: set[str], depth: int) -> None:
-    """Lets through what a message of Replicate is made of; a name only behind its definition."""
+def _check(schema: Any, closed: dict[str, int], depth: int) -> int:
+    """Lets through what a message of Replicate is made of; a name only behind its definition.
+
+    The values that a record of it has, every use of a name counted: some need no byte at all.
+    """
     if depth > _MAX_DEPTH:
         raise InvalidAvro(f"an Avro schema nested deeper than {_MAX_DEPTH}")
+    size = _check_form(schema, closed, depth)
+    if size > _MAX_VALUES:
+        raise InvalidAvro(f"an Avro schema of which a record has over {_MAX_VALUES} values")
+    return size
+
+
+def _check_form(schema: Any, closed: dict[str, int], depth: int) -> int:
     if isinstance(schema, list):
-        for branch in schema:
-            _check(branch, closed, depth + 1)
-    elif isinstance(schema, str):
-        if schema not in _PRIMITIVES and schema.rpartition(".")[2] not in closed:
+        return sum(_check(branch, closed, depth + 1) for branch in schema)
+    if isinstance(schema, str):
+        if schema in _PRIMITIVES:
+            return 1
+        if schema.rpartition(".")[2] not in closed:
             raise InvalidAvro(f"an Avro schema that refers to {schema[:60]!r}, which is not defined before")
-    elif not isinstance(schema, dict) or "type" not in schema:
+        return closed[schema.rpartition(".")[2]]
+    if not isinstance(schema, dict) or "type" not in schema:
         raise InvalidAvro("an Avro schema must be a name, an object with a type, or a list of these")
-    elif schema["type"] == "record":
-        for field in schema.get("fields", ()):
-            _check(field["type"], closed, depth + 1)
-        closed.add(str(schema.get("name")).rpartition(".")[2])
-    elif schema["type"] == "enum":
-        closed.add(str(schema.get("name")).rpartition(".")[2])
-    elif schema["type"] in ("array", "map", "fixed"):
+    name = str(schema.get("name")).rpartition(".")[2]
+    if schema["type"] == "record":
+        closed[name] = sum(_check(field["type"], closed, depth + 1) for field in schema.get("fields", ())) + 1
+        return closed[name]
+    if schema["type"] == "enum":
+        closed[name] = 1
+        return 1
+    if schema["type"] in ("array", "map", "fixed"):
         raise InvalidAvro(f"an Avro schema with {schema['type']}, which no message has")
-    else:
-        _check(schema["type"], closed, depth + 1)
+    return _check(schema["type"], closed, depth + 1)
 
 
 def decode(schema: Schema, data: bytes) -> dict[str, Any]:

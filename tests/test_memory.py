@@ -1,0 +1,161 @@
+"""Memory is bounded by what is stated, whatever a file claims: a process of its own reads each hostile file.
+
+A few kilobytes, or a few megabytes, that would be gigabytes if they were believed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.files import pages
+from eventlog.qlik import avro
+
+MEBIBYTE = 1 << 20
+READ = """
+import resource, sys
+from eventlog.codec import Shape
+from eventlog.errors import Refused
+from eventlog.files.inputs import open_sources
+shape, given, name = sys.argv[1:]
+whole = refused = 0
+for source in open_sources([name], Shape(shape), given or None):
+    if isinstance(source, Refused):
+        print(source.reason, file=sys.stderr)
+        refused += 1
+        continue
+    for record in source.records:
+        if isinstance(record, Refused):
+            refused += 1
+            print(record.reason, file=sys.stderr)
+        else:
+            whole += 1
+        del record
+print(whole, refused, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+"""
+
+
+def read(path: Path, shape: str = "rows", container: str = "") -> tuple[int, int, int, str]:
+    """The whole and the refused records, the most memory in MiB, and the reasons."""
+    command = [sys.executable, "-c", READ, shape, container, str(path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True)
+    whole, refused, most = map(int, told.stdout.split())
+    return whole, refused, most, told.stderr
+
+
+def _parquet(path: Path, columns: dict[str, Any], **options: Any) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    pyarrow.parquet.write_table(pyarrow.table(columns), path, **options)
+
+
+def test_parquet_a_long_value_that_is_repeated_stands_in_memory_once(tmp_path: Path) -> None:
+    import pyarrow
+
+    long = pyarrow.DictionaryArray.from_arrays([0] * 8192, ["x" * MEBIBYTE])
+    _parquet(tmp_path / "f.parquet", {"record_id": range(8192), "value": long})
+    assert (tmp_path / "f.parquet").stat().st_size < 200_000
+    whole, refused, most, _ = read(tmp_path / "f.parquet")
+    assert (whole, refused) == (8192, 0)
+    assert most < 600
+
+
+@pytest.mark.parametrize("encoding", ["PLAIN", "DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY"])
+def test_parquet_rows_are_read_together_by_their_size(tmp_path: Path, encoding: str) -> None:
+    import pyarrow
+
+    values = pyarrow.array(["x" * MEBIBYTE] * 700)
+    _parquet(
+        tmp_path / "f.parquet",
+        {"record_id": range(700), "value": values},
+        use_dictionary=False,
+        column_encoding={"value": encoding, "record_id": "PLAIN"},
+        compression="zstd",
+    )
+    whole, refused, most, _ = read(tmp_path / "f.parquet")
+    assert (whole, refused) == (700, 0)
+    assert most < 2500  # a page of 700 MiB, twice, and the rows of a batch
+
+
+def test_parquet_a_page_over_the_limit_costs_its_row_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from eventlog.files import parquet
+
+    monkeypatch.setattr(pages, "MAX_PAGE", 60_000)
+    _parquet(
+        tmp_path / "f.parquet",
+        {"a": ["x" * 1000] * 99 + ["y" * 100_000]},
+        row_group_size=50,
+        use_dictionary=False,
+    )
+    with (tmp_path / "f.parquet").open("rb") as file:
+        _, rows = parquet.read(file, "f")
+        told = list(rows)
+    assert len(told) == 51
+    assert "row group 2, column a: a page of" in str(told[50])
+
+
+def test_parquet_lists_are_no_cells(tmp_path: Path) -> None:
+    _parquet(tmp_path / "f.parquet", {"a": [[1, 2], [3]]})
+    assert "column a is a list" in read(tmp_path / "f.parquet")[3]
+
+
+def test_csv_a_quote_that_is_never_closed(tmp_path: Path) -> None:
+    with (tmp_path / "f.csv").open("w") as file:
+        file.write('a,b\n1,"\n')
+        for _ in range(300):
+            file.write(f"1,{'x' * (MEBIBYTE - 3)}\n")
+    whole, refused, most, reason = read(tmp_path / "f.csv")
+    assert (whole, refused) == (300, 1)
+    assert "never closed" in reason
+    assert most < 1000
+
+
+@pytest.mark.parametrize(("name", "shape"), [("f.csv.gz", "rows"), ("f.jsonl.gz", "objects")])
+def test_a_line_without_end_in_a_small_file(tmp_path: Path, name: str, shape: str) -> None:
+    before, behind = (b"a\n1\n", b"\n2\n") if "csv" in name else (b'{"a":1}\n', b'\n{"a":2}\n')
+    with gzip.open(tmp_path / name, "wb", 1) as file:
+        file.write(before)
+        for _ in range(600):
+            file.write(b"[" * MEBIBYTE)
+        file.write(behind)
+    whole, refused, most, reason = read(tmp_path / name, shape)
+    assert (whole, refused) == (2, 1)
+    assert "over 268435456 bytes" in reason
+    assert most < 1000
+
+
+def test_json_many_small_objects_on_a_line(tmp_path: Path) -> None:
+    text = json.dumps({"a": "," * 30 * MEBIBYTE})
+    (tmp_path / "f.jsonl").write_text(f"{text}\n[{'{},' * 10 * MEBIBYTE}1]\n{text}\n")
+    whole, refused, most, reason = read(tmp_path / "f.jsonl", "objects")
+    assert (whole, refused) == (2, 1)
+    assert "beside its texts it has over" in reason
+    assert most < 800
+
+
+def nested(levels: int) -> str:
+    """A schema whose record doubles its values tenfold with each level, without a byte of data."""
+    first = {"type": "record", "name": "r0", "fields": [{"name": f"f{n}", "type": "null"} for n in range(10)]}
+    fields: list[dict[str, Any]] = [{"name": "first", "type": first}]
+    for below, above in pairwise(range(levels)):
+        inner = [{"name": f"f{n}", "type": f"r{below}"} for n in range(10)]
+        fields.append({"name": f"l{above}", "type": {"type": "record", "name": f"r{above}", "fields": inner}})
+    return json.dumps({"type": "record", "name": "top", "fields": fields})
+
+
+def test_avro_a_schema_that_multiplies_itself() -> None:
+    assert avro.decode(avro.foreign(nested(3)), b"")
+    with pytest.raises(avro.InvalidAvro, match="over 100000 values"):
+        avro.foreign(nested(8))
+    with pytest.raises(avro.InvalidAvro, match="over 100000 values"):
+        avro.foreign(nested(300))

@@ -7,17 +7,22 @@ from datetime import timedelta
 from pathlib import Path
 
 import click
+from sqlalchemy.engine import Connection, Engine
 
 from eventlog import distribution, tablesfile
 from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.terminal import say, show, tell
-from eventlog.config import statements
-from eventlog.publishing.opening import place_of
+from eventlog.config import Config, statements
+from eventlog.publishing.opening import place_of, read_tables
 from eventlog.publishing.postpoll import UnsafeStatement, unsafe, unseen
 from eventlog.publishing.session import SessionSettings
+from eventlog.sql.binding import bind
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.check import Finding
 from eventlog.sql.check import check as run_check
+from eventlog.sql.log import Log
+from eventlog.sql.migrate import exists
+from eventlog.tables import Tables
 
 _MEND = "write it so, or use eventlog purge: no publisher starts with it"
 
@@ -38,7 +43,7 @@ _MEND = "write it so, or use eventlog purge: no publisher starts with it"
 @click.option(
     "--write-tables",
     type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
-    help="write the tables file of the database there instead of checking",
+    help="write the tables file of the published tables there instead of checking",
 )
 @database_options
 def check(
@@ -60,14 +65,22 @@ def check(
     engine = place.connect()
     with engine.connect() as connection:
         if write_tables is not None:
-            known = Catalogue(connection).tables()
+            known = _known(engine, connection, place.find(engine), settings)
             with click.open_file(str(write_tables), "w", encoding="utf-8") as file:
                 file.write(tablesfile.write(known, known.dialect))
             return
         log = place.find(engine)
+        if not exists(connection, log):
+            bind(connection, log)  # which says what is missing
         after = statements(settings.build(SessionSettings).post_poll_stmt)
         found = [
-            *run_check(connection, log, driver_user or engine.url.username, timedelta(hours=patience)),
+            *run_check(
+                connection,
+                log,
+                driver_user or engine.url.username,
+                timedelta(hours=patience),
+                read_tables(engine, log, settings),
+            ),
             *(Finding("post-poll-stmt", str(UnsafeStatement(one)), _MEND) for one in unsafe(after, log)),
         ]
     for one in unseen(after, log):
@@ -78,6 +91,11 @@ def check(
     if faults:
         sys.exit(1)
     tell("nothing is wrong")
+
+
+def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:
+    """The tables that are published; where there is no log, those that need no naming."""
+    return read_tables(engine, log, settings) if exists(connection, log) else Catalogue(connection).tables()
 
 
 def _tell(finding: Finding) -> None:

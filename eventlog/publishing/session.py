@@ -41,6 +41,12 @@ class SessionSettings:
 
     sink: str = setting("stdout", "where documents go: stdout, files, http, command, kafka", metavar="SINK")
     wake_up: bool = setting(True, "let writers wake the publisher (PostgreSQL)")
+    wake_interval: int = setting(
+        50,
+        "milliseconds between two looks for new rows at rest, where PostgreSQL can prepare transactions",
+        metavar="MS",
+        within=(1, 60_000),
+    )
     post_poll_stmt: str | None = setting(
         None, "SQL after each cycle that published something, `;` between", metavar="SQL"
     )
@@ -118,7 +124,13 @@ class Session:
             answers = Answers(store, lambda: read_known(config, store), self._settings.max_queries)
             self._sink = open_sink(self._settings.sink, config.given, answers)
             stack.callback(self._sink.close)
-            self.bed: Bed = make_bed(signals, store.engine, store.log, self._settings.wake_up)
+            self.bed: Bed = make_bed(
+                signals,
+                store.engine,
+                store.log,
+                self._settings.wake_up,
+                self._settings.wake_interval / 1000,
+            )
             stack.callback(self.bed.close)
             self._publisher = Publisher(
                 store,

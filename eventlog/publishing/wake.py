@@ -145,6 +145,43 @@ class ListeningBed(Bed):
         self._connection.exec_driver_sql(statement)
 
 
-def make_bed(signals: Signals, engine: Engine, log: Log, wake_up: bool) -> Bed:
+class LookingBed(Bed):
+    """Where it sleeps on a PostgreSQL that can prepare transactions, in which nobody may notify: every few
+    milliseconds it looks whether the newest row is another one than before the last cycle."""
+
+    wakes = True
+
+    def __init__(self, signals: Signals, engine: Engine, log: Log, interval: float) -> None:
+        super().__init__(signals)
+        self._connection: Connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._connection.detach()
+        self._statement = templates.statement(log.dialect, "newest_row", **log.names())
+        self._interval = interval
+        self.rise()
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep until the newest row is another one, or so long."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._signals.sleep(min(self._interval, left)) or self._newest() != self._before:
+                return True
+        return False
+
+    def rise(self) -> None:
+        """What is there before a cycle is what the cycle will see; the rest is new."""
+        self._before = self._newest()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _newest(self) -> object:
+        return self._connection.exec_driver_sql(self._statement).scalar()
+
+
+def make_bed(signals: Signals, engine: Engine, log: Log, wake_up: bool, interval: float = 0.05) -> Bed:
     """The bed that the database offers."""
-    return ListeningBed(signals, engine, log) if wake_up and log.dialect.wakes else Bed(signals)
+    if not (wake_up and log.dialect.wakes):
+        return Bed(signals)
+    with engine.connect() as connection:
+        notifies = connection.exec_driver_sql(templates.statement(log.dialect, "notifies")).scalar()
+    return ListeningBed(signals, engine, log) if notifies else LookingBed(signals, engine, log, interval)

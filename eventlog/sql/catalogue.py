@@ -135,6 +135,7 @@ class Catalogue:
             below=tuple((place, own) for place, own, _ in below),
             virtual=tuple(row["column_name"] for row in columns if row["virtual"]),
             identity=identity,
+            family=tuple((row["name"], row["kin"]) for row in self._ask("family", **here)),
         )
 
     def tables(self, schema: str | None = None) -> Tables:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from shlex import quote
 from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -62,6 +63,7 @@ class Checked:
     log: Log
     catalogue: Catalogue
     record: Record
+    tables: Tables
     driver_user: str | None = None
     patience: timedelta = timedelta(days=1)
 
@@ -79,12 +81,15 @@ def check(
     log: Log,
     driver_user: str | None = None,
     patience: timedelta = timedelta(days=1),
+    published: Tables | None = None,
 ) -> Iterator[Finding]:
-    """Every finding about the log and the tables that are tracked."""
+    """Every finding about the log and the tables that are tracked; `published` are those that rows may name,
+    if others than these."""
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     record = read_record(connection, log)
-    seen = Checked(connection, log, catalogue, record, driver_user, patience)
+    tables = Tables(_recorded(catalogue, record)) if published is None else published
+    seen = Checked(connection, log, catalogue, record, tables, driver_user, patience)
     for of_log in LOG_CHECKS:
         yield from of_log(seen)
     for watched in tracked_tables(seen):
@@ -146,7 +151,7 @@ def _unusable(seen: Checked) -> Iterator[Finding]:
 
 def _pending(seen: Checked) -> Iterator[Finding]:
     rows = seen.ask("check_pending", rows=SAMPLE)
-    tables = Tables(_stubs(seen))
+    tables = seen.tables
     keys = {(row.table_name, row.table_key) for row in rows if None not in row[1:]}
     yield from _malformed(seen, keys)
     yield from _padded(seen, keys)
@@ -189,8 +194,8 @@ def _unknown_names(seen: Checked, names: Counter[str], tables: Tables) -> Iterat
         if not known:
             yield _of_log(
                 seen,
-                f"{count} pending rows name {name}, which is no table or view here",
-                "mend the trigger that writes them, or publish with --unknown-tables string",
+                f"{count} pending rows name {name}, which is no table or view that is published",
+                "track it, name it in sync-tables or sync-schema, or mend the trigger that writes them",
             )
 
 
@@ -248,17 +253,19 @@ def _sequence(seen: Checked) -> Iterator[Finding]:
 def _made_anew(seen: Checked) -> Iterator[Finding]:
     for entry in seen.record:
         relation = seen.catalogue.at(entry.place)
-        again = f"eventlog track {entry}{seen.record.choice(entry).flags()}"
+        again = f"eventlog track {quote(str(entry))}{seen.record.choice(entry).flags()}"
         if relation is None:
             yield Finding(
-                str(entry), "it is tracked, and there is no such table any more", f"eventlog untrack {entry}"
+                str(entry),
+                "it is tracked, and there is no such table any more",
+                f"eventlog untrack {quote(str(entry))}",
             )
         elif not entry.is_still(relation.identity):
             yield Finding(
                 str(entry),
                 "it is not read: it is another table than the one that was tracked, or belongs to"
                 f" {relation.identity.owner} now",
-                f"{again}, or eventlog untrack {entry}",
+                f"{again}, or eventlog untrack {quote(str(entry))}",
             )
 
 
@@ -270,7 +277,7 @@ def _not_on_record(seen: Checked) -> Iterator[Finding]:
                 name,
                 "it is not read: its triggers say that they are of this log, and it is not on record"
                 + ("" if ours else "; they belong to somebody else"),
-                f"eventlog track {name}, or drop the triggers",
+                f"eventlog track {quote(name)}, or drop the triggers",
                 fault=ours,
             )
 
@@ -280,7 +287,7 @@ def _not_on_record(seen: Checked) -> Iterator[Finding]:
 
 def _drift(seen: Checked, watched: Watched) -> Iterator[Finding]:
     table = watched.relation.table
-    remedy = f"eventlog track {table}{watched.choice.flags()}"
+    remedy = f"eventlog track {quote(str(table))}{watched.choice.flags()}"
     try:
         subject = read_subject(seen.catalogue, seen.record, seen.log, watched.relation, watched.choice)
         refuse(subject)
@@ -303,7 +310,8 @@ def _differences(seen: Checked, subject: Subject, watched: Watched) -> Iterator[
         yield f"trigger {place[2]} on {place[1]} has nothing to do any more"
     for trigger in installed:
         if not trigger.enabled:
-            yield f"trigger {trigger.name} on {trigger.table} is disabled"
+            which = f"trigger {trigger.name} on {trigger.table}"
+            yield f"{which} is disabled, or enabled in another way than by track"
     written = "".join(expected[place] for place in expected.keys() & standing.keys())
     found = "".join(standing[place] for place in expected.keys() & standing.keys())
     if written.split() != found.split():
@@ -346,8 +354,9 @@ def _replicated(seen: Checked, watched: Watched) -> Iterator[Finding]:
     for name in seen.catalogue.subscriptions(table.schema, table.name):
         yield Finding(
             str(table),
-            f"subscription {name} writes to it as a replica, which fires no ordinary trigger",
-            "alter table … enable always trigger, for each of ours",
+            f"subscription {name} writes to it as a replica, which fires no trigger of ours",
+            "track the table where it is replicated from; leave the triggers here as they are:"
+            " enabled always, they would stop the subscription",
         )
 
 
@@ -364,9 +373,10 @@ def _key_value(seen: Checked) -> str:
     return seen.log.beside("key_value")
 
 
-def _stubs(seen: Checked) -> Iterator[Table]:
-    for schema, name, _ in seen.catalogue.names():
-        yield Table(schema, name, {})
+def _recorded(catalogue: Catalogue, record: Record) -> Iterator[Table]:
+    for entry in record:
+        if relation := catalogue.at(entry.place):
+            yield replace(relation.table, logged_as=entry.logged_as)
 
 
 LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, replace
+from shlex import quote
 from typing import Any
 
 from eventlog.errors import EventlogError
@@ -53,16 +54,16 @@ class Choice:
         return replace(self, children=()).mark().removeprefix(MARK)
 
     def flags(self) -> str:
-        """The flags of `track` that make this choice, each after a blank."""
+        """The flags of `track` that make this choice, each after a blank, as a shell takes them."""
         flags = []
         for name, value in asdict(self).items():
             if value == _DEFAULTS[name]:
                 continue
             if name == "children":
-                flags += [f" --child {child}" for child in value]
+                flags += [f" --child {quote(child)}" for child in value]
             else:
                 words = "off" if value is None else ",".join(value) if isinstance(value, tuple) else value
-                flags.append(f" --{name} {words}")
+                flags.append(f" --{name} {quote(str(words))}")
         return "".join(flags)
 
 

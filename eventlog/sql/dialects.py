@@ -31,7 +31,7 @@ class Dialect:
     driver: str  # SQLAlchemy's name of dialect and driver
     extra: str | None  # what pip must install besides eventlog itself
     quote_mark: str
-    max_name: int  # in UTF-8 bytes
+    max_name: int  # of what we name, in UTF-8 bytes
     max_parameters: int  # of one statement
     plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
     session_name: str | None = None  # the driver's argument by which the server tells sessions apart
@@ -69,8 +69,6 @@ class Dialect:
         """The name as an identifier, whatever stands in it."""
         if not name or "\0" in name:
             raise IllegalName(name, self.title, "it is empty or holds a zero character")
-        if len(name.encode()) > self.max_name:
-            raise IllegalName(name, self.title, f"it is longer than {self.max_name} bytes")
         return self.quote_mark + name.replace(self.quote_mark, self.quote_mark * 2) + self.quote_mark
 
     def fold(self, name: str) -> str:

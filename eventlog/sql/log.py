@@ -36,13 +36,13 @@ class Log:
     def __post_init__(self) -> None:
         if unknown := self.columns.keys() - set(COLUMNS):
             raise UnknownLogColumn(min(unknown), ", ".join(COLUMNS))
-        longest = max(len(_beside(self.table, name)) for name in _PARTS)
+        longest = max(len(_beside(self.table, name).encode()) for name in _PARTS)
         for name in (self.schema or "public", self.table, *self.columns.values()):
             if not _LEGAL.fullmatch(name):
                 raise IllegalName(name, "a log", "only letters, digits, blanks and _ - $ # may stand in it")
         if longest > self.dialect.max_name:
-            spare = self.dialect.max_name - longest + len(self.table)
-            raise IllegalName(self.table, self.dialect.title, f"a log's name may have {spare} characters")
+            spare = self.dialect.max_name - longest + len(self.table.encode())
+            raise IllegalName(self.table, self.dialect.title, f"a log's name may have {spare} bytes")
 
     def column(self, name: str) -> str:
         """What one of our ten columns is called there."""

@@ -277,7 +277,7 @@ WRITER = Writer(
     ways_round=(
         (
             "a session with session_replication_role = replica fires no trigger on it",
-            "resync what such a session changed, or enable always the triggers",
+            "resync what such a session changed; with enable always the triggers would fail or log nothing",
         ),
     ),
 )

@@ -32,6 +32,21 @@ def _no_table(subject: Subject) -> Iterator[str]:
         )
 
 
+def _family(subject: Subject) -> Iterator[str]:
+    """A statement fires the triggers of the table that it names, and may change rows of its relatives."""
+    for name, kin in subject.relation.family:
+        if kin == "partition":
+            yield f"it is a partition of {name}: track {name}, which covers all of its partitions"
+        else:
+            other = (
+                f"inherits from {name}" if kin == "parent" else f"has a table that inherits from it, {name}"
+            )
+            yield (
+                f"it {other}, and a statement on one changes rows of both while it fires the triggers of one:"
+                " make them partitions, or log by hand"
+            )
+
+
 def _the_log_itself(subject: Subject) -> Iterator[str]:
     log = subject.log
     own = {log.dialect.fold(log.table), *(log.beside(name) for name in COMPANIONS)}
@@ -120,6 +135,7 @@ def _rows_of_partitions(subject: Subject) -> Iterator[str]:
 
 REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
     _no_table,
+    _family,
     _the_log_itself,
     _no_key,
     _illegal_key_name,

@@ -72,6 +72,9 @@ class Relation:
     below: tuple[tuple[str, str], ...] = ()  # of each partition, leaves included
     virtual: tuple[str, ...] = ()  # columns whose values a trigger does not see
     identity: Identity = _PLAIN
+    family: tuple[
+        tuple[str, str], ...
+    ] = ()  # tables by inheritance: name, and whether parent, child or whole
 
     @property
     def kind(self) -> str:

@@ -18,6 +18,7 @@ from eventlog.sql.check import check
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.record import NoRecord, Record, read_record
+from eventlog.sql.refusals import CannotTrack
 from eventlog.sql.track import adopt, plan_track, plan_untrack, script, tracked, untrack
 from tests.databases import Database
 from tests.sql.tracked import Logged, Tracked
@@ -222,6 +223,41 @@ def test_a_schema_in_the_search_path_captures_no_log(pg: Tracked, mallory: str) 
     with pytest.raises(AmbiguousLog, match=f"{mallory} and public.*log-table"):
         found()
     assert found(log_table="public.eventlog") == '"public"."eventlog"'
+
+
+@pytest.mark.parametrize(
+    ("made", "name", "words"),
+    [
+        ("create table kid () inherits (usr)", "usr", "has a table that inherits from it"),
+        ("create table kid (primary key (idu)) inherits (usr)", "kid", "inherits from public.usr"),
+        ("create table usr1 partition of whole for values from (0) to (9)", "usr1", "track public.whole"),
+    ],
+)
+def test_tables_that_share_rows_are_refused(pg: Tracked, made: str, name: str, words: str) -> None:
+    pg.run(USR, "create table whole (k integer primary key) partition by range (k)", made)
+    with pytest.raises(CannotTrack, match=words):
+        pg.track(name)
+
+
+def test_a_table_that_gets_an_heir_is_reported(pg: Tracked) -> None:
+    pg.run(USR)
+    pg.track("usr")
+    pg.run("create table kid () inherits (usr)")
+    assert "its triggers no longer fit" in findings(pg)[True]
+
+
+def test_rows_may_name_tables_outside_the_search_path(pg: Tracked) -> None:
+    pg.run("create schema app", "create table app.item (id integer primary key)")
+    pg.track("app.item")
+    pg.run("insert into app.item values (1)")
+    assert findings(pg)[True] == ""
+
+
+def test_a_remedy_is_one_word_to_a_shell(pg: Tracked) -> None:
+    pg.run('create table "x; rm -rf ~" (k integer primary key, "a b" text)')
+    pg.track("x; rm -rf ~", without=("a b",))
+    pg.run('drop trigger "!eventlog_insert" on "x; rm -rf ~"')
+    assert "-> eventlog track 'public.x; rm -rf ~' --without 'a b'" in findings(pg)[True]
 
 
 # Two tables of one name

@@ -8,7 +8,10 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.sql.connect import execute_plain
+from eventlog.sql.readable import readable
 from eventlog.sql.refusals import CannotTrack
+from eventlog.sql.resync import Resync, resync
+from eventlog.sql.store import Store
 from eventlog.sql.subject import NoChild
 from eventlog.sql.track import install_routines, remove_routines, untrack
 from eventlog.sql.track import tracked as tracked_names
@@ -264,6 +267,31 @@ def test_a_key_column_that_no_key_can_name(tracking: Tracked) -> None:
     tracking.run(f"create table t ({name} integer primary key)")
     with pytest.raises(CannotTrack, match="rename it"):
         tracking.track("t")
+
+
+@pytest.mark.parametrize("name", [":a", "a\nb", "é" * 31, "%s", "a.b", "{k}"])
+def test_names_of_every_shape_are_tracked_and_read_back(tracking: Tracked, name: str) -> None:
+    quoted = tracking.dialect.quote(name)
+    tracking.run(f"create table {quoted} (k integer primary key, {quoted} varchar(9))")
+    tracking.track(name, insert=1, update=2)
+    assert tracking.after(f"insert into {quoted} values (1, 'a')") == [Logged(1, "k=1", name, None, "a")]
+    found = tracking.described(name)
+    with tracking.engine.connect() as connection:
+        table = readable(connection, found, tracking.dialect)
+    store = Store(tracking.engine, tracking.log)
+    with store.snapshot() as snapshot:
+        (row,) = snapshot.current_rows(table, [table.load_values(("1",))])
+    assert row.texts == ("a",)
+    assert [progress.rows for progress in resync(store, Resync(found), lambda rows: None)] == [1]
+
+
+def test_a_name_of_as_many_letters_as_the_database_allows(tracking: Tracked) -> None:
+    """MariaDB and MySQL count letters, PostgreSQL bytes."""
+    name = "é" * (31 if tracking.dialect.statement_triggers else 64)
+    quoted = tracking.dialect.quote(name)
+    tracking.run(f"create table {quoted} (k integer primary key, {quoted} varchar(9))")
+    tracking.track(name, insert=1)
+    assert tracking.after(f"insert into {quoted} values (1, 'a')") == [Logged(1, "k=1", name, None, "a")]
 
 
 def test_a_table_of_key_columns_only(tracking: Tracked) -> None:

@@ -18,7 +18,7 @@ select t.tgname as trigger_name, n.nspname as schema_name, c.relname as table_na
     or k.contype = 'f' and k.conrelid = k.confrelid and t.tgrelid = k.confrelid
       and (k.confupdtype in ('c', 'n', 'd') or k.confdeltype in ('n', 'd'))
   ) then 1 else 0 end as fires_by_row,
-  case t.tgenabled when 'D' then 0 when 'R' then 0 else 1 end as enabled,
+  case t.tgenabled when 'O' then 1 else 0 end as enabled,
   case when t.tgisinternal then 1 else 0 end as internal
 from pg_catalog.pg_trigger t
 join tree on tree.oid = t.tgrelid

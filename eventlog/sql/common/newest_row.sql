@@ -1,0 +1,2 @@
+select max({record_id}) from {log}
+/

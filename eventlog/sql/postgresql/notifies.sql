@@ -1,0 +1,2 @@
+select current_setting('max_prepared_transactions') = '0'
+/

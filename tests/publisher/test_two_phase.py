@@ -1,0 +1,43 @@
+"""Where PostgreSQL can prepare transactions nobody notifies, and the publisher looks for itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy.engine import make_url
+
+from eventlog.embedded import FAST, embedded_postgres
+from eventlog.publishing.wake import Signals, make_bed
+from eventlog.sql.dialects import POSTGRESQL
+from tests.databases import Database
+from tests.sql.tracked import Tracked, tracked
+
+AGES = 600.0  # seconds, which a test that passes does not sleep
+
+
+@pytest.fixture
+def preparing() -> Iterator[Tracked]:
+    """A log on a server of its own, with a tracked table."""
+    settings = FAST | {"max_prepared_transactions": "4"}
+    with embedded_postgres(settings=settings) as server:
+        url = make_url(server.url)
+        with tracked(Database("prepares", url, POSTGRESQL)) as made:
+            made.run("create table usr (idu integer primary key)")
+            made.track("usr")
+            yield made
+
+
+def test_a_prepared_change_wakes_the_publisher_once_it_is_committed(preparing: Tracked) -> None:
+    bed = make_bed(Signals(), preparing.engine, preparing.log, wake_up=True, interval=0.01)
+    try:
+        bed.announce()
+        preparing.run("begin; insert into usr values (1); prepare transaction 'one'")
+        assert not bed.sleep(0.05)
+        with preparing.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("commit prepared 'one'")
+        assert bed.sleep(AGES)
+        bed.rise()
+        assert not bed.sleep(0.05)
+    finally:
+        bed.close()

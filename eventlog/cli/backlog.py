@@ -12,8 +12,9 @@ from typing import Any
 
 import click
 
-from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock
+from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, taking_part
 from eventlog.cli.database import database_options
+from eventlog.cli.guessing import refuse_strangers
 from eventlog.cli.live import ALL
 from eventlog.cli.options import (
     SettingsCommand,
@@ -121,6 +122,7 @@ def backlog(
         from eventlog_spark.job import Backlog
         from eventlog_spark.live import Live
         from eventlog_spark.run import run
+    refuse_strangers(DECLARING, taking_part(source_format, target_format))
     for path in filter(None, (report, refused)):
         need_folder(path, str(path))
     with ExitStack() as stack:

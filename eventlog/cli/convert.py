@@ -10,6 +10,8 @@ from typing import IO, Any
 
 import click
 
+from eventlog.cli.complaints import Complaints
+from eventlog.cli.guessing import guess, refuse_strangers
 from eventlog.cli.options import (
     SettingsCommand,
     current_option,
@@ -18,11 +20,10 @@ from eventlog.cli.options import (
     tables_option,
 )
 from eventlog.cli.progress import progress
-from eventlog.cli.terminal import say, tell
+from eventlog.cli.terminal import say
 from eventlog.convert import Job, Report
 from eventlog.convert import convert as run_convert
 from eventlog.convert import follow as follow_stream
-from eventlog.errors import Refused
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.qlik.topics import KafkaSettings
@@ -37,11 +38,9 @@ DECLARING = [
 
 @click.command(cls=SettingsCommand, short_help="Read any format, write any format.")
 @click.argument("inputs", nargs=-1)
-@click.option("--from", "source_format", type=FORMAT_NAMES, required=True, help="what the inputs hold")
-@click.option("--to", "target_format", type=FORMAT_NAMES, required=True, help="what to write")
-@click.option(
-    "-o", "--output", default="-", help="a file, or a folder (DIR/) for several tables  [default: -]"
-)
+@click.option("--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]")
+@click.option("--to", "target_format", type=FORMAT_NAMES, help="what to write  [default: by name]")
+@click.option("-o", "--output", help="a file, or a folder (DIR/) for several tables  [default: -]")
 @click.option(
     "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
 )
@@ -59,9 +58,9 @@ DECLARING = [
 @settings_options(DECLARING)
 def convert(
     inputs: tuple[str, ...],
-    source_format: str,
-    target_format: str,
-    output: str,
+    source_format: str | None,
+    target_format: str | None,
+    output: str | None,
     container: str | None,
     output_container: str | None,
     tables_file: Path | None,
@@ -76,14 +75,19 @@ def convert(
 ) -> None:
     """Read INPUTS (files, or - for standard input) in one format and write them in another.
 
+    Formats are told by names: .xml is xds, .csv and .parquet a log (NAME__ct a change table), .jsonl changes.
+    Without --to and -o the last of several names is the output, if it is not there yet.
+
     Rows of a log are one pick-up without limit: they are folded to what they mean for each object.
     Bad records are reported on standard error and left out; the exit code is then 1.
     """
+    wanted = guess(source_format, target_format, inputs, output)
+    refuse_strangers(DECLARING, taking_part(wanted.source, wanted.target))
     job = Job(
-        source_format,
-        target_format,
-        inputs or ("-",),
-        output,
+        wanted.source,
+        wanted.target,
+        wanted.inputs,
+        wanted.output,
         container,
         output_container,
         read_tables(tables_file),
@@ -95,7 +99,9 @@ def convert(
     )
     with ExitStack() as stack:
         keep: IO[bytes] | None = stack.enter_context(refused.open("wb")) if refused else None
-        report = Report(tell_refused, keep, strict)
+        complaints = Complaints()
+        stack.callback(complaints.close)
+        report = Report(complaints.tell, keep, strict)
         if follow or (state is not None and url is None):
             follow_stream(job, report, clock(), follow)
         else:
@@ -105,9 +111,14 @@ def convert(
         sys.exit(1)
 
 
-def tell_refused(refused: Refused) -> None:
-    """A bad record, on standard error."""
-    tell(f"{refused.where}: {refused.reason}")
+def taking_part(source: str, target: str) -> set[str]:
+    """The headings of the settings that a conversion has a use for."""
+    parts = {source, target}
+    if source == "log":
+        parts.add("the log")
+    if "qlik-message" in parts:
+        parts.add("qlik-message in Kafka")
+    return parts
 
 
 def clock() -> str:

@@ -22,6 +22,16 @@ from eventlog.publishing.tally import Waits
 from eventlog.sinks import open_sink
 
 _CHUNK = 1 << 20
+# What only a log has.
+NOT_DELIVERING = (
+    "delete_from_log",
+    "query_limit",
+    "max_insert_rows",
+    "max_insert_bytes",
+    "wake_up",
+    "post_poll_stmt",
+    "transaction_isolation_level",
+)
 
 
 @click.command(cls=SettingsCommand, short_help="Documents of a file through any sink.")
@@ -29,7 +39,7 @@ _CHUNK = 1 << 20
 @click.option(
     "--memory", type=click.Path(path_type=Path), help="what was answered  [default: FILE.delivered]"
 )
-@live_options((*SINK, ("retries", PublisherSettings)))
+@live_options((*SINK, ("retries", PublisherSettings)), without=NOT_DELIVERING)
 def deliver(
     file: str,
     memory: Path | None,

@@ -11,7 +11,8 @@ from typing import Any
 import click
 
 from eventlog import tablekey
-from eventlog.cli.convert import clock, tell_refused
+from eventlog.cli.complaints import Complaints
+from eventlog.cli.convert import clock
 from eventlog.cli.explain_live import configured, explain_log
 from eventlog.cli.options import (
     SettingsCommand,
@@ -92,8 +93,10 @@ def explain(
     report = Report(lambda bad: refused.update({bad.where: bad}))
     run_explain(job, report, clock(), tell)
     _tell(explained, as_json)
+    complaints = Complaints()
     for bad in refused.values():
-        tell_refused(bad)
+        complaints.tell(bad)
+    complaints.close()
     if report.refused:
         say(f"{report.refused} rows are refused")
         sys.exit(1)

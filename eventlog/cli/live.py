@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -53,8 +53,11 @@ _FORMAT = SettingOption(
 )
 
 
-def live_options(declarations: Declarations) -> Callable[[F], F]:
-    """The settings as options whose values are checked all at once, after the file's and environment's."""
+def live_options(declarations: Declarations, without: Container[str] = ()) -> Callable[[F], F]:
+    """The settings as options whose values are checked all at once, after the file's and environment's.
+
+    `without` are those that the command has no use for: they may stand in the file, but are no flags.
+    """
 
     def decorate(command: F) -> F:
         options: dict[str, click.Option] = {
@@ -64,14 +67,15 @@ def live_options(declarations: Declarations) -> Callable[[F], F]:
         }
         for heading, settings in declarations:
             for field in declared(settings):
-                if field.name not in options and not (settings is Rules and field.name in _NOT_LIVE):
+                if field.name not in options and field.name not in without and field.name not in _NOT_LIVE:
                     options[field.name] = setting_option(field, heading)
         return add_options(command, options.values())
 
     return decorate
 
 
-_NOT_LIVE = ("status",)  # a live log publishes N and nothing else
+# A live log publishes N and nothing else; the catalogue of every database that we know tells positions.
+_NOT_LIVE = ("status", "column_position_comparator")
 
 
 def read_live(

@@ -20,7 +20,7 @@ from eventlog.publishing.wake import Signals
 
 @click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle.")
 @click.option("--once", is_flag=True, help="one cycle, then stop")
-@live_options(ALL)
+@live_options(ALL, without=("pretty", "validate"))
 def run(once: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
     """Publish what stands in the log, until SIGTERM or SIGINT; SIGHUP reads the settings again.
 

@@ -1,9 +1,10 @@
-"""JSON Lines: one value a line, read as objects or as rows with named cells."""
+"""JSON Lines: one value a line, read as objects or as rows with named cells; other JSON is read too."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import IO, Any
@@ -14,24 +15,89 @@ from eventlog.files.csv import plain_cell
 
 MAX_LINE = 256 << 20  # bytes
 MAX_MARKS = 4 << 20  # characters outside strings: a few of them may be an object of hundreds of bytes
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # also one that is not closed
 _PEEKED = 1000  # lines that tell the columns of rows
 
 
 def read(file: IO[bytes], name: str) -> Iterator[Object | Refused]:
-    """The values, one a line."""
-    number = 0
-    while line := file.readline(MAX_LINE):
-        number += 1
+    """The values: one a line, over several lines as pretty printers write them, or elements of an array."""
+    lines = _Lines(file)
+    while line := lines.next():
         if not line.strip():
             continue
+        number = lines.number
         if fault := _too_large(file, line):
             yield Refused(f"{name}:{number}", fault, line)
             continue
         try:
-            yield Object(number, json.loads(line), line)
-        except (ValueError, RecursionError) as fault:
-            yield Refused(f"{name}:{number}", f"no JSON: {fault}", line)
+            value, raw = lines.value(line)
+        except (ValueError, RecursionError) as wrong:
+            yield Refused(f"{name}:{number}", f"no JSON: {wrong}", line)
+            continue
+        if isinstance(value, list):
+            yield from (Object(number, element, dump_line(element)) for element in value)
+        else:
+            yield Object(number, value, raw)
+
+
+class _Lines:
+    """The lines of a file; those that were joined to a value that never ends are read again."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._again: deque[bytes] = deque()
+        self.number = 0
+
+    def next(self) -> bytes:
+        line = self._again.popleft() if self._again else self._file.readline(MAX_LINE)
+        self.number += bool(line)
+        return line
+
+    def value(self, first: bytes) -> tuple[Any, bytes]:
+        """The value that begins on a line, and its bytes; ValueError if there is none."""
+        try:
+            return json.loads(first), first
+        except ValueError:
+            rest = self._rest(first)
+            if not rest:
+                raise
+        joined = b"".join((first, *rest))
+        try:
+            if over := _over_marks(joined):
+                raise ValueError(over)
+            return json.loads(joined), joined
+        except ValueError:
+            self._again.extendleft(reversed(rest))
+            self.number -= len(rest)
+            raise
+
+    def _rest(self, first: bytes) -> list[bytes]:
+        """The lines up to where all brackets are closed.
+
+        A line that opens another value at its very beginning is none of them, but in an array: so a line
+        that was cut costs itself, and every line is joined to at most two others' values.
+        """
+        rest: list[bytes] = []
+        depth, size = _depth(first), len(first)
+        while depth > 0 and size <= MAX_LINE and first[:1] in _BEGINNING:
+            line = self.next()
+            if not line or line[:1] in _BEGINNING[first[:1]]:
+                self._again.extendleft([line] if line else [])
+                self.number -= bool(line)
+                break
+            rest.append(line)
+            depth, size = depth + _depth(line), size + len(line)
+        return rest
+
+
+# What may not stand at the beginning of a line inside of a value, by how the value begins.
+_BEGINNING = {b"{": (b"{", b"["), b"[": (b"[",)}
+
+
+def _depth(line: bytes) -> int:
+    """How many more brackets a line opens than it closes, outside of strings."""
+    bare = _STRING.sub(b"", line)
+    return bare.count(b"{") + bare.count(b"[") - bare.count(b"}") - bare.count(b"]")
 
 
 def _too_large(file: IO[bytes], line: bytes) -> str:
@@ -40,7 +106,11 @@ def _too_large(file: IO[bytes], line: bytes) -> str:
         while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
             pass
         return f"the line has over {MAX_LINE} bytes"
-    if len(line) > MAX_MARKS and len(_STRING.sub(b"", line)) > MAX_MARKS:
+    return _over_marks(line)
+
+
+def _over_marks(text: bytes) -> str:
+    if len(text) > MAX_MARKS and len(_STRING.sub(b"", text)) > MAX_MARKS:
         return f"beside its texts it has over {MAX_MARKS} characters"
     return ""
 

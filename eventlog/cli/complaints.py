@@ -1,0 +1,38 @@
+"""Bad records on standard error: the first of each kind in full, then how many more there were."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+from eventlog.cli.terminal import tell
+from eventlog.errors import Refused
+
+IN_FULL = 3
+_KINDS = 1000  # what goes beyond is one kind
+_PARTICULAR = re.compile(r"'[^']*'|\"[^\"]*\"|\d+")
+
+
+class Complaints:
+    """Tells of bad records as they come; `close` tells of those that were not told one by one."""
+
+    def __init__(self) -> None:
+        self._told: Counter[str] = Counter()
+        self._last: dict[str, Refused] = {}
+
+    def tell(self, refused: Refused) -> None:
+        """A bad record; reasons are of one kind if they differ in numbers and quoted words alone."""
+        kind = _PARTICULAR.sub("…", refused.reason)
+        if kind not in self._told and len(self._told) >= _KINDS:
+            kind = "other reasons"
+        self._told[kind] += 1
+        if self._told[kind] <= IN_FULL:
+            tell(f"{refused.where}: {refused.reason}")
+        else:
+            self._last[kind] = refused
+
+    def close(self) -> None:
+        """Each kind once more, with its number."""
+        for kind, last in self._last.items():
+            more = self._told[kind] - IN_FULL
+            tell(f"and {more} more, the last at {last.where}: {last.reason}")

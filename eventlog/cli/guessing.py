@@ -1,0 +1,82 @@
+"""Formats by the names of files, where they tell; and flags that belong to formats which take no part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+from click.core import ParameterSource
+
+from eventlog.errors import Misuse
+from eventlog.files.inputs import stem_of
+from eventlog.formats import FORMATS
+from eventlog.qlik.tables import SUFFIX
+from eventlog.settings import declared
+
+_BY_EXTENSION = {".xml": "xds", ".csv": "log", ".parquet": "log", ".jsonl": "changes"}
+_NEEDS = "is not told by its name: say {flag}, one of " + ", ".join(FORMATS)
+
+
+class Wanted(NamedTuple):
+    """A conversion as it was meant."""
+
+    source: str
+    target: str
+    inputs: tuple[str, ...]
+    output: str
+
+
+def guess(source: str | None, target: str | None, inputs: Sequence[str], output: str | None) -> Wanted:
+    """The conversion: what is not said is told by names.
+
+    Where neither the target nor the output is said, the last of several names is the output; it must
+    not be there yet, so that no input is ever overwritten.
+    """
+    if target is None and output is None and len(inputs) > 1:
+        *inputs, output = inputs
+        if Path(output).exists():
+            raise Misuse(f"{output} is there already: -o {output} replaces it, --to FORMAT reads it too")
+    names = tuple(inputs) or ("-",)
+    return Wanted(
+        source or _told(names, "--from"),
+        target or _told((output or "-",), "--to"),
+        names,
+        output or "-",
+    )
+
+
+def _told(names: Sequence[str], flag: str) -> str:
+    found = {name: _format_of(name) for name in names}
+    for name, known in found.items():
+        if known is None:
+            raise Misuse(f"the format of {_SPOKEN.get((name, flag), name)} {_NEEDS.format(flag=flag)}")
+    if len(set(found.values())) > 1:
+        listed = ", ".join(f"{name} ({known})" for name, known in found.items())
+        raise Misuse(f"the inputs seem to be of several formats: {listed}; say {flag}")
+    return str(found[names[0]])
+
+
+_SPOKEN = {("-", "--from"): "standard input", ("-", "--to"): "the output"}
+
+
+def _format_of(name: str) -> str | None:
+    if name == "-":
+        return None
+    if stem_of(name).lower().endswith(SUFFIX):
+        return "qlik-table"
+    return _BY_EXTENSION.get(Path(name.removesuffix(".gz")).suffix.lower())
+
+
+def refuse_strangers(declaring: Sequence[tuple[str, type]], parts: set[str]) -> None:
+    """Misuse for a flag that only settings of formats declare which take no part."""
+    ctx = click.get_current_context()
+    taking_part = [settings for heading, settings in declaring if heading in parts]
+    legal = {field.name for settings in taking_part for field in declared(settings)}
+    for heading, settings in declaring:
+        for field in declared(settings):
+            given = ctx.get_parameter_source(field.name) is ParameterSource.COMMANDLINE
+            if given and field.name not in legal:
+                flag = "--" + field.name.replace("_", "-")
+                raise Misuse(f"{flag} is a setting of {heading}, which takes no part here")

@@ -1,0 +1,79 @@
+"""JSON as it comes: a value a line, pretty-printed, in an array; a bad record costs itself."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.codec import Object
+from eventlog.errors import Refused
+from eventlog.files import jsonlines
+
+VALUES = [{"a": 1, "b": {"c": ["}", "{", '"\\']}}, {}, {"x": "]\n["}]
+
+
+def read(text: str) -> list[object]:
+    found = jsonlines.read(BytesIO(text.encode()), "f")
+    return [item.value if isinstance(item, Object) else item.where for item in found]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\n".join(map(json.dumps, VALUES)),
+        "\n".join(json.dumps(value, indent=2) for value in VALUES),
+        "\r\n".join(json.dumps(value, indent="\t") for value in VALUES),
+        json.dumps(VALUES),
+        json.dumps(VALUES, indent=2),
+        "[\n" + ",\n".join(map(json.dumps, VALUES)) + "\n]\n",
+        "[\n" + "\n,\n".join(json.dumps(value, indent=1) for value in VALUES) + "\n]\n",
+    ],
+)
+def test_values_are_read_however_they_are_printed(text: str) -> None:
+    assert read(text) == VALUES
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a":\n{"b": 1}\n', ["f:1", {"b": 1}]),
+        ('{"a": 1}\n{"cut": [1,\n{"b": 1}\n', [{"a": 1}, "f:2", {"b": 1}]),
+        ('{\n  "a": 1,\n{"b": 1}\n', ["f:1", "f:2", {"b": 1}]),
+        ('[\n{"a": 1},\n{"b": 1}\n', ["f:1", "f:2", {"b": 1}]),
+        ("}\n{}\n", ["f:1", {}]),
+    ],
+)
+def test_a_value_that_never_ends_costs_its_own_lines(text: str, found: list[object]) -> None:
+    assert read(text) == found
+
+
+@given(st.lists(st.sampled_from(["{", "[", "]", "}", '"', "\\", "1", ",", "\n", " ", '"a":']), max_size=60))
+def test_every_line_is_read_or_refused(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    for item in jsonlines.read(BytesIO(text.encode()), "f"):
+        assert isinstance(item, Object | Refused)
+
+
+@pytest.mark.parametrize("line", ["{\n", "[\n", " {\n", "{\n {\n", "[\n{\n", '"\n', "[{\n"])
+def test_work_grows_with_the_file(line: str) -> None:
+    def calls(times: int) -> int:
+        file = Counting(line.encode() * times)
+        for _ in jsonlines.read(file, "f"):
+            pass
+        return file.lines
+
+    assert calls(400) <= 2 * calls(200) + 10
+
+
+class Counting(BytesIO):
+    """Counts how often a line is asked for."""
+
+    lines = 0
+
+    def readline(self, size: int | None = -1, /) -> bytes:
+        self.lines += 1
+        return super().readline(size)

@@ -1,0 +1,119 @@
+"""The command line as people guess it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from eventlog.cli import COMMANDS, cli
+from tests.commands import Shell
+from tests.support import HEADER, USR
+
+LOG = HEADER + "1,4,usr,idu=1,,,\n"
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    made = Shell(tmp_path_factory.mktemp("commands"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shell(started: Shell, tmp_path: Path) -> Shell:
+    """Commands in a folder of their own."""
+    (tmp_path / "usr.toml").write_text(USR)
+    (tmp_path / "in.csv").write_text(LOG)
+    started.folder = tmp_path
+    return started
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("convrt", "Did you mean convert?"),
+        ("pauze", "pause"),
+        ("convert --form log", "'--from'"),
+        ("run --batch-siez 3", "--batch-size"),
+    ],
+)
+def test_what_is_nearly_right_is_met_with_what_was_meant(words: str, told: str, shell: Shell) -> None:
+    done = shell.run(*words.split())
+    assert (done.code, told in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "in.csv out.xml",
+        "in.csv -o out.xml",
+        "--from log in.csv out.xml",
+        "in.csv --to xds -o out.xml",
+        "in.csv out.xml --as csv",
+    ],
+)
+def test_names_tell_formats(words: str, shell: Shell) -> None:
+    done = shell.run("convert", "--tables", "usr.toml", *words.split())
+    assert (done.code, done.stderr) == (0, "")
+    assert (shell.folder / "out.xml").read_text().startswith("<nds")
+
+
+def test_the_last_of_several_names_never_overwrites(shell: Shell) -> None:
+    (shell.folder / "out.xml").write_text("mine")
+    done = shell.run("convert", "--tables", "usr.toml", "in.csv", "out.xml")
+    assert (done.code, done.stderr) == (
+        2,
+        "eventlog: out.xml is there already: -o out.xml replaces it, --to FORMAT reads it too\n",
+    )
+    assert (shell.folder / "out.xml").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("convert in.csv", "the format of the output is not told by its name: say --to, one of log, xds,"),
+        ("convert --to xds", "the format of standard input is not told by its name: say --from"),
+        ("convert --to xds usr.toml", "the format of usr.toml is not told by its name: say --from"),
+        ("convert --to log in.csv usr__ct.csv", "several formats: in.csv (log), usr__ct.csv (qlik-table)"),
+        ("convert --to xds in.csv --header-prefix x", "--header-prefix is a setting of qlik-table"),
+        ("convert --to xds in.csv --kafka topic", "--kafka is a setting of qlik-message in Kafka"),
+        ("convert --from xds --to changes x.xml --driver-user me", "--driver-user is a setting of the log"),
+        ("run --pretty", "No such option '--pretty'"),
+        ("status --column-position-comparator byte", "No such option"),
+    ],
+)
+def test_what_cannot_be_guessed_or_has_no_effect_is_misuse(words: str, told: str, shell: Shell) -> None:
+    done = shell.run(*words.split())
+    assert (done.code, told in done.stderr) == (2, True), done.stderr
+
+
+def test_a_setting_of_another_format_in_the_environment_is_no_fault(shell: Shell) -> None:
+    done = shell.run("convert", "--to", "xds", "--tables", "usr.toml", "in.csv", EVENTLOG_HEADER_PREFIX="x")
+    assert (done.code, done.stderr) == (0, "")
+
+
+def test_one_complaint_about_many_records_is_made_with_their_number(shell: Shell) -> None:
+    rows = [f"{n},9,usr,idu={n},,,\n" for n in range(1, 20_001)] + ["x,4,usr,idu=1,,,\n"]
+    done = shell.run("convert", "--from", "log", "--to", "xds", stdin=HEADER + "".join(rows))
+    assert done.code == 1
+    assert done.stderr.splitlines() == [
+        "-:2: event_type is 9, not 1 to 8",
+        "-:3: event_type is 9, not 1 to 8",
+        "-:4: event_type is 9, not 1 to 8",
+        "-:20002: record_id is 'x', not an integer",
+        "and 19997 more, the last at -:20001: event_type is 9, not 1 to 8",
+        "eventlog: 20001 bad records were left out",
+    ]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_help(name: str) -> None:
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    assert command.get_short_help_str()
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help or isinstance(parameter.type, click.Choice), f"{name} {parameter.opts}"

@@ -1,4 +1,4 @@
-"""eventlog purge: handled rows of old."""
+"""eventlog purge: deletes handled rows after a while."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from eventlog.publishing.upkeep import Purge, read_age, read_letters
 from eventlog.publishing.upkeep import purge as run_purge
 
 
-@click.command(cls=SettingsCommand, short_help="Delete handled rows of old.")
+@click.command(cls=SettingsCommand, short_help="Delete handled rows after a while.")
 @click.option(
     "--older-than", required=True, metavar="AGE", help="30d, 12h, or a time in UTC: 2025-03-23 10:00:00"
 )

@@ -115,7 +115,7 @@ class Board:
         return read_standing(self.store, counted=False)
 
     def counts(self) -> Mapping[str, Mapping[str, int]]:
-        """The rows by status and table; the longer counting takes, the longer it is told again."""
+        """The rows by status and table, counted anew only so often that it takes a twentieth of the time."""
         with self._lock:
             begun = time.monotonic()
             if begun > self._counted_until:

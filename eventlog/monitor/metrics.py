@@ -74,7 +74,7 @@ class Metrics:
             self._sums[name] += seconds  # type: ignore[assignment]
 
     def forget(self, name: str) -> None:
-        """A gauge of which nothing is known any more."""
+        """Leave a gauge out of the text, for its value is no longer known."""
         with self._lock:
             self._values.pop(name, None)
 

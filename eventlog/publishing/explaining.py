@@ -54,7 +54,7 @@ def _outcome(entry: Entry, reading: Reading, refused: Mapping[int, str], config:
     if entry.status != Status.NEW:
         return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
     if number in reading.silent:
-        return Outcome(Fate.LOOPBACK, "done by the driver's own user; it is finished in silence")
+        return Outcome(Fate.LOOPBACK, "done by the driver's own user; it is marked S without being sent")
     rules = config.build(Rules)
     if entry.perpetrator is not None and entry.perpetrator == rules.driver_user and not rules.allow_loopback:
         return Outcome(Fate.LOOPBACK, f"done by the driver's own user {rules.driver_user}")

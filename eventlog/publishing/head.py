@@ -73,7 +73,7 @@ class Head:
         return kept
 
     def _heed(self, snapshot: Snapshot) -> None:
-        """Somebody made rows new, or an object free: what was proved is not so in this snapshot."""
+        """Forget what was proved if rows were redriven or skipped since: it may not hold in this snapshot."""
         if self.proved is not NO_STRETCH and snapshot.latest_notice() != self._notice:
             self._forget()
 
@@ -96,7 +96,8 @@ class Head:
         self._routine_at = now + min(LONGEST, max(SHORTEST, ROUTINE * took))
 
     def _judge(self, snapshot: Snapshot, found: Look, *, routine: bool) -> None:
-        """Whether what was claimed is so: no known row may go, and the look reached the end."""
+        """Compare what was claimed with what was seen: it is proved once the look reached its end without
+        finding a known row that may go, and forgotten when it found one."""
         ids = [_ids(found.cells), found.loopback]
         if any(self._claimed.covers(row) for among in ids for row in among):
             if routine:  # somebody reuses record ids, or makes rows new by hand

@@ -1,4 +1,4 @@
-"""A stretch at the head of the log that a pick-up need not read: nothing in it may go, but in its gaps.
+"""A stretch at the head of the log that a pick-up skips: only in its gaps may rows be that can be published.
 
 Rows that may not go now (held, loopback) stand before the others and would be passed over each time. Up
 to `end` every row that some snapshot showed is known; a record_id that it did not show, because its
@@ -84,8 +84,8 @@ NO_STRETCH = Stretch()
 
 
 def grow(connection: Connection, queries: Queries, known: Stretch, upto: int, enough: int) -> Stretch | None:
-    """The stretch made longer, up to a row at most; None where fewer than so many pending rows stand on
-    the way: they cost less to read than to know."""
+    """The stretch made longer, up to a row at most; None where fewer than `enough` pending rows
+    stand there: then a full scan is cheaper."""
     survey = _Survey(connection, queries)
     start = known.end if known.end > LOWEST else survey.begin()
     if start is None or survey.pending(start, upto, enough) < enough:

@@ -1,4 +1,4 @@
-"""What a publisher remembered when it stopped: out perhaps, perhaps not, and nobody else's to rename.
+"""What a publisher remembered when it stopped: it may have been delivered, so it keeps its event-ids.
 
 Its events become part of the output as the publisher would send them again: the same rows under the
 same event-ids, from the part on that comes next, with the values of now. --finish settles them.

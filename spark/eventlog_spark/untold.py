@@ -6,7 +6,7 @@ from eventlog.errors import WrongRow
 from eventlog.fold import CurrentRow
 
 _CELLS = 64  # more than are ever filled in, so that the object goes the plain way
-_MARK = "\0untold"  # what no document can carry ends no row that can be told
+_MARK = "\0untold"  # NUL cannot stand in a value, so no real row ends like this
 
 
 def untold(reason: str) -> CurrentRow:

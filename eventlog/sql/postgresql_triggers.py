@@ -109,6 +109,34 @@ class _Writer:
             yield "delete", self.log(deleted, "o", _DELETED)
 
     def updates(self) -> str:
+        """Where rows can move to another partition, that one's own trigger may throw them away."""
+        if not self.subject.relation.below:
+            return self.paired_updates()
+        counts = [f"(select pg_catalog.count(*) from {table})" for table in (OLD, NEW)]  # noqa: S608
+        return "\n".join(
+            (
+                f"if {counts[0]} operator(pg_catalog.<>) {counts[1]} then",
+                indent(self.lossy_updates(), 2),
+                "else",
+                indent(self.paired_updates(), 2),
+                "end if;",
+            )
+        )
+
+    def lossy_updates(self) -> str:
+        """Fewer new rows than old ones: their places do not match, so they are paired by their keys."""
+        rows, missing = self.rows, self.rows.expressions.missing
+        keys = [f'({rows.key(alias)}) collate "C"' for alias in ("n", "o")]
+        pairs = f"{OLD} o\n  full join {NEW} n on {keys[0]} operator(pg_catalog.=) {keys[1]}"
+        first = self.dialect.quote(self.subject.table.key[0])
+        gone, come = (missing.format(x=f"{alias}.{first}") for alias in ("n", "o"))
+        parts = [self.log(rows.deleted(), "o", pairs, gone)] if rows.deleted() else []
+        parts.append(self.log(rows.inserted("n"), "n", pairs, come))
+        if updated := rows.updated("o", "n"):
+            parts.append(self.log(updated, "n", pairs, f"not ({gone} or {come})"))
+        return "\n".join(parts)
+
+    def paired_updates(self) -> str:
         """One row, as most statements change, needs no pairing: two scans of one row cost a third of it."""
         return "\n".join(
             (

@@ -135,6 +135,20 @@ def test_a_partitioned_table_is_logged_whatever_is_named(pg: Tracked) -> None:
     assert pg.after("insert into p values (1, 'a')", "truncate p") == []
 
 
+def test_rows_that_their_new_partition_throws_away_are_deleted(pg: Tracked) -> None:
+    pg.run(
+        *PARTITIONED,
+        "create function drop_it() returns trigger language plpgsql as $$ begin return null; end $$",
+        "create trigger drop_it before insert on p2 for each row execute function drop_it()",
+        "insert into p values (1, 'a'), (2, 'b'), (3, 'c'), (4, 'd')",
+    )
+    pg.track("p", insert=1, update=2)
+    assert pg.after("update p set k = 11 where k = 1") == [Logged(4, "k=1")]
+    rows = pg.after("update p set k = case k when 2 then 12 when 3 then 5 else k end, v = v || '!'")
+    assert sorted(rows[:2]) == [Logged(4, "k=2"), Logged(4, "k=3")]
+    assert rows[2:] == [Logged(1, "k=5", "v", None, "c!"), Logged(2, "k=4", "v", "d", "d!")]
+
+
 def test_a_new_partition_is_tracked_by_tracking_again(pg: Tracked) -> None:
     pg.run(*PARTITIONED)
     pg.track("p")

@@ -50,7 +50,9 @@ def test_the_replica_of_a_receiver_is_the_table(product: str, tmp_path: Path) ->
                         server.start()
             while rig.processes:
                 rig.kill_one()
-            rig.start(*HTTP, *RETRIES, "--http-url", arrivals.url, "--query-limit", "300")
+            rig.start(
+                *HTTP, *RETRIES, "--http-url", arrivals.url, "--query-limit", "300", "--batch-size", "50"
+            )
             rig.drain(60 + 10 * SECONDS)
             truth = rig.rows()
         finally:

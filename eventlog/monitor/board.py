@@ -19,11 +19,12 @@ from eventlog.publishing.explaining import explain_store
 from eventlog.publishing.redriving import Redriven, redrive
 from eventlog.publishing.session import how_to_redrive
 from eventlog.publishing.standing import Standing, read_standing
-from eventlog.publishing.upkeep import Skipped, skip
+from eventlog.publishing.upkeep import Skipped, failures, skip
 from eventlog.sql.store import Store
 from eventlog.sql.upkeep import Failed, Which
 
 EVERY = 5.0  # seconds between two samples
+ALL = Which()
 SAMPLES = 720  # an hour
 SHARE = 20  # counting reads the whole log: it may take one part in so many of the time
 PAGE = 50
@@ -124,10 +125,15 @@ class Board:
                 self._counted_until = ended + SHARE * (ended - begun)
             return self._counted
 
-    def failures(self, after: int = 0) -> list[Failed]:
+    def failures(self, which: Which = ALL, after: int = 0) -> list[Failed]:
         """A page of the rows with E or F, and one more where there are more."""
         with self.store.upkeep() as upkeep:
-            return upkeep.failures(Which(), PAGE + 1, after)
+            return upkeep.failures(which, PAGE + 1, after)
+
+    def reasons(self, which: Which) -> list[tuple[str | None, int]]:
+        """The beginnings of reasons, with how many rows have each, most first."""
+        with self.store.upkeep() as upkeep:
+            return upkeep.failed_groups(which, PAGE)
 
     def event(self, record_id: int) -> list[Failed]:
         """The failed rows of the event of a row; none where it has not failed."""
@@ -145,15 +151,15 @@ class Board:
         """The outcome of each row of an object, or of the rows that go next."""
         return explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
 
-    def redrive(self, record_id: int, token: str) -> Redriven:
-        """Make the failed event of a row new again, for somebody who knows the token."""
+    def redrive(self, which: Which, token: str) -> Redriven:
+        """Make failed events new again, for somebody who knows the token."""
         self._allow(token)
-        return redrive(self.store, Which((record_id,)), how_to_redrive(self.config, self.store))
+        return redrive(self.store, which, how_to_redrive(self.config, self.store))
 
-    def skip(self, record_id: int, token: str, reason: str) -> Skipped:
-        """Give the event of a row up, for somebody who knows the token."""
+    def skip(self, which: Which, token: str, reason: str) -> Skipped:
+        """Give failed events up, for somebody who knows the token."""
         self._allow(token)
-        return skip(self.store, (record_id,), reason)
+        return skip(self.store, which.ids or [row.record_id for row in failures(self.store, which)], reason)
 
     def _allow(self, token: str) -> None:
         """NotAllowed for who does not know the token."""

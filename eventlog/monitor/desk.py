@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
@@ -10,10 +10,14 @@ from eventlog.errors import EventlogError
 from eventlog.monitor import pages
 from eventlog.monitor.board import Board, NoDatabase, NotAllowed
 from eventlog.page.server import Reply, Request, asset, sorry
+from eventlog.page.words import count
+from eventlog.sql.upkeep import Which
 
 _PAGES: dict[str, Callable[[Board, Request], str]] = {
     "/": lambda board, request: pages.status(board),
-    "/errors": lambda board, request: pages.failures(board, _number(request.query.get("after", "0"))),
+    "/errors": lambda board, request: pages.failures(
+        board, _which(request.query), _number(request.query.get("after", "0"))
+    ),
     "/next": lambda board, request: pages.coming(board),
     "/object": lambda board, request: pages.explained(
         board, request.query.get("table", ""), request.query.get("key", "")
@@ -37,6 +41,9 @@ def answer(board: Board, request: Request) -> Reply:
 def _answer(board: Board, request: Request) -> Reply:
     if request.path.startswith("/errors/"):
         return _failure(board, request)
+    if request.path == "/errors" and request.method == "POST":
+        which = _which(request.query)
+        return Reply(pages.failures(board, which, 0, _act(board, which, request)))
     show = _PAGES.get(request.path)
     if show is None or request.method != "GET":
         return sorry(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PAGES)}, /metrics, /healthz and /readyz")
@@ -50,23 +57,28 @@ def _failure(board: Board, request: Request) -> Reply:
     if request.method == "GET" and event:
         return Reply(pages.failure(board, event))
     ids = [row.record_id for row in event] or [number]
-    told = _act(board, number, request) if request.method == "POST" and event else []
+    told = _act(board, Which((number,)), request) if request.method == "POST" and event else []
     rows = board.rows(ids)
     if not rows and not told:
         return sorry(HTTPStatus.NOT_FOUND, f"there is no row {number}")
     return Reply(pages.became(number, rows, told))
 
 
-def _act(board: Board, number: int, request: Request) -> list[str]:
+def _which(query: Mapping[str, str]) -> Which:
+    """The failed rows that a filter means."""
+    return Which(table=query.get("table") or None, reason=query.get("reason") or None)
+
+
+def _act(board: Board, which: Which, request: Request) -> list[str]:
     """Do what a form asks for; the sentences that say what came of it."""
     form = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=10)
     token, act, reason = (form.get(name, [""])[0] for name in ("token", "act", "reason"))
     if act == "skip":
-        skipped = board.skip(number, token, reason or "skipped on the status page")
-        return [f"{skipped.rows} rows are skipped: they will not be published."]
-    done = board.redrive(number, token)
-    new = "It is new again, and goes with the next cycle."
-    return [*([new] if done.rows else []), *(f"{told}." for told in map(str, done.told))]
+        skipped = board.skip(which, token, reason or "skipped on the status page")
+        return [f"{count(skipped.rows)} rows are skipped: they will not be published."]
+    done = board.redrive(which, token)
+    new = [f"{count(done.rows)} rows are new again, and go with the next cycle."] if done.rows else []
+    return [*new, *(f"{told}." for told in map(str, done.told))]
 
 
 def _number(text: str) -> int:

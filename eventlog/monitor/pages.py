@@ -9,11 +9,11 @@ from eventlog.fold import Outcome
 from eventlog.monitor.board import PAGE, Board
 from eventlog.page.chart import chart
 from eventlog.page.layout import Column, Place, clipped, facts, level, live, page, search, state, table
-from eventlog.page.markup import Markup, Node, link, tag
+from eventlog.page.markup import Markup, Node, address, link, tag
 from eventlog.page.words import count, duration
 from eventlog.pickup import Found
 from eventlog.publishing.standing import Standing
-from eventlog.sql.upkeep import Failed
+from eventlog.sql.upkeep import Failed, Which
 from eventlog.xds import documents
 
 PRODUCT = "eventlog publisher"
@@ -51,9 +51,10 @@ def status(board: Board) -> str:
     return _page("Status", live("status", *content), here="/")
 
 
-def failures(board: Board, after: int) -> str:
-    """The rows that failed, oldest first."""
-    found = board.failures(after)
+def failures(board: Board, which: Which, after: int, told: Iterable[str] = ()) -> str:
+    """The rows that failed, by their reasons and oldest first; with what was done about them just now."""
+    wanted = {"table": which.table or "", "reason": which.reason or ""}
+    found = board.failures(which, after)
     rows = [
         (
             link(f"{failed.record_id}", f"/errors/{failed.record_id}"),
@@ -73,9 +74,21 @@ def failures(board: Board, after: int) -> str:
     )
     more = found[PAGE - 1].record_id if len(found) > PAGE else None
     turn = (
-        tag("p", link("More", "/errors", {"after": str(more)}, rel="next"), class_="turn") if more else None
+        tag("p", link("More", "/errors", {**wanted, "after": str(more)}, rel="next"), class_="turn")
+        if more
+        else None
     )
+    look = tag(
+        "form",
+        search("table", "Table", wanted["table"]),
+        search("reason", "Reason holds", wanted["reason"]),
+        tag("button", "Show"),
+        class_="filter",
+        role="search",
+    )
+    said = [tag("p", sentence, class_="notice", role="status") for sentence in told]
     content = [
+        _reasons(board, which),
         table(
             "Rows with E and F, oldest first",
             headings,
@@ -84,7 +97,27 @@ def failures(board: Board, after: int) -> str:
         ),
         turn,
     ]
-    return _page("Errors", live("errors", *content), here="/errors")
+    ways = (
+        _ways_out(board, address("/errors", wanted), "all of these") if any(wanted.values()) and found else []
+    )
+    return _page("Errors", *said, look, *ways, live("errors", *content), here="/errors")
+
+
+def _reasons(board: Board, which: Which) -> Node:
+    """The reasons, with how many rows have each; nothing where there is but one."""
+    groups = board.reasons(which)
+    if len(groups) < 2:
+        return None
+    rows = [
+        (
+            count(number),
+            link(reason, "/errors", {"table": which.table or "", "reason": reason})
+            if reason
+            else "no reason is kept",
+        )
+        for reason, number in groups
+    ]
+    return table("By reason, most first", (Column("Rows", "number"), "Reason begins"), rows)
 
 
 def failure(board: Board, event: Sequence[Failed]) -> str:
@@ -112,7 +145,7 @@ def failure(board: Board, event: Sequence[Failed]) -> str:
             tag("h2", "Document"),
             tag("pre", clipped(_pretty(failed.document), LONGEST_DOCUMENT), tabindex="0"),
         ]
-    content += _ways_out(board, failed)
+    content += _ways_out(board, f"/errors/{failed.record_id}", "this event", f"{failed.record_id}")
     return _page(_title(row.record_id for row in event), *content)
 
 
@@ -254,20 +287,19 @@ def _explanation(caption: str, rows: list[tuple[Node, ...]]) -> Markup:
     )
 
 
-def _ways_out(board: Board, failed: Failed) -> list[Node]:
+def _ways_out(board: Board, action: str, what: str, ids: str = "…") -> list[Node]:
     """Redrive and skip, for who knows the token."""
-    number = failed.record_id
     if not board.may_redrive:
-        told = f"To be done with it: eventlog redrive {number}, or eventlog skip {number};"
+        told = f"To be done with {what}: eventlog redrive {ids}, or eventlog skip {ids};"
         return [tag("p", f"{told} with monitor-token there are buttons.", class_="quiet")]
     why = tag("label", tag("span", "why"), tag("input", name="reason", required=True))
     return [
-        _form(number, "redrive", "Redrive this event"),
-        _form(number, "skip", "Skip this event", why),
+        _form(action, "redrive", f"Redrive {what}"),
+        _form(action, "skip", f"Skip {what}", why),
     ]
 
 
-def _form(number: int, act: str, words: str, *more: Node) -> Markup:
+def _form(action: str, act: str, words: str, *more: Node) -> Markup:
     password = tag("input", type="password", name="token", required=True, autocomplete="current-password")
     return tag(
         "form",
@@ -277,7 +309,7 @@ def _form(number: int, act: str, words: str, *more: Node) -> Markup:
         *more,
         tag("button", words),
         method="post",
-        action=f"/errors/{number}",
+        action=action,
         class_="filter",
     )
 

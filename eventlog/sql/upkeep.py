@@ -116,17 +116,21 @@ class Upkeep:
 
     def failures(self, which: Which, limit: int = 1000, after: int = 0) -> list[Failed]:
         """The rows with E or F behind a record_id, oldest first."""
-        conditions = ["has_failed", "after_row"]
-        values: dict[str, Any] = {"after": after, "rows": limit}
-        if which.ids:
-            conditions.append("of_ids")
-            values["ids"] = json.dumps(which.ids)
-        for condition, name, value in _conditions(which):
-            conditions.append(condition)
-            values[name] = value
-        holes = {"conditions": self._queries.pieces(*conditions)}
-        found = self._run("failures", holes, **values)
+        holes, values = self._failed(which, "after_row")
+        found = self._run("failures", holes, after=after, rows=limit, **values)
         return [Failed(row, letter, whole(kind), *more) for row, letter, kind, *more in found]
+
+    def failed_groups(self, which: Which, limit: int) -> list[tuple[str | None, int]]:
+        """The beginnings of reasons (None: none is kept), with how many rows have each, most first."""
+        holes, values = self._failed(which)
+        return [(reason, rows) for reason, rows in self._run("failed_groups", holes, rows=limit, **values)]
+
+    def _failed(self, which: Which, *more: str) -> tuple[dict[str, str], dict[str, Any]]:
+        """The conditions of a query for failed rows, and their values."""
+        found = list(_conditions(which))
+        values = {name: value for _, name, value in found}
+        pieces = self._queries.pieces("has_failed", *more, *(condition for condition, *_ in found))
+        return {"conditions": pieces}, values
 
     def overtaken(self, ids: Iterable[int]) -> set[int]:
         """The per-field rows among these whose column was published from a later row."""
@@ -245,6 +249,8 @@ def read_time(text: str | None) -> datetime | None:
 
 
 def _conditions(which: Which) -> Iterator[tuple[str, str, Any]]:
+    if which.ids:
+        yield "of_ids", "ids", json.dumps(which.ids)
     if which.table is not None:
         yield "of_table", "table", which.table
     if which.reason is not None:

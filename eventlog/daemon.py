@@ -85,6 +85,7 @@ class Daemon:
         self._seen: Holder | None = None  # with the lock, when we looked last
         self._told: Holder | None = None  # of whom our log speaks already
         self._spoke = 0.0  # when the receiver last heard of us
+        self._paused = False
         self._begun = False  # whether a session was ever open: before, a fault ends the daemon
 
     def run(self) -> None:
@@ -139,6 +140,7 @@ class Daemon:
         while not self._interrupted:
             cycle = session.cycle()
             self._monitor.cycle(cycle)
+            self._tell_pause(cycle.paused)
             self._alive()
             if self._once:
                 self._end(cycle)
@@ -150,6 +152,12 @@ class Daemon:
                 continue
             self._rest(session, cycle, nap)
             nap = min(nap * 4, float(self._settings.polling_interval))
+
+    def _tell_pause(self, paused: bool) -> None:
+        """Say once that we rest, and once that we go on."""
+        if paused != self._paused:
+            logger.info("paused until `eventlog resume`; rows pile up" if paused else "going on")
+        self._paused = paused
 
     def _alive(self) -> None:
         self._monitor.alive(DAY if self._settings.time_of_day else self._settings.polling_interval)

@@ -228,6 +228,8 @@ class Publisher:
     def _account(self, reading: Reading) -> None:
         """Note the rows that need no receiver."""
         self._tally.letter(Letter.SUCCESS, reading.silent)
+        if reading.loopback:
+            logger.info(reading.loopback)
         for row, reason in reading.refused:
             logger.warning("row %s is refused: %s", row, reason, extra={"record_id": row})
             self._tally.refuse(row, reason)

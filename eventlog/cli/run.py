@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,17 @@ from eventlog.monitor import MonitorSettings
 from eventlog.monitor.board import Board
 from eventlog.monitor.monitor import Monitor
 from eventlog.monitor.server import serving
+from eventlog.publishing.opening import DatabaseSettings
+from eventlog.publishing.session import SessionSettings
 from eventlog.publishing.wake import Signals
+from eventlog.settings import build
+from eventlog.sinks import sink_kind
+from eventlog.sql.connect import read_url
+
+logger = logging.getLogger("eventlog.run")
+
+# The setting that says where a sink's documents go.
+_PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "kafka": "kafka_topic"}
 
 
 @click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle.")
@@ -36,5 +47,26 @@ def run(once: bool, config_file: Path | None, verbose: bool, log_format: str, **
         return board.config
 
     daemon = Daemon(config, reread, signals, once=once, monitor=monitor)
-    with signals.caught(), serving(config.build(MonitorSettings), monitor, board):
+    with signals.caught(), serving(config.build(MonitorSettings), monitor, board) as port:
+        logger.info(announcement(config, port))
         daemon.run()
+
+
+def announcement(config: Config, port: int | None) -> str:
+    """What is published, from where, to where, and where the status page is."""
+    sink = config.build(SessionSettings).sink
+    kind: Any = build(sink_kind(sink).settings, config.given)
+    setting = _PLACES.get(sink)
+    place = f" {str(getattr(kind, setting)).split(' ')[0]}" if setting else ""
+    page = f"; status page at http://{config.build(MonitorSettings).monitor_host}:{port}/" if port else ""
+    return f"publishing {_source(config)} to {sink}{place}{page}"
+
+
+def _source(config: Config) -> str:
+    settings = config.build(DatabaseSettings)
+    if not settings.url:
+        return settings.log_table
+    url = read_url(settings.url)
+    port = f":{url.port}" if url.port else ""
+    place = f"{url.get_backend_name()}://{url.host or ''}{port}/{url.database or ''}"
+    return f"{settings.log_table} of {place}" + (f" as {url.username}" if url.username else "")

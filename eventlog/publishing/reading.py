@@ -38,11 +38,17 @@ class Reading:
     cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
     sendings: list[Sending] = field(default_factory=list)  # in the order of leaving
     silent: list[int] = field(default_factory=list)  # rows that are handled without an event
+    loopback: str = ""  # what is said of rows that are our own
     refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)  # the rows that took part
     query_back: float = 0.0  # seconds
     doubtful: bool = False  # rows were refused that other tables might explain
+
+
+def _loopback(rows: int, user: str | None) -> str:
+    told = "1 row of {} itself is" if rows == 1 else f"{rows} rows of {{}} itself are"
+    return f"{told.format(user)} loopback: finished without being sent"
 
 
 class Writer(Protocol):
@@ -85,6 +91,8 @@ class Reader:
             reading, snapshot, entries, plan(entries, self._tables, rules, now=now, answerable=self._readable)
         )
         reading.silent += found.loopback
+        if found.loopback:
+            reading.loopback = _loopback(len(found.loopback), user)
         reading.full, reading.cut = found.full, found.cut
         if rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))

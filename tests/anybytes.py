@@ -1,0 +1,124 @@
+"""What holds for each reader of foreign bytes, whatever they are: for Hypothesis, for atheris on demand."""
+
+from __future__ import annotations
+
+import io
+import tomllib
+from collections.abc import Callable
+from contextlib import suppress
+
+from lxml import etree
+
+from eventlog import tablekey
+from eventlog.codec import Object, Row
+from eventlog.errors import EventlogError, InvalidDocument, InvalidValue, MalformedKey
+from eventlog.files import csv, jsonlines
+from eventlog.original import export
+from eventlog.original.translate import translate
+from eventlog.original.write import write
+from eventlog.sql.keytypes import KEY_TYPES
+from eventlog.xds import answers, split
+
+_PIECE = 7  # bytes of a chunk
+
+
+def _told(chunks: list[bytes]) -> list[tuple[str, str, bytes]]:
+    return [
+        (f.where, f.reason, f.raw)
+        if isinstance(f, split.Broken)
+        else (f.where, "", etree.tostring(f.element))
+        for f in split.split(chunks)
+    ]
+
+
+def check_split(data: bytes) -> None:
+    """The same comes out however the bytes come, and it holds no declaration."""
+    whole = _told([data])
+    places = [(where, reason == "") for where, reason, _ in whole]
+    pieces = [data[at : at + _PIECE] for at in range(0, len(data), _PIECE)]
+    assert [(where, reason == "") for where, reason, _ in _told(pieces)] == places
+    for _, reason, raw in whole:
+        assert reason or b"<!DOCTYPE" not in raw
+
+
+def check_answers(data: bytes) -> None:
+    """An answer is written and read again, or it is none."""
+    with suppress(InvalidDocument):
+        statuses = answers.read(data)
+        assert [s.level for s in answers.read(answers.write(statuses).encode())] == [
+            s.level for s in statuses
+        ]
+
+
+def check_table_key(data: bytes) -> None:
+    """A key is written and read again, or the place of its fault is in it."""
+    text = data.decode("utf-8", "surrogateescape")
+    try:
+        pairs = tablekey.read(text)
+    except MalformedKey as fault:
+        place = fault.args[0]
+    else:
+        place = 1
+        assert tablekey.read(tablekey.write(pairs)) == pairs
+    assert 1 <= place <= len(text) + 1
+
+
+def check_csv(data: bytes) -> None:
+    """Every sound row is written and read again; every line is in a row or a refusal."""
+    with suppress(InvalidDocument):
+        columns, rows = csv.read(io.BytesIO(data), "f")
+        sound = [row.cells for row in rows if isinstance(row, Row)]
+        out = io.BytesIO()
+        writer = csv.Writer(out, columns)
+        for cells in sound:
+            writer.write(cells)
+        if len(columns) > 1:  # a single null would be a blank line
+            _, again = csv.read(io.BytesIO(out.getvalue()), "f")
+            assert [row.cells for row in again if isinstance(row, Row)] == sound
+
+
+def check_json_lines(data: bytes) -> None:
+    """Every line is a value or a refusal."""
+    told = list(jsonlines.read(io.BytesIO(data), "f"))
+    assert len(told) == sum(bool(line.strip()) for line in io.BytesIO(data))
+    for found in told:
+        if isinstance(found, Object):
+            jsonlines.dump_line(found.value)
+
+
+def check_query_back_key(data: bytes) -> None:
+    """A key's text is sent as text, or refused."""
+    text = data.decode("utf-8", "surrogateescape")
+    for types in KEY_TYPES.values():
+        for known in set(types.values()):
+            with suppress(InvalidValue, EventlogError):
+                assert "\0" not in known.sent(text)
+
+
+def check_import_config(data: bytes) -> None:
+    """What is written for an export is TOML."""
+    with suppress(EventlogError):
+        tomllib.loads(write("driver.xml", translate(export.read("driver.xml", data))))
+
+
+CHECKS: dict[str, Callable[[bytes], None]] = {
+    "split": check_split,
+    "answers": check_answers,
+    "table_key": check_table_key,
+    "csv": check_csv,
+    "json_lines": check_json_lines,
+    "query_back_key": check_query_back_key,
+    "import_config": check_import_config,
+}
+SOUND: dict[str, bytes] = {
+    "split": b'<?xml version="1.0"?><!-- c --><nds dtdversion="4.0"><input><add class-name="t">'
+    b"<association>k=1,table=t</association><add-attr attr-name='a'><value><![CDATA[<]]>&#65;</value>"
+    b"</add-attr></add></input></nds>\n<nds/>",
+    "answers": b'<nds><output><status level="error" event-id="a">why</status></output></nds>',
+    "table_key": b'a=1+b="x, \\" \\\\ y"+c=',
+    "csv": b'a,b\n1,"x ""y"" \n z"\n,""\n',
+    "json_lines": b'{"a":[1,2.5,"\\u00e4",null,true]}\n\n"x"\n',
+    "query_back_key": b"2024-02-29 01:02:03.5+01:00",
+    "import_config": b'<d><publisher-options><log-table display-name="Event log">l</log-table>'
+    b'</publisher-options><definition name="polling-interval"><value>5</value></definition></d>',
+}

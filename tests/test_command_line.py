@@ -109,6 +109,11 @@ def test_one_complaint_about_many_records_is_made_with_their_number(shell: Shell
     ]
 
 
+def test_the_shell_completes_commands(shell: Shell) -> None:
+    done = shell.run(_EVENTLOG_COMPLETE="bash_complete", COMP_WORDS="eventlog con", COMP_CWORD="1")
+    assert done.stdout == "plain,convert\n"
+
+
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_its_help(name: str) -> None:
     command = cli.get_command(click.Context(cli), name)

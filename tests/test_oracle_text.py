@@ -93,6 +93,13 @@ def test_a_statement_is_oracles(queries: Queries, name: str) -> None:
     parse(str(queries.clause(name, **HOLES)))
 
 
+@pytest.mark.parametrize("queries", [QUERIES, ATTACHED], ids=["own", "attached"])
+def test_pending_rows_are_summed_up_in_oracles_words(queries: Queries) -> None:
+    late = f"case when {queries.piece('not_future')} then 1 else 0 end = 0"
+    holes = {"loopback": queries.piece("loopback"), "future": late, "not_held": queries.piece("not_held")}
+    parse(str(queries.clause("pending_fates", **holes)))
+
+
 def test_the_columns_of_a_log_are_asked_for_in_oracles_words() -> None:
     (statement,) = statements(ORACLE, "catalogue_log", Log(ORACLE, "process_log").names())
     parse(statement)

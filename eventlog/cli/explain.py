@@ -46,6 +46,7 @@ _OF_FILES = ("now", "status")  # settings that a live log has no use for
 @click.option("--log-table", help="the log, optionally with its schema  [default: eventlog]")
 @click.option("--table", help="only rows of this table")
 @click.option("--key", help="only rows of this table_key")
+@click.option("--all", "everything", is_flag=True, help="of a live log every pending row, one by one")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a row")
 @settings_options([("the log", Rules), ("rows", LogSettings)])
 def explain(
@@ -59,6 +60,7 @@ def explain(
     log_table: str | None,
     table: str | None,
     key: str | None,
+    everything: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -71,7 +73,7 @@ def explain(
         tablekey.read(key)
     flags = {"url": url, "log_table": log_table} | {n: v for n, v in given.items() if n not in _OF_FILES}
     if not inputs and configured(flags, config_file):
-        _tell(explain_log(flags, config_file, table, key), as_json)
+        _tell(explain_log(flags, config_file, table, key, everything, say), as_json)
         return
     job = Job(
         source_format,

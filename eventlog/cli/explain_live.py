@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from eventlog.cli.live import ALL
 from eventlog.config import read_config, read_file
-from eventlog.publishing.explaining import Explained, explain_store
+from eventlog.publishing.explaining import Explained, explain_store, summarise
 from eventlog.publishing.opening import opened
 
 
@@ -19,9 +19,18 @@ def configured(flags: Mapping[str, Any], file: Path | None) -> bool:
 
 
 def explain_log(
-    flags: Mapping[str, Any], file: Path | None, table: str | None, key: str | None
+    flags: Mapping[str, Any],
+    file: Path | None,
+    table: str | None,
+    key: str | None,
+    everything: bool,
+    say: Callable[[str], None],
 ) -> Iterator[Explained]:
-    """The rows of the next cycle; with table and key every row of that object."""
+    """The rows of the next cycle, then sentences about the others; with a key every row of that object, with
+    `everything` every pending row."""
     config = read_config((settings for _, settings in ALL), flags, os.environ, file)
     with opened(config) as store:
-        yield from explain_store(config, store, table, key)
+        yield from explain_store(config, store, table, key, everything=everything)
+        if key is None and not everything:
+            for sentence in summarise(config, store):
+                say(f"{sentence} (row by row with --all)")

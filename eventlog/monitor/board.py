@@ -15,7 +15,7 @@ from eventlog.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.monitor import MonitorSettings
 from eventlog.pickup import Found
-from eventlog.publishing.explaining import explain_store
+from eventlog.publishing.explaining import explain_store, summarise
 from eventlog.publishing.redriving import Redriven, redrive
 from eventlog.publishing.session import how_to_redrive
 from eventlog.publishing.standing import Standing, read_standing
@@ -150,6 +150,10 @@ class Board:
     def explain(self, table: str | None = None, key: str | None = None) -> Iterator[tuple[Found, Outcome]]:
         """The outcome of each row of an object, or of the rows that go next."""
         return explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
+
+    def left_out(self) -> list[str]:
+        """Why pending rows are not among those that go next."""
+        return summarise(self.config, self.store)
 
     def redrive(self, which: Which, token: str) -> Redriven:
         """Make failed events new again, for somebody who knows the token."""

@@ -172,13 +172,14 @@ def coming(board: Board) -> str:
         action="/object",
         class_="look filter",
     )
-    return _page("Next", look, _explanation("What the next cycle does", rows), here="/next")
+    others = [tag("p", sentence) for sentence in board.left_out()]
+    return _page("Next", look, *others, _explanation("What the next cycle does", rows), here="/next")
 
 
 def explained(board: Board, name: str, key: str) -> str:
     """What becomes of each row of an object, and why."""
-    content = _explanation("Rows of this object", _explained(board.explain(name, key)))
-    return _page(f"{name} {key}", content)
+    content = _explanation("Rows of this object", _explained(board.explain(name or None, key)))
+    return _page(f"{name} {key}".strip(), content)
 
 
 def settings(board: Board) -> str:

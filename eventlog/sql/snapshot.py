@@ -90,6 +90,13 @@ class Current(NamedTuple):
     texts: tuple[str | None, ...]
 
 
+class Fates(NamedTuple):
+    """Pending rows of one fate."""
+
+    rows: int = 0
+    first: str | None = None  # the earliest event_time among them
+
+
 class Snapshot:
     """Reads the log; nothing that happens meanwhile shows."""
 
@@ -233,12 +240,35 @@ class Snapshot:
         for chunk in self._queries.chunks(ids):
             yield from self._queries.run(self._connection, "rows_by_id", ids=chunk)
 
-    def rows_of_object(self, table_name: str, table_key: str) -> list[Cells]:
-        """Every row of one object, handled ones too."""
-        found = self._queries.run(
-            self._connection, "rows_of_object", table_name=table_name, table_key=table_key
-        )
-        return list(found)
+    def rows_of_object(self, table_name: str | None, table_key: str) -> list[Cells]:
+        """Every row of one object, handled ones too; of that key in every table where none is named."""
+        given = {"of_key": table_key} if table_name is None else {"of_table": table_name, "of_key": table_key}
+        holes = {"conditions": self._queries.pieces(*given)}
+        values = {condition.removeprefix("of_"): value for condition, value in given.items()}
+        return list(self._queries.run(self._connection, "rows_of_object", holes, **values))
+
+    def pending_after(self, record_id: int, limit: int) -> list[Cells]:
+        """Pending rows behind a record_id, those that may not go now too."""
+        holes = {
+            "conditions": self._queries.pieces("pending", "after_row"),
+            "order": self._queries.piece("by_record_id"),
+            "use_index": "",
+        }
+        given = {"after": record_id, "rows": limit, "skip": 0}
+        return list(self._queries.run(self._connection, "pick_up", holes, **given))
+
+    def fates(self, choice: Choice) -> dict[str, Fates]:
+        """Why pending rows may not go now: how many are loopback, future, held, and how many are free."""
+        user, future = choice.driver_user, choice.future
+        late = f"case when {self._queries.piece('not_future')} then 1 else 0 end = 0"
+        holes = {
+            "loopback": "1 = 0" if user is None else self._queries.piece("loopback"),
+            "future": late if future else "1 = 0",
+            "not_held": self._queries.piece("not_held"),
+        }
+        values = {} if user is None else {"driver_user": user}
+        found = self._queries.run(self._connection, "pending_fates", holes, **values)
+        return {fate: Fates(rows, due) for fate, rows, due in found}
 
     def loopback(self, driver_user: str, limit: int, stretch: Stretch = NO_STRETCH) -> list[int]:
         """The pending rows of the driver's own user, without those that a stretch covers."""

@@ -1,0 +1,77 @@
+"""explain tells of every pending row: why it goes, or what keeps it back."""
+
+from __future__ import annotations
+
+from eventlog.config import Config
+from eventlog.monitor.board import Board
+from eventlog.monitor.desk import answer
+from eventlog.page.server import Request
+from tests.people.conftest import Process
+from tests.publisher.test_commands import busy, call
+from tests.publisher.world import Receiver, World, key
+
+FUTURE = {"EVENTLOG_HANDLE_FUTURE_EVENTS": "true", "EVENTLOG_DRIVER_USER": "idm", "EVENTLOG_QUERY_LIMIT": "2"}
+
+
+def crowd(world: World) -> None:
+    """Row 1 waits for a retry and holds 2, 3 is loopback, 4 is due in 2999, 5 to 7 may go."""
+    world.write(key(1, event_type=4))
+    with world.publisher(Receiver(busy), retry_wait=3600.0) as publisher:
+        publisher.cycle()
+    world.write(
+        key(1, event_type=4),
+        key(2, event_type=4, perpetrator="idm"),
+        key(3, event_type=4, event_time="2999-01-01 00:00:00"),
+        *(key(number, event_type=4) for number in (4, 5, 6)),
+    )
+
+
+def told(world: World, *words: str) -> dict[str, str]:
+    lines = call(world, "explain", *words, **FUTURE).stdout.splitlines()
+    return dict(line.split(maxsplit=1) for line in lines)
+
+
+def test_the_others_are_summed_up(world: World) -> None:
+    crowd(world)
+    result = call(world, "explain", **FUTURE)
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["5", "6"]
+    for words in (
+        "2 rows are held: the first goes again at",
+        "behind eventlog:1",
+        "1 rows of idm are loopback: finished without being sent",
+        "1 rows are future: the first is due at 2999-01-01",
+        "1 rows or fewer are beyond the next cycle: query-limit is 2",
+    ):
+        assert words in result.stderr
+    config = Config({"sync_tables": "usr", "handle_future_events": True, "driver_user": "idm"})
+    page = answer(Board(Process(world.store), config), Request("GET", "/next")).body
+    assert "2 rows are held" in str(page)
+    assert "1 rows of idm are loopback" in str(page)
+
+
+def test_every_row_is_told_where_asked(world: World) -> None:
+    crowd(world)
+    rows = told(world, "--all")
+    assert list(rows) == ["1", "2", "3", "4", "5", "6", "7"]
+    for number, words in {
+        "1": "held: eventlog:1 goes again at",
+        "2": "held: eventlog:1 goes again at",
+        "3": "loopback: done by the driver's own user idm: it is finished without being sent",
+        "4": "future: due at 2999-01-01",
+        "6": "sent",
+        "7": "beyond the pick-up: query-limit",
+    }.items():
+        assert words in rows[number]
+
+
+def test_a_key_is_looked_for_in_all_tables(world: World) -> None:
+    world.write(key(1, event_type=4), key(1, event_type=4, table_name="dept"), key(2, event_type=4))
+    assert list(told(world, "--key", "idu=1")) == ["1", "2"]
+    assert list(told(world, "--key", "idu=1", "--table", "dept")) == ["2"]
+
+
+def test_a_handled_row_that_nobody_understands_is_not_new(world: World) -> None:
+    world.write(key(1, event_type=9))
+    assert "refused" in told(world, "--key", "idu=1")["1"]
+    world.cycle(Receiver())
+    assert "its status is E" in told(world, "--key", "idu=1")["1"]

@@ -37,7 +37,7 @@ NEEDING: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "oracle": [("Oracle", ("check", "--url", "oracle://scott@localhost/free"))],
     "mysql": [
         ("MySQL", ("check", "--url", "mysql://root@localhost/here")),
-        ("MariaDB", ("run", "--once", "--sink", "stdout", "--url", "mariadb://root@localhost/here")),
+        ("MariaDB", ("status", "--url", "mariadb://root@localhost/here")),
     ],
     "kafka": [
         ("--kafka", ("convert", "--from", "qlik-message", "--to", "changes", "--kafka", "topic")),

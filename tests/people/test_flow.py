@@ -106,7 +106,7 @@ def test_what_people_do_arrives_at_the_receiver(postgres: Database, tmp_path: Pa
             execute_plain(connection, "set local session authorization hr_flow")
             execute_plain(connection, "insert into indirect.usr (fname, lname) values ('Jack', 'Frost')")
         run(environment, tmp_path, "run", "--once")
-        assert '<td data-label="Value">Frost</td>' in receiver.get("/document/1")
+        assert '<td data-label="Value" class="text"><div>Frost</div></td>' in receiver.get("/document/1")
     with engine.begin() as connection:
         letters = connection.execute(sqlalchemy.text("select distinct status from indirect.eventlog"))
         assert letters.scalars().all() == ["S"]

@@ -92,6 +92,8 @@ def read_entry(cells: Sequence[Cell]) -> Entry:
         raise WrongRow(f"{'table_name' if table is None else 'table_key'} is null")
     if EVENT_TYPES[kind].per_field and column is None:
         raise WrongRow(f"column_name is null, but event type {kind} is per field")
+    if EVENT_TYPES[kind].per_field and column == "":
+        raise WrongRow(f"column_name is empty, but event type {kind} is per field")
     return Entry(
         number,
         str(status),

@@ -127,7 +127,7 @@ def _rows(change: Change, tables: Tables, settings: LogSettings) -> Iterator[Log
             )
         key = table.dump_key(change.key)
     name = _table_name(change, tables)
-    as_update = change.current and settings.insert_query_back == "modify"
+    as_update = change.current and change.fields and settings.insert_query_back == "modify"
     for event_type, column, old, new in (_updates if as_update else write_rows)(change, table):
         yield name, key, event_type, column, old, new
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from eventlog import log
@@ -14,17 +14,19 @@ from eventlog.entry import Entry
 from eventlog.errors import EventlogError, Refused
 from eventlog.files.sorting import Sorter
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan
+from eventlog.identity import object_of
 from eventlog.tables import Tables
 
 _CHUNK = 5000  # rows folded at a time, and never part of an object
 
 
 class Found(NamedTuple):
-    """A row of a file that is an entry, and where it stood."""
+    """A row of a file that is an entry, where it stood, and the object that it names."""
 
     entry: Entry
     where: str
     raw: bytes
+    object: ObjectName = ("", "")
 
 
 Tell = Callable[[Found, Outcome], None]
@@ -76,7 +78,8 @@ class Pickup:
                         self._refused(read)
                     else:
                         row, entry = read
-                        by_id.add(Found(entry, source.at(row.where), source.raw(row)))
+                        name = object_of(self._tables, entry.table_name, entry.table_key)
+                        by_id.add(Found(entry, source.at(row.where), source.raw(row), name))
             except EventlogError as fault:
                 self._refused(Refused(source.name, str(fault)))
         return by_id
@@ -113,24 +116,18 @@ class Pickup:
         return Sorter(key, _entry_size, self._memory)
 
 
-def _object_order(found: Found) -> tuple[str, str, int]:
-    entry = found.entry
-    return entry.table_name, entry.table_key, entry.record_id
+def _object_order(found: Found) -> tuple[ObjectName, int]:
+    return found.object, found.entry.record_id
 
 
-def _future_order(found: Found) -> tuple[str, str, str, int]:
-    entry = found.entry
-    return entry.table_name, entry.table_key, entry.event_time, entry.record_id
-
-
-def _object(found: Found) -> ObjectName:
-    return found.entry.table_name, found.entry.table_key
+def _future_order(found: Found) -> tuple[ObjectName, str, int]:
+    return found.object, found.entry.event_time, found.entry.record_id
 
 
 def _chunks(rows: Iterable[Found]) -> Iterator[list[Found]]:
     """The rows in lists that hold whole objects."""
     chunk: list[Found] = []
-    for _, group in groupby(rows, key=_object):
+    for _, group in groupby(rows, key=attrgetter("object")):
         chunk += group
         if len(chunk) >= _CHUNK:
             yield chunk

@@ -28,6 +28,7 @@ from eventlog.sinks.sink import Document, Item, Reply, Sink
 from eventlog.sql.inserts import Bounds
 from eventlog.sql.snapshot import Choice, Snapshot
 from eventlog.sql.store import Store
+from eventlog.sql.work import Spelling
 from eventlog.xds.answers import Level
 
 logger = logging.getLogger("eventlog.publisher")
@@ -139,6 +140,8 @@ class Publisher:
         """First what was about to go out when somebody stopped: the same rows under the same event-ids."""
         if self._open == []:
             return
+        if self._open is None:
+            self._name_holds()
         remembered = self._store.remembered()
         self._open = [batch.number for batch in remembered]
         if remembered:
@@ -177,20 +180,18 @@ class Publisher:
         waiting = self._store.waiting(self._now(), MOST_AGAIN)
         if waiting:
             found = self._read_again([Remembered(w.event_id, w.record_ids, tries=w.tries) for w in waiting])
-            gone = (w for w in waiting if w.event_id not in found)
-            self._tally.released += ((w.table_name, w.table_key) for w in gone)
-            sendings = [sending for parts in found.values() for sending in parts]
+            self._tally.released += ((w.object, w.event_id) for w in waiting if w.event_id not in found)
+            objects = {w.event_id: w.object for w in waiting}  # under which they are held
+            sendings = [s._replace(object=objects[s.run_id]) for parts in found.values() for s in parts]
             self._send(batches.pack(sendings, self._batch_size))
 
     def _publish_new(self) -> None:
-        """Then the pending rows."""
-        choice = self._settings.choice()
-        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, choice, self._head))
-        if reading.cut is not None:
-            logger.warning("the insert of %s %s is cut: max-insert-rows or -bytes is too small", *reading.cut)
-        self._cycle.rows += len(reading.picked)
-        self._cycle.full = reading.full
-        self._account(reading)
+        """Then the pending rows; at once again where all that were found are of objects that wait."""
+        reading, known = self._pick_up(), set[Spelling]()
+        while reading.all_held and not known.issuperset(reading.spelled) and not self._stopped:
+            self._write()
+            known.update(reading.spelled)
+            reading = self._pick_up()
         sendings = reading.sendings
         if self._was_down:  # one event finds out, before a backlog becomes events that wait
             self._faults = DOWN_AFTER - 1
@@ -199,11 +200,29 @@ class Publisher:
         if not self._stopped:
             self._send(batches.pack(sendings, self._batch_size))
 
+    def _pick_up(self) -> Reading:
+        choice = self._settings.choice()
+        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, choice, self._head))
+        if reading.cut is not None:
+            logger.warning("the insert of %s %s is cut: max-insert-rows or -bytes is too small", *reading.cut)
+        self._cycle.rows += len(reading.picked)
+        self._cycle.full = reading.full
+        self._tally.spelled += reading.spelled
+        self._account(reading)
+        return reading
+
+    def _name_holds(self) -> None:
+        """The objects that wait under the names that they have with the tables as they are."""
+        with self._store.work(self._epoch) as work:
+            work.rename(self._reader.object_of)
+
     def _read(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
         """What rows say. Before any is refused the catalogue is read again: perhaps the tables changed."""
         reading = self._read_once(read)
         if reading.doubtful:
-            self._reader = self._make_reader()
+            known, self._reader = list(self._reader.tables), self._make_reader()
+            if known != list(self._reader.tables):
+                self._name_holds()
             self._reader.thorough = True
             reading = self._read_once(read)
             self._reader.thorough = False
@@ -312,7 +331,7 @@ class Publisher:
         """Write what the answers came to, and remember what goes next, in one transaction."""
         if not (self._tally or self._open or coming):
             return
-        self._head.release(self._tally.released)
+        self._head.release(name for name, _ in self._tally.released)
         with self._store.work(self._epoch) as work:
             self._tally.write(work, delete=self._settings.delete_from_log)
             for number in self._open or ():

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from eventlog import tablekey, values
-from eventlog.change import Value
-from eventlog.errors import AmbiguousName, EventlogError, InvalidTables, UnknownTable
+from eventlog.change import Scalar, Value
+from eventlog.errors import AmbiguousName, EventlogError, InvalidTables, InvalidValue, UnknownTable
 from eventlog.metaid import read_name
-from eventlog.values import Kind
+from eventlog.values import Kind, Number
 
 # What a type's name means where no dialect says otherwise. Any other name is text.
 _NAMES = {
@@ -37,7 +37,30 @@ DIALECT_KINDS: dict[str, dict[str, Kind]] = {
     "gbase": {"byte": Kind.OCTET, "datetime": Kind.STRING},
 }
 
+_KEEPS_CAPITALS = frozenset(("oracle",))  # what is written without quotes, in lower case or not
 _NUMERIC = frozenset(("numeric", "decimal", "number", "dec"))
+_FLOATS = {"real": Number.SINGLE, "float4": Number.SINGLE, "binary_float": Number.SINGLE} | dict.fromkeys(
+    ("double precision", "double", "float8", "binary_double", "float"), Number.DOUBLE
+)
+_DIALECT_FLOATS: dict[str, dict[str, Number]] = {
+    "mysql": {"float": Number.SINGLE, "real": Number.DOUBLE},
+    "mariadb": {"float": Number.SINGLE, "real": Number.DOUBLE},
+    "oracle": {"float": Number.EXACT},
+    "informix": {"smallfloat": Number.SINGLE},
+    "gbase": {"smallfloat": Number.SINGLE},
+}
+_BITS = {
+    "tinyint": 8,
+    **dict.fromkeys(("smallint", "int2", "smallserial"), 16),
+    "mediumint": 24,
+    **dict.fromkeys(("integer", "int", "int4", "serial"), 32),
+    **dict.fromkeys(("bigint", "int8", "bigserial", "serial8"), 64),
+}
+_DIALECT_BITS: dict[str, dict[str, int]] = {
+    "oracle": {"smallint": 0, "integer": 0, "int": 0},  # numbers of 38 digits
+    "mssql": {"tinyint": 0},  # it has no sign there
+    "sqlite": dict.fromkeys(_BITS, 64),
+}
 _FLOATING_DECIMALS = frozenset(("informix", "gbase"))  # DECIMAL(p) has no fixed scale there
 
 
@@ -70,6 +93,35 @@ def _type_parts(text: str) -> tuple[str, str | None, str]:
     return base.strip(), arguments.strip(), rest.strip()
 
 
+def bounds_of(type_name: str, dialect: str | None = None) -> tuple[int, int] | None:
+    """The least and the greatest value of an integer type, None where there are none that we know."""
+    if kind_of(type_name, dialect) is not Kind.INT:
+        return None
+    base, arguments, rest = _type_parts(type_name.lower())
+    unsigned = "unsigned" in f"{base} {rest}"
+    base = base.removesuffix(" zerofill").removesuffix(" unsigned")
+    if base in _NUMERIC:
+        digits = (arguments or "").partition(",")[0].strip()
+        beyond = 10 ** int(digits) if digits.isdecimal() and len(digits) < 4 else 0
+    else:
+        bits = _DIALECT_BITS.get(dialect or "", {}).get(base, _BITS.get(base, 0))
+        beyond = 1 << bits if unsigned else (1 << bits) >> 1
+        if beyond and not unsigned:
+            return -beyond, beyond - 1
+    return (0 if unsigned else 1 - beyond, beyond - 1) if beyond > 1 else None
+
+
+def number_of(type_name: str, dialect: str | None = None) -> Number | None:
+    """How the values of a type of numbers that are no integers are compared, None for other types."""
+    base, _, rest = _type_parts(type_name.lower())
+    base = base.removesuffix(" zerofill").removesuffix(" unsigned")
+    if base in _NUMERIC and kind_of(type_name, dialect) is not Kind.INT:
+        return Number.EXACT
+    name = f"{base} {rest}".strip()
+    own = _DIALECT_FLOATS.get(dialect or "", {})
+    return own.get(base) or _FLOATS.get(name) or _FLOATS.get(base)
+
+
 @dataclass(frozen=True, slots=True)
 class Column:
     """A column: its name, its SQL type as the catalogue writes it, and what its text means."""
@@ -82,7 +134,18 @@ class Column:
     reference: str | None = None  # the table that a foreign key points to, if that is published
     leaves: bool = True  # whether its values may leave at all
     aliases: tuple[str, ...] = ()  # other names by which rows and lists may call it
+    bounds: tuple[int, int] | None = None  # of integers, the least and the greatest
+    number: Number | None = None  # how its values are compared, where they are other numbers
     effective: str | None = None  # of a view's column: what all forms of its name have in common
+
+    def load(self, text: str) -> Scalar:
+        """The value that a text of the column stands for; InvalidValue if it is none of its type."""
+        value = values.load(self.kind, text)
+        if self.bounds is not None and type(value) is int and not self.bounds[0] <= value <= self.bounds[1]:
+            raise InvalidValue(
+                text[:60], f"within the range of {self.type}, {self.bounds[0]} to {self.bounds[1]}"
+            )
+        return value
 
     def answers_to(self, name: str) -> bool:
         """Whether that is one of the column's names, but for case."""
@@ -165,7 +228,30 @@ class Table:
 
     def load_key(self, text: str) -> tuple[tuple[str, Value], ...]:
         """The key of a table_key: each value typed where that would write the same text again."""
-        return tuple([self._load_key_value(name, value) for name, value in tablekey.read(text)])
+        return self.load_pairs(tablekey.read(text))
+
+    def load_pairs(self, pairs: tablekey.Pairs) -> tuple[tuple[str, Value], ...]:
+        """The same of a key that was read."""
+        return tuple([self._load_key_value(name, value) for name, value in pairs])
+
+    def key_pairs(self, pairs: tablekey.Pairs) -> tablekey.Pairs | None:
+        """Columns and texts in the order and spelling of the key; None if they are not exactly the key's."""
+        if tuple([name for name, _ in pairs]) == self.key:
+            return pairs
+        given = {self._key_name(name): text for name, text in pairs}
+        if len(given) != len(pairs) or given.keys() != set(self.key):
+            return None
+        return tuple((name, given[name]) for name in self.key)
+
+    def named(self, pairs: tablekey.Pairs) -> tablekey.Pairs:
+        """Columns and texts of a table whose key is not known, in one order and spelling."""
+        return tuple(sorted((self._key_name(name), text) for name, text in pairs))
+
+    def _key_name(self, name: str) -> str:
+        if (column := self.column(name)) is not None:
+            return column.name
+        known = [own for own in self.key if own.lower() == name.lower()] if not self.columns else []
+        return known[0] if len(known) == 1 else name
 
     def _load_key_value(self, name: str, text: str) -> tuple[str, Value]:
         column = self.column(name)
@@ -173,7 +259,7 @@ class Table:
             return name, text
         try:
             value = values.load(column.kind, text)
-            same = type(value) is int or values.dump(column.kind, value) == text
+            same = values.dump(column.kind, value) == text
         except EventlogError:
             same = False
         return name, value if same else text
@@ -210,6 +296,8 @@ class Tables:
                 self._named.setdefault(name, []).append(table)
         self._folded = _fold(self._named)
         self._numbers = {t.number: t for t in self._all if t.number is not None}
+        self._names = {str(t): t.log_name if self._named[t.log_name] == [t] else str(t) for t in self._all}
+        self._parents = _parents(self._all)
         self.shut = frozenset(map(_bare, (*shut, *(t.name for t in self._all if t.closed))))
 
     def __iter__(self) -> Iterator[Table]:
@@ -227,6 +315,22 @@ class Tables:
         if len(named) > 1:
             raise AmbiguousName(name, " or ".join(str(t) for t in named))
         return named[0] if named else None
+
+    def name_of(self, table: Table) -> str:
+        """The one name by which the table is told: its own, with the schema where others have it too."""
+        return self._names[str(table)]
+
+    def spellings(self) -> set[str]:
+        """Every name that finds a table or a child of one, without case."""
+        return {*self._folded, *self._parents}
+
+    def writes_plain(self, name: str) -> bool:
+        """Whether a row that names a table so writes plain names, which the dialect keeps in capitals."""
+        return self.dialect in _KEEPS_CAPITALS and name == name.lower()
+
+    def parents(self, name: str) -> Sequence[tuple[Table, str]]:
+        """The tables of which the table of that name is a child, each with the child's name there."""
+        return self._parents.get(name, ()) or self._parents.get(name.lower(), ())
 
     def get(self, name: str) -> Table:
         """The table of that name."""
@@ -251,12 +355,32 @@ class Tables:
         return self._numbers.get(number)
 
 
+def plain_name(name: str) -> str:
+    """An identifier of a catalogue that keeps plain names in capitals, as people write it."""
+    return name.lower() if name == name.upper() else name
+
+
 def reference_key(tables: Tables, column: Column) -> tuple[Table, str] | None:
     """The table and key column that a referring column's values name, if they can be named."""
     if column.reference is None:
         return None
     target = tables.get(column.reference)
     return (target, target.key[0]) if len(target.key) == 1 else None
+
+
+def _parents(tables: Iterable[Table]) -> dict[str, list[tuple[Table, str]]]:
+    """The parents of each child, by its names and these without case."""
+    found: dict[str, list[tuple[Table, str]]] = {}
+    for table in tables:
+        names: dict[str, str] = {}
+        for column in table.columns.values():
+            child = column.name.rpartition(".")[0]
+            for spelled in (column.name, *column.aliases) if child else ():
+                own = spelled.rpartition(".")[0]
+                names |= {own: child, own.lower(): child}
+        for name, child in names.items():
+            found.setdefault(name, []).append((table, child))
+    return found
 
 
 def _bare(name: str) -> str:

@@ -14,7 +14,9 @@ from eventlog.tables import (
     Column,
     Table,
     Tables,
+    bounds_of,
     kind_of,
+    number_of,
 )
 from eventlog.values import Kind
 
@@ -122,6 +124,8 @@ class _Reader:
                 published=read_name(column).published if meta else column,
                 multivalued=column in entry.get("multivalued", ()) or (meta and read_name(column).many),
                 reference=references.get(column) if self.references else None,
+                bounds=bounds_of(str(type_name), self.dialect),
+                number=number_of(str(type_name), self.dialect),
                 effective=read_name(column).name if meta else None,
             )
             for column, type_name in types.items()

@@ -1,8 +1,8 @@
 """Typed values and the texts that stand for them in a log and in an XDS document.
 
 A Kind says what a column's text means. `load` turns the log's text into a value of the model and
-refuses what is not of the kind; `dump` is its inverse. A text that is legal but not canonical
-(`05` for an integer) stays as it came, so that nothing is lost on the way through.
+refuses what is not of the kind; `dump` is its inverse, but for texts that are legal and not canonical:
+`05` is the integer 5, and is written so.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 import datetime as dt
+import decimal
 import enum
 import math
 import re
@@ -114,6 +115,45 @@ def shortest_float32(number: float) -> float:
     return number
 
 
+class Number(enum.Enum):
+    """How the values of a type of numbers are compared, whose texts are kept as they are."""
+
+    EXACT = "digit by digit"
+    DOUBLE = "as floats of 8 bytes"
+    SINGLE = "as floats of 4 bytes"
+
+
+_NUMBER = re.compile(r" *[+-]?([0-9]{1,1000}(\.[0-9]{0,1000})?|\.[0-9]{1,1000})([eE][+-]?[0-9]{1,3})? *")
+_NO_NUMBERS = {
+    "nan": "NaN",
+    "infinity": "Infinity",
+    "inf": "Infinity",
+    "-infinity": "-Infinity",
+    "-inf": "-Infinity",
+}
+
+
+def read_number(number: Number, text: str) -> float | str:
+    """The one form of all texts that mean the same number."""
+    named = _NO_NUMBERS.get(text.strip(" ").lower())
+    if named is not None and number is not Number.EXACT:
+        return named
+    if not _NUMBER.fullmatch(text):
+        raise InvalidValue(_short(text), "a number")
+    if number is Number.EXACT:
+        return _plain_decimal(decimal.Decimal(text.strip(" ")))
+    found = load_float(text)
+    return shortest_float32(found) if number is Number.SINGLE and isinstance(found, float) else found
+
+
+def _plain_decimal(number: decimal.Decimal) -> str:
+    """The digits of a number, without noughts at their ends, sign of nought, or exponent."""
+    text = f"{number:f}"
+    if "." in text:
+        text = text.rstrip("0").rstrip(".")
+    return "0" if not number else text
+
+
 _INT = re.compile(r"[ ]*[+-]?[0-9]{1,1000}[ ]*")
 _STATES = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
@@ -122,13 +162,12 @@ def _load_padded(text: str) -> str:
     return check_xml(text.rstrip(" "))
 
 
-def _load_int(text: str) -> int | str:
-    if text.isdecimal() and len(text) < 19 and str(number := int(text)) == text:
-        return number
+def _load_int(text: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) < 19:
+        return int(text)
     if not _INT.fullmatch(text):
         raise InvalidValue(_short(text), Kind.INT.value)
-    number = int(text)
-    return number if str(number) == text else text
+    return int(text)
 
 
 def _load_state(text: str) -> bool:

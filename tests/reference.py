@@ -137,3 +137,55 @@ def render(document: Document) -> str:
             lines.append(f"{column}: -{gone} +{new!r}")
     ids = ",".join(map(str, sorted(document.ids)))
     return f"{document.op} {document.key} [{ids}] {'; '.join(lines)}"
+
+
+@dataclass
+class Described:
+    """A table as the identity of objects needs it."""
+
+    schema: str
+    name: str
+    key: list[str]
+    children: list[str]
+
+
+def object_of(tables: list[Described], table_name: str, table_key: str) -> tuple[str, str]:
+    """Section 4, rule 2: the catalogue's name and key columns, with the texts of the values.
+
+    Names match without case; where the table, or its key, is not known, both are the row's own text.
+    """
+    for table in tables:
+        own = [table.name, f"{table.schema}.{table.name}"]
+        child = [f"{prefix}{name}" for name in table.children for prefix in ("", f"{table.schema}.")]
+        if table_name.lower() in [name.lower() for name in own + child]:
+            values = {name.lower(): value for name, value in key_pairs(table_key)}
+            if sorted(values) == sorted(name.lower() for name in table.key):
+                return table.name, "+".join(f"{name}={in_quotes(values[name.lower()])}" for name in table.key)
+    return table_name, table_key
+
+
+def key_pairs(text: str) -> list[tuple[str, str]]:
+    """Section 5, a character at a time; of a key that is well formed."""
+    pairs, name, value, quoted = [], "", "", False
+    rest = list(text)
+    while rest:
+        while (character := rest.pop(0)) != "=":
+            name += character
+        while rest and (quoted or rest[0] != "+"):
+            character = rest.pop(0)
+            if character == '"':
+                quoted = not quoted
+            else:
+                value += rest.pop(0) if character == "\\" else character
+        pairs.append((name, value))
+        name, value = "", ""
+        if rest:
+            rest.pop(0)
+    return pairs
+
+
+def in_quotes(value: str) -> str:
+    """The value as a key has it."""
+    if not set(value) & set(",;'+\"=\\<>"):
+        return value
+    return '"' + "".join("\\" + c if c in '"\\' else c for c in value) + '"'

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from eventlog.sql.log import Log, UnknownLogColumn, log_named
 from eventlog.sql.migrate import LogInUse, LogWritten
 from eventlog.sql.snapshot import Choice
 from eventlog.sql.store import Store
+from eventlog.sql.work import Waiting, object_hash
 from tests.databases import Database
 
 GOLDEN = Path(__file__).parent / "golden" / "install"
@@ -191,6 +193,30 @@ def test_the_first_release_and_all_migrations_make_the_schema_of_a_fresh_install
     assert schema(engine) == fresh
 
 
+def test_an_upgrade_keeps_what_waits_and_how_associations_are_written(
+    engine: Engine, database: Database
+) -> None:
+    log = Log(database.dialect)
+    store = Store(engine, log)
+    migrate.install(engine, log)
+    assert store.association() == "canonical"
+    migrate.uninstall(engine, log)
+    in_client(database, (GOLDEN / f"{database.dialect.name}-0001.sql").read_text())
+    waits = Waiting("eventlog:7", "usr", "idu=1", (7,), 2, datetime(2026, 1, 1), "busy")
+    values = waits._asdict() | {"record_ids": "[7]", "hash": object_hash("usr", "idu=1")}
+    insert = "values (:hash, :event_id, :table_name, :table_key, :record_ids, :tries, :next_at, :reason)"
+    with engine.begin() as connection:
+        connection.execute(text(f"insert into {log.names()['waiting']} {insert}"), values)
+    migrate.install(engine, log)
+    assert store.association() == "as-logged"
+    assert store.waiting(datetime(2027, 1, 1)) == [waits]
+    with engine.begin() as connection:
+        log_one(engine, log)
+        assert not inspect(connection).has_table("eventlog_waiting")
+    with store.snapshot() as snapshot:
+        assert snapshot.pick_up(Choice()).cells == []
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_ddl_is_as_it_was(dialect: str) -> None:
     """The golden file of the first release never changes; a later migration gets a file of its own."""
@@ -245,6 +271,7 @@ def test_a_log_of_the_original_is_attached_and_survives(
     with Store(engine, log).snapshot() as snapshot:
         (cells,) = snapshot.pick_up(Choice()).cells
     assert tuple(cells)[4:7] == (None, "usr", "idu=1")
+    assert Store(engine, log).association() == "as-logged"
     assert migrate.uninstall(engine, log)
     assert inspect(engine).get_table_names() == ["indirect_process"]
 
@@ -310,7 +337,7 @@ def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
     assert (GOLDEN / f"{dialect}-grants.sql").read_text() in shown
 
 
-@pytest.mark.parametrize("script", ["0001", "0002", "0003", "uninstall", "grants"])
+@pytest.mark.parametrize("script", ["0001", "0002", "0003", "0004", "uninstall", "grants"])
 def test_oracles_script_is_understood_by_a_parser_of_oracles(script: str) -> None:
     """SQL*Plus's own words are for its client; what each block hides from a parser is parsed by itself."""
     lines = (GOLDEN / f"oracle-{script}.sql").read_text().splitlines()

@@ -49,15 +49,24 @@ HOLES = {
 STATEMENTS = (
     *("adopt", "begin_epoch", "counts", "current", "epoch", "fail", "finish", "forget_failure"),
     *(
-        "forget_waiting",
+        "association",
+        "every_retry",
+        "forget_event",
+        "forget_spelling",
+        "forget_spellings",
         "handled_before",
         "hold",
+        "hold_spelling",
         "ids",
         "key_collations",
         "lead",
         "next_retry",
         "note",
-        "objects_by_id",
+        "rename_retry",
+        "retries",
+        "retries_of",
+        "spelled_by_id",
+        "spellings_of",
     ),
     *(
         "notices",
@@ -73,10 +82,11 @@ STATEMENTS = (
         "relatives",
         "retype",
     ),
+    "held",
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_chunk", "resync_forget", "resync_found", "rows_by_id"),
-    *("rows_of_object", "settle", "share_snapshot", "skip", "state", "stretch_begin", "stretch_edges"),
-    *("stretch_gaps", "stretch_pending", "unpublished", "unusable", "waiting", "waiting_of"),
+    *("rows_about", "settle", "share_snapshot", "skip", "state", "stretch_begin", "stretch_edges"),
+    *("stretch_gaps", "stretch_pending", "unpublished", "unusable"),
 )
 UNKNOWN_TO_THE_PARSER = {"offset :skip rows ": ""}  # the row limiting clause without its offset, it knows
 

@@ -132,7 +132,7 @@ def test_objects_differ_by_case_blanks_and_table(store: Store) -> None:
     assert pick_up(store, limit=1) == ["a=x"]
     assert pick_up(store, limit=2) == ["a=x", "a=X"]
     with store.snapshot() as snapshot:
-        assert len(snapshot.rows_of_object("usr", "a=x")) == 1
+        assert len(list(snapshot.rows_about("a=x"))) == 3
 
 
 @pytest.mark.parametrize("letter", ["S", "W", "E", "F", "n", "X"])
@@ -174,7 +174,7 @@ def test_the_rows_of_a_waiting_object_are_held_and_only_they(store: Store) -> No
         assert store.waiting(at) == []
         assert store.waiting(at + timedelta(minutes=2)) == [wait._replace(tries=2)]
         with store.work(epoch) as work:
-            work.release("usr", "idu=1")
+            work.release(("usr", "idu=1"), "eventlog:1")
     assert pick_up(store) == ["idu=1", "idu=2", "idu=1"]
 
 

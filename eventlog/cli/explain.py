@@ -27,6 +27,7 @@ from eventlog.convert import explain as run_explain
 from eventlog.errors import Refused
 from eventlog.files.sorting import Sorter
 from eventlog.fold import Outcome, Rules
+from eventlog.identity import speaks_of
 from eventlog.log import LogSettings
 from eventlog.pickup import Found
 
@@ -44,8 +45,8 @@ _OF_FILES = ("now", "status")  # settings that a live log has no use for
 @click.option("--url", help="the database whose log is explained, where no INPUTS are given")
 @click.option("--config", "config_file", type=click.Path(path_type=Path), help="the settings file")
 @click.option("--log-table", help="the log, optionally with its schema  [default: eventlog]")
-@click.option("--table", help="only rows of this table")
-@click.option("--key", help="only rows of this table_key")
+@click.option("--table", help="only rows of this table, however they spell its name")
+@click.option("--key", help="only rows of this table_key, likewise")
 @click.option("--all", "everything", is_flag=True, help="of a live log every pending row, one by one")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a row")
 @settings_options([("the log", Rules), ("rows", LogSettings)])
@@ -89,7 +90,8 @@ def explain(
 
     def tell(found: Found, outcome: Outcome) -> None:
         refused.pop(found.where, None)
-        if table in (None, found.entry.table_name) and key in (None, found.entry.table_key):
+        entry = found.entry
+        if speaks_of(job.tables, entry.table_name, entry.table_key, table, key):
             explained.add((found._replace(raw=b""), outcome))
 
     report = Report(lambda bad: refused.update({bad.where: bad}))

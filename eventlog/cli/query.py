@@ -23,7 +23,7 @@ from eventlog.xds.settings import XdsSettings
 @click.command(cls=SettingsCommand, short_help="Ask for objects as the engine does; answers instances.")
 @click.argument("file", type=click.File("rb"), required=False)
 @click.option("--class", "classes", multiple=True, metavar="NAME", help="of these tables or views only")
-@click.option("--association", metavar="TEXT", help="the one object of this association")
+@click.option("--object", "association", metavar="TEXT", help="the one object of this association")
 @click.option(
     "--search", multiple=True, metavar="NAME=VALUE", help="with this value; several must all be there"
 )

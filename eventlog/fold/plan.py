@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -17,11 +17,11 @@ from eventlog.fold.outcome import Fate, Outcome
 from eventlog.fold.rules import Rules
 from eventlog.fold.runs import Fields, cut, run_fields, runs
 from eventlog.fold.understand import STEPS, Object, QueryKey, Reader, Step
+from eventlog.identity import ObjectName, child_column
 from eventlog.tables import Table, Tables
 
 _INSERT, _UPDATE, _SENT = Op.INSERT, Op.UPDATE, Fate.SENT  # looking one up in its enum costs a call
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
-ObjectName = tuple[str, str]  # table_name and table_key, as the rows spell them
 Lookup = Callable[[Table, QueryKey], Answer]
 
 
@@ -46,6 +46,7 @@ class Need(NamedTuple):
 
 class _Life(NamedTuple):
     object: Object
+    spelled: Mapping[int, Object]  # the object as a row names it, where its rows name it in several ways
     steps: Sequence[Step]
     ended: bool
     plain: bool  # every step has something to say, and knows it without the current row
@@ -67,22 +68,21 @@ def plan(
     can be asked for. A record_id stands only once among the entries: `once` sees to that.
     """
     planned = Plan(rules)
-    objects: dict[ObjectName, list[Entry]] = {}
-    screened = rules.driver_user is not None or rules.handle_future_events or held
+    spelled: dict[tuple[str, str], list[Entry]] = {}
+    screened = rules.driver_user is not None or rules.handle_future_events
     for entry in sorted(entries, key=_order(rules)):
         name = entry[5:7]
         if screened or entry.status != rules.status:
-            left = _leaves(entry, name, rules, now, held)
+            left = _leaves(entry, rules, now)
             if left is not None:
                 planned.outcomes[entry.record_id] = left
                 continue
-        if name in objects:
-            objects[name].append(entry)
+        if name in spelled:
+            spelled[name].append(entry)
         else:
-            objects[name] = [entry]
-    reader = Reader(tables, rules, answerable)
-    for name, rows in objects.items():
-        planned.add_object(reader, name, rows)
+            spelled[name] = [entry]
+    for rows in planned.identify(Reader(tables, rules, answerable), spelled.items(), held).values():
+        planned.add_object(rows)
     return planned
 
 
@@ -96,15 +96,18 @@ def plan_again(
     planned = Plan(rules)
     reader = Reader(tables, rules, answerable)
     for group in groups:
-        rows = []
+        spelled: dict[tuple[str, str], list[Entry]] = {}
         for entry in sorted(group, key=_order(rules)):
-            left = _leaves(entry, entry[5:7], rules, None, ())
+            left = _leaves(entry, rules, None)
             if left is None:
-                rows.append(entry)
+                spelled.setdefault(entry[5:7], []).append(entry)
             else:
                 planned.outcomes[entry.record_id] = left
-        if rows:
-            planned.add_object(reader, rows[0][5:7], rows)
+        together: _Rows | None = None
+        for rows in planned.identify(reader, spelled.items(), ()).values():
+            together = rows if together is None else together.joined(rows)
+        if together is not None:
+            planned.add_object(together)
     return planned
 
 
@@ -121,6 +124,24 @@ def event_id(log: str, rows: Sequence[int]) -> str:
         return f"{log}:{rows[0]}"
     digest = hashlib.sha256(",".join(map(str, rows)).encode()).hexdigest()[:8]
     return f"{log}:{rows[0]}-{rows[-1]}:{digest}"
+
+
+class _Rows:
+    """The rows of one object, in order where all name it in one way."""
+
+    __slots__ = ("object", "rows", "spelled")
+
+    def __init__(self, of: Object, rows: list[Entry]) -> None:
+        self.object = of
+        self.rows = rows
+        self.spelled: dict[int, Object] = {}  # by row, where they name it in several ways
+
+    def joined(self, other: _Rows) -> _Rows:
+        """Together with rows that name the object in another way."""
+        for one in (self, other) if not self.spelled else (other,):
+            self.spelled |= {entry.record_id: one.object for entry in one.rows} | one.spelled
+        self.rows = self.rows + other.rows
+        return self
 
 
 class Plan:
@@ -146,24 +167,43 @@ class Plan:
         events: list[Event] = []
         for life in self._lives:
             if life.plain and life.single:
-                self._tell(events, life.object, life.steps, True)
+                self._tell(events, life, life.steps)
             else:
                 for run in runs(life.steps if life.plain else self._spoken(life, lookup)):
-                    self._tell(events, life.object, run, life.plain)
+                    self._tell(events, life, run)
         events.sort(key=itemgetter(2))
         return events
 
-    def add_object(self, reader: Reader, name: ObjectName, rows: Iterable[Entry]) -> None:
+    def identify(
+        self,
+        reader: Reader,
+        spelled: Iterable[tuple[tuple[str, str], list[Entry]]],
+        held: Container[ObjectName],
+    ) -> dict[ObjectName, _Rows]:
+        """The rows of each object; those of one that is held, or that cannot be understood, leave."""
+        objects: dict[ObjectName, _Rows] = {}
+        for name, rows in spelled:
+            try:
+                of = reader.object(*name)
+            except EventlogError as fault:
+                self.outcomes.update((row.record_id, Outcome(Fate.REFUSED, str(fault))) for row in rows)
+                continue
+            if of.name in held:
+                self.outcomes.update((row.record_id, _HELD) for row in rows)
+                continue
+            if of.child:
+                rows = [row._replace(column_name=child_column(of.child, row.column_name)) for row in rows]
+            known = objects.get(of.name)
+            objects[of.name] = known.joined(_Rows(of, rows)) if known else _Rows(of, rows)
+        return objects
+
+    def add_object(self, found: _Rows) -> None:
         """The lives of one object; a row that cannot be understood leaves, and interrupts nothing."""
-        try:
-            of = reader.object(*name)
-        except EventlogError as fault:
-            self.outcomes.update((row.record_id, Outcome(Fate.REFUSED, str(fault))) for row in rows)
-            return
+        of, spelled = found.object, found.spelled
         by_time = self._rules.handle_future_events
         life: list[Step] = []
         plain = True
-        for row in rows:
+        for row in sorted(found.rows, key=_order(self._rules)) if spelled else found.rows:
             place = (row.event_time if by_time else "", row.record_id)
             try:
                 step = STEPS[row.event_type](of, row, place)
@@ -171,7 +211,7 @@ class Plan:
                 self.outcomes[row.record_id] = Outcome(Fate.REFUSED, str(fault))
                 continue
             if step.type == 4:
-                self._lives.append(_Life(of, (*remaining(life), step), True, plain, not life))
+                self._lives.append(_Life(of, spelled, (*remaining(life), step), True, plain, not life))
                 life, plain = [], True
             else:
                 plain = plain and step.type < 4 and not step.silence
@@ -180,7 +220,7 @@ class Plan:
             first = life[0].op
             single = all([step.op is first for step in life])  # noqa: C419 - a generator costs more
             left = life if plain else remaining(life)
-            self._lives.append(_new(_Life, (of, left, False, plain, single)))
+            self._lives.append(_new(_Life, (of, spelled, left, False, plain, single)))
 
     def _spoken(self, life: _Life, lookup: Lookup | None) -> Iterator[Step]:
         """The steps that have something to say; the others get their outcome here."""
@@ -211,9 +251,10 @@ class Plan:
             return Outcome(Fate.SAYS_NOTHING, f"{table} has no column beside the key that may leave")
         return _new(Step, (*step[:5], fields, *step[6:]))
 
-    def _tell(self, events: list[Event], of: Object, run: Sequence[Step], plain: bool) -> None:
+    def _tell(self, events: list[Event], life: _Life, run: Sequence[Step]) -> None:
         """Add the events of a run: one, or several where it is long."""
-        first = run[0]
+        first, plain = run[0], life.plain
+        of = life.spelled[first.place[1]] if life.spelled else life.object
         settles = _settled(run)
         name = event_id(self._rules.log_name, settles)
         sent = _new(Outcome, (_SENT, "", name, None))
@@ -268,18 +309,17 @@ def _order(rules: Rules) -> Callable[[Entry], Any]:
     return itemgetter(3, 0) if rules.handle_future_events else itemgetter(0)
 
 
-def _leaves(
-    entry: Entry, name: ObjectName, rules: Rules, now: str | None, held: Container[ObjectName]
-) -> Outcome | None:
-    """Why a row takes no part, whatever it says."""
+_HELD = Outcome(Fate.HELD, "an earlier event of its object waits for a retry")
+
+
+def _leaves(entry: Entry, rules: Rules, now: str | None) -> Outcome | None:
+    """Why a row takes no part, whatever it says and of whatever object."""
     if entry.status != rules.status:
         return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
     if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
         return Outcome(Fate.LOOPBACK, f"done by the driver's own user {rules.driver_user}")
     if rules.handle_future_events and now is not None and entry.event_time > now:
         return Outcome(Fate.FUTURE, f"due at {entry.event_time}, it is {now}")
-    if name in held:
-        return Outcome(Fate.HELD, "an earlier event of its object waits for a retry")
     return None
 
 

@@ -21,6 +21,11 @@ class Rules:
         "rows of tables that nobody described: refused, or published as strings (types 1-4)",
         choices=("error", "string"),
     )
+    association: str = setting(
+        "as-logged",
+        "the association: of the catalogue's names, or with the table_key of the event's first row",
+        choices=("canonical", "as-logged"),
+    )
     status: str = setting("N", "the letter of the rows that take part", metavar="LETTER")
     driver_user: str | None = setting(None, "rows of this user are loopback", metavar="USER")
     allow_loopback: bool = setting(False, "publish loopback rows too")

@@ -11,7 +11,9 @@ from eventlog.change import ABSENT, Field, Key, Op, Value
 from eventlog.entry import Entry
 from eventlog.errors import UnknownColumn, UnknownTable, ValueTooLarge, WrongRow
 from eventlog.fold.rules import Rules
-from eventlog.tables import Column, Table, Tables
+from eventlog.identity import Identified, identify, wrong_key
+from eventlog.tablekey import Pairs
+from eventlog.tables import Column, Table, Tables, plain_name
 from eventlog.values import Kind
 
 QueryKey = tuple[Value, ...]  # the values of a table's key, in the key's order
@@ -42,17 +44,19 @@ class Attribute(NamedTuple):
 
 
 class Object:
-    """One object of the pick-up, by its table_name and the text of its table_key."""
+    """One object of the pick-up, as the rows of one spelling name it."""
 
-    __slots__ = ("_query_key", "key", "name", "reader", "table_key")
+    __slots__ = ("_pairs", "_query_key", "child", "key", "name", "reader", "table_key")
 
-    def __init__(self, reader: TableReader, table_name: str, table_key: str) -> None:
+    def __init__(self, reader: TableReader, identified: Identified, table_key: str, written: Pairs) -> None:
         values.check_xml(table_key)
         self.reader = reader
-        self.name = (table_name, table_key)
-        self.table_key = table_key
+        self.name = identified.name
+        self.child = identified.child
+        self.table_key = table_key  # that its association repeats
+        self._pairs = identified.pairs
         self._query_key: QueryKey | None = None
-        self.key: Key = reader.table.load_key(table_key) if reader.table else tablekey.read(table_key)
+        self.key: Key = reader.table.load_pairs(written) if reader.table else written
 
     @property
     def table(self) -> Table:
@@ -73,37 +77,45 @@ class Object:
         if not self.reader.answerable:
             raise WrongRow(f"table {table} may not be queried back: no current rows are at hand for it")
         names, found = zip(*self.key, strict=True)
-        if names == table.key and all([type(value) is int for value in found]):  # noqa: C419
+        if names == table.key and all(map(_is_in_range, table.key_columns, found)):
             return found
-        return query_key(table, tablekey.read(self.table_key))
+        return query_key(table, self._pairs)
 
 
 class TableReader:
     """How the rows that carry one table_name are understood."""
 
     def __init__(
-        self, table: Table | None, name: str, rules: Rules, *, closed: bool, answerable: bool
+        self, table: Table | None, name: str, rules: Rules, *, closed: bool, answerable: bool, lower: bool
     ) -> None:
         self.table = table
+        self.lower = lower  # its rows write plain names, which its catalogue keeps in capitals
         self._closed = closed  # nothing leaves that is none of its columns
         self.answerable = answerable
-        self.schema = table.schema if table else None
-        self.name = table.name if table else values.check_xml(name)
+        self.schema = self.spelled(table.schema) if table and table.schema else None
+        self.name = self.spelled(table.name) if table else values.check_xml(name)
         limit = table.max_value if table and table.max_value is not None else rules.max_value
         self._limit = limit
-        inserts = Op.INSERT if rules.insert_query_back == "add" else Op.UPDATE
+        all_key = table is not None and table.columns.keys() <= set(table.key)
+        inserts = Op.INSERT if all_key or rules.insert_query_back == "add" else Op.UPDATE
         self.query_ops = {5: inserts, 6: Op.UPDATE, 7: inserts, 8: Op.UPDATE}
         self.attributes = _Attributes(self._attribute)
+
+    def spelled(self, name: str) -> str:
+        """An identifier as documents have it."""
+        return plain_name(name) if self.lower else name
 
     @cached_property
     def data(self) -> tuple[tuple[Column, Loader], ...]:
         """The columns that a query-back brings, each with what loads its texts."""
         columns = self.table.data if self.table else ()
-        return tuple((column, self._loader(column.kind)) for column in columns)
+        return tuple((column, self._loader(column)) for column in columns)
 
-    def _loader(self, kind: Kind) -> Loader:
-        """What loads a column's text, up to the limit of its size."""
-        load, limit = values.CODECS[kind].load, self._limit
+    def _loader(self, column: Column | None) -> Loader:
+        """What loads a column's text, up to the limit of its size; that of an unknown one is a string."""
+        kind = Kind.STRING if column is None else column.kind
+        ranged = column is not None and column.bounds is not None
+        load, limit = column.load if column and ranged else values.CODECS[kind].load, self._limit
         surely_small = limit // 4  # characters, of which none takes more than four bytes
         as_it_is = kind is Kind.STRING
 
@@ -126,13 +138,13 @@ class TableReader:
             if self._closed:
                 silence = f"{self.name} has publish or withhold, and no column {name!r}"
                 return Attribute(name, _load_nothing, silence, known=False)
-            return Attribute(values.check_xml(name), self._loader(Kind.STRING), "", known=False)
+            return Attribute(values.check_xml(name), self._loader(None), "", known=False)
         if column.name in self.table.key:
             silence = f"column {column.name} is of the key"
-            return Attribute(column.name, self._loader(column.kind), silence, known=True)
+            return Attribute(column.name, self._loader(column), silence, known=True)
         if not column.leaves:
             return Attribute(column.name, _load_nothing, f"column {column.name} is withheld", known=True)
-        return Attribute(column.name, self._loader(column.kind), "", known=True)
+        return Attribute(column.name, self._loader(column), "", known=True)
 
 
 def _load_nothing(text: str | None) -> Value:
@@ -152,55 +164,69 @@ class _Attributes(dict[str | None, Attribute]):
 
 
 class Reader:
-    """How the rows of a pick-up are understood: one TableReader for each table_name."""
+    """How the rows of a pick-up are understood: one TableReader for each table and way to write its name."""
 
     def __init__(self, tables: Tables, rules: Rules, answerable: Container[Table]) -> None:
         self._tables = tables
         self._rules = rules
         self._answerable = answerable
-        self._readers: dict[str, TableReader] = {}
+        self._readers: dict[tuple[str, bool], TableReader] = {}
+        self._as_logged = rules.association == "as-logged"
 
     def object(self, table_name: str, table_key: str) -> Object:
         """The object that a row names; EventlogError says why none of its rows can be understood."""
-        reader = self._readers.get(table_name)
-        if reader is None:
-            reader = self._readers[table_name] = self._reader(table_name)
-        return Object(reader, table_name, table_key)
+        identified = identify(self._tables, table_name, table_key)
+        lower = not self._as_logged and self._tables.writes_plain(table_name)
+        known = identified.name[0], lower
+        reader = self._readers.get(known) or self._reader(identified, *known)
+        if self._as_logged or identified.table is None:
+            plain = identified.child == "" and table_key == identified.name[1]
+            return Object(
+                reader, identified, table_key, identified.pairs if plain else tablekey.read(table_key)
+            )
+        if not lower:
+            return Object(reader, identified, identified.name[1], identified.pairs)
+        pairs = tuple((plain_name(name), text) for name, text in identified.pairs)
+        return Object(reader, identified, tablekey.write(pairs), pairs)
 
-    def _reader(self, name: str) -> TableReader:
-        table = self._tables.find(name)
+    def _reader(self, identified: Identified, name: str, lower: bool) -> TableReader:
+        table = identified.table
         if table is None and self._rules.unknown_tables == "error":
             raise UnknownTable(name)
-        return TableReader(
+        made = self._readers[name, lower] = TableReader(
             table,
             name,
             self._rules,
             closed=self._tables.shuts(name) if table is None else table.closed,
             answerable=table is not None and table in self._answerable,
+            lower=lower,
         )
+        return made
 
 
-def query_key(table: Table, pairs: tablekey.Pairs) -> QueryKey:
+def query_key(table: Table, pairs: Pairs) -> QueryKey:
     """The values of exactly the table's key, in its order, each of its column's type."""
-    given = {}
-    for name, text in pairs:
-        column = table.column(name)
-        given[column.name if column else name] = text
-    if len(given) != len(pairs) or given.keys() != set(table.key) or not pairs:
-        raise WrongRow(
-            f"the key names {', '.join(name for name, _ in pairs)}, "
-            f"but the key of {table} is {', '.join(table.key) or 'not known'}"
-        )
-    return tuple(_query_value(column.kind, given[column.name]) for column in table.key_columns)
+    ordered = table.key_pairs(pairs)
+    if not ordered:
+        raise wrong_key(table, pairs)
+    texts = (text for _, text in ordered)
+    return tuple(_query_value(column, text) for column, text in zip(table.key_columns, texts, strict=True))
 
 
-def _query_value(kind: Kind, text: str) -> Value:
-    value = values.load(kind, text)
-    if kind is Kind.INT:
-        return int(value) if isinstance(value, str) else value
-    if kind in values.TIMES:
-        return values.read_moment(kind, text).iso
-    return value
+def _is_in_range(column: Column, value: Value) -> bool:
+    """Whether a key's value is an integer that its column can hold."""
+    if type(value) is not int:
+        return False
+    low, high = column.bounds or (value, value)
+    return low <= value <= high
+
+
+def _query_value(column: Column, text: str) -> Value:
+    """The one form of all texts by which a key finds the same row."""
+    value = column.load(text)
+    if column.kind in values.TIMES:
+        return values.read_moment(column.kind, text).iso
+    return value if column.number is None else values.read_number(column.number, text)
 
 
 _INSERT, _UPDATE, _DELETE = (

@@ -9,6 +9,7 @@ from eventlog.config import Config
 from eventlog.entry import Entry, Status, read_entry, read_event_time
 from eventlog.errors import EventlogError
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
+from eventlog.identity import longest_value, speaks_of
 from eventlog.pickup import Found
 from eventlog.publisher import PublisherSettings
 from eventlog.publishing.reading import Reading
@@ -35,21 +36,21 @@ def explain_store(
 ) -> Iterator[Explained]:
     """The rows of the next cycle, or the first of them; with a key every row of that object, of every table
     where none is named; with `everything` every pending row."""
-    choice = config.build(PublisherSettings).choice(limit)
+    choice, reader = config.build(PublisherSettings).choice(limit), make_reader(config, store)
     with store.upkeep() as upkeep:
         excluded = upkeep.unusable(choice.limit, table, key)
     yield from map(_explain_excluded, excluded)
     with store.snapshot() as snapshot:
-        reading = make_reader(config, store).pick_up(snapshot, choice)
-        judge = _Judge(reading, read_rules(config, store), snapshot.now(), _waiting(store))
-        cells = snapshot.rows_of_object(table, key) if key is not None else ()
+        reading = reader.pick_up(snapshot, choice)
+        judge = _Judge(reading, read_rules(config, store), snapshot.now(), _waiting(store), reader.object_of)
+        cells = snapshot.rows_about(longest_value(key)) if key is not None else ()
         for row in _every_pending(snapshot) if everything and key is None else cells:
             entry, outcome = judge.of_cells(row)
-            if table in (None, entry.table_name):
+            if speaks_of(reader.tables, entry.table_name, entry.table_key, table, key):
                 yield _found(entry), outcome
     if key is None and not everything:
         for entry, outcome in judge.next_cycle():
-            if table in (None, entry.table_name):
+            if speaks_of(reader.tables, entry.table_name, entry.table_key, table, key):
                 yield _found(entry), outcome
 
 
@@ -87,12 +88,18 @@ class _Judge:
     """Decides what becomes of a row."""
 
     def __init__(
-        self, reading: Reading, rules: Rules, now: str, waiting: Mapping[ObjectName, Waiting]
+        self,
+        reading: Reading,
+        rules: Rules,
+        now: str,
+        waiting: Mapping[ObjectName, Waiting],
+        object_of: Callable[[str, str], ObjectName],
     ) -> None:
         self._outcomes = reading.outcomes
         self._refused = dict(reading.refused)
         self._entries = {entry.record_id: entry for entry in reading.entries}
-        self._objects = {(entry.table_name, entry.table_key) for entry in reading.entries}
+        self._object_of = object_of
+        self._objects = {object_of(*entry[5:7]) for entry in reading.entries}
         self._rules = rules
         self._now = read_event_time(now)
         self._waiting = waiting
@@ -124,7 +131,7 @@ class _Judge:
 
     def _why_not(self, entry: Entry) -> Outcome:
         """Why a pending row is not in the next cycle."""
-        rules, name = self._rules, (entry.table_name, entry.table_key)
+        rules, name = self._rules, self._object_of(entry.table_name, entry.table_key)
         if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
             end = "finished without being sent" if rules.loopback_rows == "finish" else "left as it is"
             return Outcome(Fate.LOOPBACK, f"done by the driver's own user {rules.driver_user}: it is {end}")
@@ -150,7 +157,7 @@ def _found(entry: Entry) -> Found:
 
 def _waiting(store: Store) -> dict[ObjectName, Waiting]:
     """The events that wait for a retry, by their objects."""
-    return {(one.table_name, one.table_key): one for one in store.waiting(_EVER, _MOST_WAITING)}
+    return {one.object: one for one in store.waiting(_EVER, _MOST_WAITING)}
 
 
 def _every_pending(snapshot: Snapshot) -> Iterator[Cells]:

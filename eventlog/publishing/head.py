@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from eventlog.entry import COLUMNS
 from eventlog.fold import ObjectName
 from eventlog.sql.inserts import Ends
-from eventlog.sql.snapshot import Cells, Choice, Snapshot
+from eventlog.sql.snapshot import OBJECT, Cells, Choice, Snapshot
 from eventlog.sql.stretch import NO_STRETCH, Stretch
 
 ENOUGH = 20_000  # rows that may not go, before it is worth knowing them
@@ -23,7 +22,6 @@ ROUTINE = 19  # times as long as a whole look took until the next one: a twentie
 TOLD = 3  # likewise where an object was released
 SHORTEST, LONGEST = 1.0, 60.0  # seconds between two whole looks
 FRUITLESS = 10.0  # seconds until growing is tried again
-_NAME = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 
 
 class Look(NamedTuple):
@@ -65,7 +63,7 @@ class Head:
             self._forget()
         whole = self.proved is NO_STRETCH
         found = _read(snapshot, choice, self.proved, self._ends, loopback=loopback)
-        kept = self._keep_back(found)
+        kept = self._keep_back(found, choice)
         if whole:
             self._plan(self._clock() - begun)
         self._judge(snapshot, found, routine=routine)
@@ -84,11 +82,12 @@ class Head:
     def _is_due(self, now: float) -> bool:
         return now >= (self._released_at if self._released else self._routine_at)
 
-    def _keep_back(self, found: Look) -> Look:
+    def _keep_back(self, found: Look, choice: Choice) -> Look:
         """Without the objects that were released: what is known of them comes first."""
         if not self._released:
             return found
-        return found._replace(cells=[row for row in found.cells if tuple(row[_NAME]) not in self._released])
+        kept = [row for row in found.cells if choice.object_of(*row[OBJECT]) not in self._released]
+        return found._replace(cells=kept)
 
     def _plan(self, took: float) -> None:
         now = self._clock()

@@ -12,12 +12,14 @@ from typing import Protocol
 from eventlog.change import Change
 from eventlog.entry import EVENT_TYPES, Entry, read_entry, read_event_time
 from eventlog.errors import EventlogError
-from eventlog.fold import Event, Fate, ObjectName, Outcome, Plan, Rules, once, plan, plan_again
+from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
+from eventlog.identity import ObjectName, object_of
 from eventlog.publishing.batches import Remembered, Sending
 from eventlog.publishing.head import Head, look_at_all
 from eventlog.publishing.queryback import CurrentRows
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.snapshot import Cells, Choice, Snapshot
+from eventlog.sql.work import Spelling
 from eventlog.tables import Table, Tables
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
@@ -44,6 +46,12 @@ class Reading:
     entries: list[Entry] = field(default_factory=list)  # the rows that took part
     query_back: float = 0.0  # seconds
     doubtful: bool = False  # rows were refused that other tables might explain
+    spelled: list[Spelling] = field(default_factory=list)  # how rows of objects that wait name them
+
+    @property
+    def all_held(self) -> bool:
+        """Whether nothing was found but rows of objects that wait, under spellings not known before."""
+        return len(self.spelled) > 0 and len(self.spelled) == len(self.picked)
 
 
 def _loopback(rows: int, user: str | None) -> str:
@@ -68,7 +76,7 @@ class Reader:
         xds: XdsSettings,
         writer: Writer | None = None,
     ) -> None:
-        self._tables = tables
+        self.tables = tables
         self._readable = readable
         self._rules = rules
         self._again = replace(rules, driver_user=None)
@@ -80,16 +88,37 @@ class Reader:
         rules = self._rules
         user = None if rules.allow_loopback else rules.driver_user
         inserts = frozenset((1, 7) if rules.insert_query_back == "add" else (1,))
-        choice = replace(choice, driver_user=user, future=rules.handle_future_events, inserts=inserts)
+        choice = replace(
+            choice,
+            driver_user=user,
+            future=rules.handle_future_events,
+            inserts=inserts,
+            object_of=self.object_of,
+        )
         finish = user is not None and rules.loopback_rows == "finish"
         look = look_at_all if head is None else head.look
         found = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = Reading([int(str(row[0])) for row in found.cells])
-        entries = list(_entries(found.cells, reading))
+        entries, held = list(_entries(found.cells, reading)), snapshot.held()
         self._fill(
-            reading, snapshot, entries, plan(entries, self._tables, rules, now=now, answerable=self._readable)
+            reading,
+            snapshot,
+            entries,
+            plan(
+                entries,
+                self.tables,
+                rules,
+                now=now,
+                held=held,
+                answerable=self._readable,
+            ),
         )
+        reading.spelled = [
+            (self.object_of(*entry[5:7]), entry[5:7])
+            for entry in (entries if held.hashes else ())
+            if reading.outcomes[entry.record_id].fate is Fate.HELD
+        ]
         reading.silent += found.loopback
         if found.loopback:
             reading.loopback = _loopback(len(found.loopback), user)
@@ -98,6 +127,10 @@ class Reader:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))
         return reading
 
+    def object_of(self, table_name: object, table_key: object) -> ObjectName:
+        """The object that a row names."""
+        return object_of(self.tables, str(table_name), str(table_key))
+
     def read_again(self, snapshot: Snapshot, facts: Sequence[Remembered]) -> Reading:
         """The events that went out before, each from exactly its rows, under the names they had then, from
         the part on that comes next. What is read back is as of now; rows that are not new are settled."""
@@ -105,7 +138,7 @@ class Reader:
         reading = Reading([int(str(row[0])) for row in cells])
         entries = {entry.record_id: entry for entry in _entries(cells, reading)}
         groups = [[entries[row] for row in fact.settles if row in entries] for fact in facts]
-        planned = plan_again(groups, self._tables, self._again, self._readable)
+        planned = plan_again(groups, self.tables, self._again, self._readable)
         self._fill(reading, snapshot, list(entries.values()), planned, lambda events: _renamed(facts, events))
         return reading
 
@@ -191,7 +224,7 @@ def _plain_entry(row: Cells) -> Entry | None:
         type(record_id) is int
         and record_id > 0
         and type(event_type) is int
-        and (event_type in _ROW_TYPES or (event_type in _FIELD_TYPES and column is not None))
+        and (event_type in _ROW_TYPES or (event_type in _FIELD_TYPES and column))
         and table is not None
         and key is not None
         and type(event_time) is str

@@ -63,6 +63,8 @@ def read_rules(config: Config, store: Store) -> Rules:
     rules = config.build(Rules)
     if rules.handle_future_events:
         demand_time(store.log.stored, "handle-future-events")
+    if "association" not in config.given:
+        rules = replace(rules, association=store.association())
     if rules.driver_user is None:
         rules = replace(rules, driver_user=driver_user(store.engine, store.log))
     if "log_name" not in config.given:

@@ -11,7 +11,7 @@ from eventlog.entry import Status as Letter
 from eventlog.fold import ObjectName
 from eventlog.publishing.batches import Draft, Sending
 from eventlog.sinks.sink import ACCEPTED, Reply
-from eventlog.sql.work import Failure, Waiting, Work
+from eventlog.sql.work import Failure, Spelling, Waiting, Work
 from eventlog.xds.answers import Answer, Level, Status, match
 from eventlog.xds.documents import document
 
@@ -49,12 +49,13 @@ class Tally:
         self.letters: dict[Letter, list[int]] = {}
         self.failures: list[Failure] = []
         self.waiting: list[Waiting] = []
-        self.released: list[ObjectName] = []
+        self.released: list[tuple[ObjectName, str]] = []  # the object of each event that waits no longer
+        self.spelled: list[Spelling] = []  # how rows of held objects name them
         self._waits = waits
         self._worst: dict[str, Status] = {}  # of the parts so far of events that were cut
 
     def __bool__(self) -> bool:
-        return bool(self.letters or self.waiting or self.released)
+        return bool(self.letters or self.waiting or self.released or self.spelled)
 
     def worst(self, run_id: str) -> Status:
         """The worst answer so far to an event that was cut."""
@@ -91,6 +92,7 @@ class Tally:
         work.fail(self.failures)
         work.release_all(self.released)
         work.hold_all(self.waiting)
+        work.spell(self.spelled)
 
     def _take_success(self, draft: Draft) -> Answer:
         """A plain yes, which most answers are."""
@@ -105,7 +107,7 @@ class Tally:
 
     def clear(self) -> None:
         """Begin anew once a transaction has written it."""
-        self.letters, self.failures, self.waiting, self.released = {}, [], [], []
+        self.letters, self.failures, self.waiting, self.released, self.spelled = {}, [], [], [], []
 
     def _settle(self, sending: Sending, status: Status, now: datetime) -> None:
         self.levels[_OPERATIONS[sending.text[1:2]], status.level.name.lower()] += 1
@@ -140,7 +142,7 @@ class Tally:
                 self.failures.append(Failure(row, sending.run_id, reason, kept, sending.tries + 1))
                 kept = None  # one row of an event keeps its document
         if sending.tries:
-            self.released.append(sending.object)
+            self.released.append((sending.object, sending.run_id))
 
 
 def _statuses(reply: Reply) -> Iterable[Status]:

@@ -18,12 +18,7 @@ from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
 from eventlog.sql.log import Log
 from eventlog.sql.relation import ForeignKey, Identity, Installed, Owner, Place, Relation
-from eventlog.tables import (
-    Column,
-    Table,
-    Tables,
-    kind_of,
-)
+from eventlog.tables import Column, Table, Tables, bounds_of, kind_of, number_of
 
 Facts = Mapping[str, Any]
 
@@ -170,6 +165,8 @@ class Catalogue:
                 published=read_name(column).published if view else column,
                 multivalued=view and read_name(column).many,
                 reference=references.get(column),
+                bounds=bounds_of(row["type_name"], self.dialect.name),
+                number=number_of(row["type_name"], self.dialect.name),
                 effective=read_name(column).name if view else None,
             )
             for row in columns

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from shlex import quote
@@ -18,6 +19,7 @@ from sqlalchemy.engine import Connection
 from eventlog import tablekey
 from eventlog.entry import Status, read_event_type
 from eventlog.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
+from eventlog.identity import object_of
 from eventlog.sql import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.choice import Choice
@@ -155,6 +157,7 @@ def _pending(seen: Checked) -> Iterator[Finding]:
     keys = {(row.table_name, row.table_key) for row in rows if None not in row[1:]}
     yield from _malformed(seen, keys)
     yield from _padded(seen, keys)
+    yield from _two_forms(seen, keys)
     yield from _unknown_names(
         seen, Counter(row.table_name for row in rows if row.table_name is not None), tables
     )
@@ -182,6 +185,32 @@ def _padded(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]
                 " different objects",
                 "write the keys of one table in one format, from every trigger",
             )
+
+
+def _two_forms(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """Objects whose association is another one as logged than in the catalogue's names."""
+    tables = Tables(_named_by(seen, {table for table, _ in keys}))
+    forms = {(table, key): object_of(tables, table, key) for table, key in sorted(keys)}
+    odd = {name: key for (_, key), name in forms.items() if name[1] != key}
+    if odd:
+        (table, canonical), logged = min(odd.items())
+        yield _of_log(
+            seen,
+            f"{len(odd)} pending objects have two associations, such as {logged} of {table}, which is"
+            f" {canonical} in the catalogue's names",
+            "write keys with the catalogue's names, in the order of the key, and quotes only where they must"
+            " be; the setting `association` says which of the two documents carry",
+        )
+
+
+def _named_by(seen: Checked, names: Iterable[str]) -> Iterator[Table]:
+    """The tables that rows name, those that there are."""
+    found = {}
+    for name in names:
+        with suppress(EventlogError):
+            relation = seen.catalogue.find(name)
+            found[relation.place] = relation.table
+    yield from found.values()
 
 
 def _unknown_names(seen: Checked, names: Counter[str], tables: Tables) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from uuid import UUID
 from eventlog import values
 from eventlog.errors import InvalidValue
 from eventlog.sql.expressions import split_type
-from eventlog.values import Kind
+from eventlog.values import Kind, Number
 
 
 class KeyType(NamedTuple):
@@ -41,11 +41,11 @@ def _integer(bits: int) -> Callable[[str], str]:
 
 
 def _number(text: str) -> str:
-    if not re.fullmatch(
-        r" *[+-]?([0-9]{1,1000}(\.[0-9]{0,1000})?|\.[0-9]{1,1000})([eE][+-]?[0-9]{1,3})? *", text
-    ):
-        raise InvalidValue(text[:40], "a number")
-    return text.strip(" ")
+    return str(values.read_number(Number.EXACT, text))
+
+
+def _float(text: str) -> str:
+    return str(values.read_number(Number.DOUBLE, text))
 
 
 def _text(text: str) -> str:
@@ -99,6 +99,8 @@ POSTGRESQL: Mapping[str, KeyType] = {
     "integer": KeyType("integer", sent=_integer(32)),
     "bigint": KeyType("bigint", sent=_integer(64)),
     "numeric": KeyType("numeric", sent=_number),
+    "real": KeyType("real", sent=_float),
+    "double precision": KeyType("double precision", sent=_float),
     **_all("text, character varying", KeyType("text", sent=_text)),
     "character": KeyType("text", "{c} {equals} cast({k} as pg_catalog.bpchar)", _text),
     "uuid": KeyType("uuid", sent=_uuid),
@@ -117,6 +119,8 @@ MYSQL: Mapping[str, KeyType] = {
     "bigint unsigned": KeyType("bigint unsigned", sent=_integer(65)),
     **_all("tinyint(1), bit(1)", KeyType("integer", sent=_bit)),
     "decimal": KeyType("decimal(65,30)", sent=_number),
+    "float": KeyType("double", "{c} = cast({k} as float)", _float),
+    "double": KeyType("double", sent=_float),
     **_all("char, varchar, tinytext, text, mediumtext, longtext, enum", _CHARACTERS),
     **_all("binary, varbinary", KeyType("longtext", "{c} = from_base64({k})", _base64)),
     "uuid": KeyType("longtext", "{c} = cast({k} as uuid)", _uuid),
@@ -127,7 +131,9 @@ MYSQL: Mapping[str, KeyType] = {
 
 _ORACLE_MOMENT = "to_timestamp({k}, 'YYYY-MM-DD HH24:MI:SSXFF', 'NLS_NUMERIC_CHARACTERS=''.,''')"
 ORACLE: Mapping[str, KeyType] = {
-    "number": KeyType("number", sent=_number),
+    **_all("number, float", KeyType("number", sent=_number)),
+    "binary_float": KeyType("varchar2(40)", "{c} = to_binary_float({k})", _float),
+    "binary_double": KeyType("varchar2(40)", "{c} = to_binary_double({k})", _float),
     **_all("varchar2, nvarchar2", KeyType("varchar2(4000)", sent=_text)),
     **_all("char, nchar", KeyType("varchar2(4000)", "{c} = rpad({k}, length({c}))", _text)),
     "date": KeyType("varchar2(40)", f"{{c}} = cast({_ORACLE_MOMENT} as date)", _moment(Kind.TIMESTAMP)),

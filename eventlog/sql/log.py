@@ -12,7 +12,10 @@ from eventlog.sql import stored
 from eventlog.sql.dialects import Dialect, IllegalName, literal
 from eventlog.sql.stored import OURS, Stored
 
-COMPANIONS = ("state", "lock", "batch", "waiting", "failed", "resync", "notice", "tracked", "version")
+COMPANIONS = (
+    *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version"),
+    "waiting",  # of logs that were installed before revision 0004
+)
 
 _LEGAL = re.compile(r"[\w$# -]+")  # no quotes of any kind: these names also stand inside string constants
 

@@ -38,7 +38,7 @@ def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
         before = revision(connection, log)
         own = _own(connection, log)
         connection.rollback()
-        _migrate(connection, log, HEAD, own)
+        _migrate(connection, log, HEAD, own, fresh=before is None)
         if future_events:
             _execute(connection, _statements(log, "future", own))
         connection.commit()
@@ -112,7 +112,7 @@ def _scripts() -> ScriptDirectory:
     return ScriptDirectory.from_config(config)
 
 
-def _migrate(connection: Connection, log: Log, target: str, own: bool) -> None:
+def _migrate(connection: Connection, log: Log, target: str, own: bool, *, fresh: bool = False) -> None:
     scripts = _scripts()
     move = scripts._downgrade_revs if target == BASE else scripts._upgrade_revs
 
@@ -121,7 +121,7 @@ def _migrate(connection: Connection, log: Log, target: str, own: bool) -> None:
 
     def run(name: str, *, own_log: bool = False) -> None:
         if own or not own_log:
-            _execute(connection, _statements(log, name, own))
+            _execute(connection, _statements(log, name, own, fresh=fresh))
 
     with EnvironmentContext(Config(), scripts, fn=steps) as environment:
         environment.configure(
@@ -146,12 +146,16 @@ def _offline(
     return iter(collected)
 
 
-def _statements(log: Log, name: str, own: bool) -> Iterator[str]:
-    return templates.statements(log.dialect, name, _holes(log, own))
+def _statements(log: Log, name: str, own: bool, *, fresh: bool = True) -> Iterator[str]:
+    return templates.statements(log.dialect, name, _holes(log, own, fresh=fresh))
 
 
-def _holes(log: Log, own: bool) -> dict[str, str]:
-    return log.names() | {"attached": "0" if own else "1"}
+def _holes(log: Log, own: bool, *, fresh: bool = True) -> dict[str, str]:
+    """The names of the log, and what is on record of it from the start."""
+    return log.names() | {
+        "attached": "0" if own else "1",
+        "association": "canonical" if own and fresh else "as-logged",
+    }
 
 
 def _execute(connection: Connection, statements: Iterator[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -78,6 +79,11 @@ class Queries:
         if key not in self._clauses:
             self._clauses[key] = text(templates.statement(self.log.dialect, name, **self._names, **holes))
         return self._clauses[key]
+
+
+def containing(words: str) -> str:
+    """The pattern of texts that hold these words, for a `like` whose escape is !."""
+    return "%" + re.sub("([!%_])", r"!\1", words) + "%"
 
 
 def unbound(sql: str) -> str:

@@ -16,14 +16,21 @@ from sqlalchemy.engine import Connection
 
 from eventlog.entry import COLUMNS, Cell, read_event_type
 from eventlog.errors import WrongRow
-from eventlog.fold import ObjectName
+from eventlog.identity import ObjectName
 from eventlog.sql.inserts import AHEAD, BOUNDS, Bounds, Ends, Outlook, Row, Runs
-from eventlog.sql.queries import Queries, unbound
+from eventlog.sql.queries import Queries, containing, unbound
 from eventlog.sql.stretch import HIGHEST, LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 from eventlog.sql.templates import fill
+from eventlog.sql.work import object_hash
 
 CHUNK = 10_000  # rows of a statement that only looks ahead
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
+OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
+
+
+def as_spelled(table_name: object, table_key: object) -> ObjectName:
+    """The object that a row names, where no tables are known."""
+    return str(table_name), str(table_key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,7 @@ class Choice:
     most_bytes: int = 256 << 20  # of keys and values in one cycle, and as much again of further rows
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
     bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
+    object_of: Callable[[object, object], ObjectName] = as_spelled  # of a row's table_name and table_key
 
 
 class PickUp(NamedTuple):
@@ -95,6 +103,16 @@ class Fates(NamedTuple):
 
     rows: int = 0
     first: str | None = None  # the earliest event_time among them
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Objects by their hashes, to be asked for by their names."""
+
+    hashes: frozenset[str]
+
+    def __contains__(self, name: object) -> bool:
+        return bool(self.hashes) and isinstance(name, tuple) and object_hash(*name) in self.hashes
 
 
 class Snapshot:
@@ -160,7 +178,7 @@ class Snapshot:
 
     def _complete(self, choice: Choice, picked: list[Any], stretch: Stretch, ends: Ends) -> PickUp:
         """The pick-up with further rows of its objects; without the last of these where it is too much."""
-        rows = [_row(cells[0], cells[_EVENT_TYPE], *_object(cells)) for cells in picked]
+        rows = [_row(choice, cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
         behind = self._behind(choice, stretch, rows[-1].record_id)
         near = next(behind, [])
         objects = {row.object for row in rows}
@@ -201,7 +219,7 @@ class Snapshot:
         while True:
             where = {"skip": skip} if choice.future else {"after": after}
             found = self._pending("further", replace(choice, limit=size), stretch, **where)
-            rows = [_row(*row) for row in found]
+            rows = [_row(choice, *row) for row in found]
             if rows:
                 yield rows
             if len(rows) < size:
@@ -235,17 +253,19 @@ class Snapshot:
         """A block whose failing statement costs only itself, not the snapshot."""
         return self._connection.begin_nested()
 
+    def held(self) -> Held:
+        """The objects whose later rows wait for an event of theirs."""
+        return Held(frozenset(row[0] for row in self._queries.run(self._connection, "held")))
+
     def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
         """Rows by their ids, whatever their status."""
         for chunk in self._queries.chunks(ids):
             yield from self._queries.run(self._connection, "rows_by_id", ids=chunk)
 
-    def rows_of_object(self, table_name: str | None, table_key: str) -> list[Cells]:
-        """Every row of one object, handled ones too; of that key in every table where none is named."""
-        given = {"of_key": table_key} if table_name is None else {"of_table": table_name, "of_key": table_key}
-        holes = {"conditions": self._queries.pieces(*given)}
-        values = {condition.removeprefix("of_"): value for condition, value in given.items()}
-        return list(self._queries.run(self._connection, "rows_of_object", holes, **values))
+    def rows_about(self, words: str) -> Iterator[Cells]:
+        """Every row whose key holds these words, handled ones too."""
+        found = self._queries.run(self._connection, "rows_about", words=containing(words))
+        yield from found
 
     def pending_after(self, record_id: int, limit: int) -> list[Cells]:
         """Pending rows behind a record_id, those that may not go now too."""
@@ -359,19 +379,15 @@ def pending_statement(
     return queries.clause(name, **holes), values
 
 
-_EVENT_TYPE, _TABLE_NAME, _TABLE_KEY = map(COLUMNS.index, ("event_type", "table_name", "table_key"))
+_EVENT_TYPE = COLUMNS.index("event_type")
 
 
-def _row(record_id: Any, event_type: Any, table_name: Any, table_key: Any) -> Row:
+def _row(choice: Choice, record_id: Any, event_type: Any, table_name: Any, table_key: Any) -> Row:
     try:
         kind = event_type if type(event_type) is int else read_event_type(event_type)
     except WrongRow:
         kind = 0  # none, which takes no part
-    return Row(record_id, kind, (table_name, table_key))
-
-
-def _object(cells: Cells) -> tuple[object, object]:
-    return cells[_TABLE_NAME], cells[_TABLE_KEY]
+    return Row(record_id, kind, choice.object_of(table_name, table_key))
 
 
 def _current_holes(table: Readable) -> dict[str, str]:

@@ -79,10 +79,15 @@ class Store:
             return [Batch(*row) for row in self.queries.run(connection, "remembered")]
 
     def waiting(self, until: datetime, limit: int = 1000) -> list[Waiting]:
-        """The events whose time to be sent again has come, longest waiting first."""
+        """The events whose time to be sent again has come, longest waiting first, one of each object."""
         with self.engine.connect() as connection:
-            found = self.queries.run(connection, "waiting", until=until, rows=limit)
+            found = self.queries.run(connection, "retries", until=until, rows=limit)
             return [_waiting(*row) for row in found]
+
+    def association(self) -> str:
+        """How associations are written, as is on record of this log."""
+        with self.engine.connect() as connection:
+            return str(self.queries.run(connection, "association").scalar() or "as-logged")
 
     @contextmanager
     def _transaction(self, kind: str) -> Iterator[Connection]:

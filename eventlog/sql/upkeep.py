@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +14,7 @@ from sqlalchemy.engine import Connection
 from eventlog.entry import Cell, Status, read_event_time, whole
 from eventlog.errors import WrongRow
 from eventlog.sql.dialects import literal
-from eventlog.sql.queries import Queries
+from eventlog.sql.queries import Queries, containing
 from eventlog.sql.work import object_hash
 
 
@@ -163,21 +162,22 @@ class Upkeep:
         """Give rows up, with W and a notice that says why; how many. Whatever waits behind one may go."""
         skipped = self._queries.run_by_ids(self._connection, "skip", ids)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
-        for name in self.waiting_with(ids):
-            self._run("forget_waiting", object_hash=name)
+        for name, event_id in self.waiting_with(ids):
+            self._run("forget_event", object_hash=name, event_id=event_id)
+            self._run("forget_spellings", object_hash=name)
         self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
         return skipped
 
-    def waiting_with(self, ids: Iterable[int]) -> dict[str, list[int]]:
-        """The rows of each waiting event that has one of these, by the hashes of their objects."""
+    def waiting_with(self, ids: Iterable[int]) -> dict[tuple[str, str], list[int]]:
+        """The rows of each waiting event that has one of these, by its object's hash and its event-id."""
         ids = set(ids)
         rows = chain.from_iterable(
-            self._run("objects_by_id", ids=chunk) for chunk in self._queries.chunks(ids)
+            self._run("spelled_by_id", ids=chunk) for chunk in self._queries.chunks(ids)
         )
-        hashes = {object_hash(*row) for row in rows}
-        waiting = {name: self._run("waiting_of", object_hash=name).scalar() for name in hashes}
-        rows_of = {name: json.loads(found) for name, found in waiting.items() if found}
-        return {name: rows for name, rows in rows_of.items() if ids.intersection(rows)}
+        spelled = {object_hash(*row[1:]) for row in rows}
+        found = chain.from_iterable(self._run("retries_of", spelling_hash=one) for one in spelled)
+        rows_of = {(name, event_id): json.loads(rows) for name, event_id, rows in found}
+        return {event: rows for event, rows in rows_of.items() if ids.intersection(rows)}
 
     def pause(self, who: str, reason: str) -> None:
         """Ask the publisher to rest, and say why."""
@@ -254,8 +254,4 @@ def _conditions(which: Which) -> Iterator[tuple[str, str, Any]]:
     if which.table is not None:
         yield "of_table", "table", which.table
     if which.reason is not None:
-        yield "of_reason", "reason", f"%{_escape(which.reason)}%"
-
-
-def _escape(words: str) -> str:
-    return re.sub("([!%_])", r"!\1", words)
+        yield "of_reason", "reason", containing(which.reason)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -12,7 +12,10 @@ from sqlalchemy.engine import Connection
 
 from eventlog.entry import Status
 from eventlog.errors import EventlogError
+from eventlog.identity import ObjectName
 from eventlog.sql.queries import Queries
+
+Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows
 
 
 class LeadershipLost(EventlogError):
@@ -31,12 +34,16 @@ class Waiting(NamedTuple):
     """An event that is sent again later; the later rows of its object are held until then."""
 
     event_id: str
-    table_name: str
+    table_name: str  # of the object, in its one spelling
     table_key: str
     record_ids: tuple[int, ...]
     tries: int
     next_at: datetime  # in UTC, as the database counts it
     reason: str
+
+    @property
+    def object(self) -> ObjectName:
+        return self.table_name, self.table_key
 
 
 class Failure(NamedTuple):
@@ -89,26 +96,76 @@ class Work:
         self._queries.run(self._connection, "settle", batch=number)
 
     def hold(self, waiting: Waiting) -> None:
-        """Keep an event for later, in place of what its object waited for before."""
+        """Keep an event for later, and hold its object under every spelling that its rows have."""
         self.hold_all([waiting])
 
     def hold_all(self, waiting: Sequence[Waiting]) -> None:
-        """Keep events for later, at most one of each object."""
-        self.release_all([one[1:3] for one in waiting])
+        """Keep events for later, each in place of what was kept of it before."""
         rows = [
-            one._asdict() | {"record_ids": json.dumps(one.record_ids), "object_hash": object_hash(*one[1:3])}
+            one._asdict()
+            | {
+                "record_ids": json.dumps(one.record_ids),
+                "object_hash": object_hash(*one.object),
+                "first_id": min(one.record_ids),
+            }
             for one in waiting
         ]
+        self._queries.run_all(self._connection, "forget_event", [_of_event(row) for row in rows])
         self._queries.run_all(self._connection, "hold", rows)
+        self.spell(self._spellings(waiting))
 
-    def release(self, table_name: str, table_key: str) -> None:
-        """Let the object go on."""
-        self.release_all([(table_name, table_key)])
+    def spell(self, spellings: Iterable[Spelling]) -> None:
+        """Hold objects under these spellings too, so that no pick-up reads their rows."""
+        rows = [
+            {
+                "object_hash": object_hash(*name),
+                "spelling_hash": object_hash(table_name, table_key),
+                "table_name": table_name,
+                "table_key": table_key,
+            }
+            for name, (table_name, table_key) in dict.fromkeys(spellings)
+        ]
+        hashes = [{name: row[name] for name in ("object_hash", "spelling_hash")} for row in rows]
+        self._queries.run_all(self._connection, "forget_spelling", hashes)
+        self._queries.run_all(self._connection, "hold_spelling", rows)
 
-    def release_all(self, objects: Iterable[tuple[str, str]]) -> None:
-        """Let the objects go on."""
-        rows = [{"object_hash": object_hash(*name)} for name in objects]
-        self._queries.run_all(self._connection, "forget_waiting", rows)
+    def _spellings(self, waiting: Sequence[Waiting]) -> Iterator[Spelling]:
+        """How the rows of events spell their objects."""
+        objects = {row: one.object for one in waiting for row in one.record_ids}
+        for one in waiting:
+            yield one.object, one.object
+        for chunk in self._queries.chunks(objects):
+            for row, *spelled in self._queries.run(self._connection, "spelled_by_id", ids=chunk):
+                yield objects[row], (str(spelled[0]), str(spelled[1]))
+
+    def release(self, name: ObjectName, event_id: str) -> None:
+        """Forget an event; its object goes on where it has no other that waits."""
+        self.release_all([(name, event_id)])
+
+    def release_all(self, events: Iterable[tuple[ObjectName, str]]) -> None:
+        """Forget events, likewise."""
+        rows = [{"object_hash": object_hash(*name), "event_id": event_id} for name, event_id in events]
+        self._queries.run_all(self._connection, "forget_event", rows)
+        objects = [{"object_hash": row["object_hash"]} for row in rows]
+        self._queries.run_all(self._connection, "forget_spellings", objects)
+
+    def rename(self, object_of: Callable[[str, str], ObjectName]) -> None:
+        """Give every hold the name that its object has by now; holds that become one keep their events."""
+        moved: dict[str, ObjectName] = {}
+        changes = []
+        for old, first, _, *spelled, record_ids in self._queries.run(self._connection, "every_retry").all():
+            name = object_of(*spelled)
+            new, new_first = object_hash(*name), min(json.loads(record_ids))
+            if (new, new_first) != (old, first):
+                named = {"table_name": name[0], "table_key": name[1], "new_hash": new, "new_id": new_first}
+                changes.append(named | {"object_hash": old, "first_id": first})
+            if new != old:
+                moved[old] = name
+        self._queries.run_all(self._connection, "rename_retry", changes)
+        for old, name in moved.items():
+            found = self._queries.run(self._connection, "spellings_of", object_hash=old).all()
+            self.spell([(name, name), *((name, (row[0], row[1])) for row in found)])
+            self._queries.run(self._connection, "forget_spellings", object_hash=old)
 
     def record_cycle(self, facts: str) -> None:
         """Keep what `status` tells of the last cycle."""
@@ -116,6 +173,10 @@ class Work:
 
     def record_heartbeat(self) -> None:
         self._queries.run(self._connection, "record_heartbeat")
+
+
+def _of_event(row: Mapping[str, object]) -> dict[str, object]:
+    return {name: row[name] for name in ("object_hash", "event_id")}
 
 
 def object_hash(table_name: str, table_key: str) -> str:

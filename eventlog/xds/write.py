@@ -7,13 +7,14 @@ from collections.abc import Callable, Container, Iterable, Sequence
 from eventlog import tablekey, values
 from eventlog.change import ABSENT, Change, Field, Op, Scalar, Side, Undecoded, scalars
 from eventlog.errors import NotExpressible
-from eventlog.tables import Column, Table, Tables, reference_key
+from eventlog.tables import Column, Table, Tables, plain_name, reference_key
 from eventlog.values import Kind
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.shape import Shapes
 from eventlog.xds.text import attribute, content
 
 Render = Callable[[Scalar], str]
+Spell = Callable[[str], str]
 
 
 class EventWriter:
@@ -36,7 +37,7 @@ class EventWriter:
         op = change.op
         if op is Op.DELETE:
             return writer.event("delete", change, event_id, "")
-        if op is Op.UPDATE or (change.current and self._reads_back_as_modify):
+        if op is Op.UPDATE or (change.current and self._reads_back_as_modify and change.fields):
             changed = writer.modify_attrs(change.fields)
             return writer.event("modify", change, event_id, changed) if changed else ""
         if op is Op.INSERT:
@@ -74,7 +75,9 @@ class _TableWriter:
         self._table = table or Table(change.schema, change.table, {}, tuple(name for name, _ in change.key))
         self._opening = f' class-name="{attribute(change.table)}" event-id="'
         self._association_end = content(self.association_end) + "</association>"
-        self._attributes = _Attributes(self._table, tables, settings.time_syntax)
+        written_plain = table is not None and change.table != table.name and tables.writes_plain(change.table)
+        spell = plain_name if written_plain else str
+        self._attributes = _Attributes(self._table, tables, settings.time_syntax, spell)
 
     def event(self, name: str, change: Change, event_id: str, body: str) -> str:
         """The element of an event."""
@@ -174,25 +177,26 @@ class _Silent(_Attribute):
 class _Attributes(dict[str, _Attribute]):
     """The attributes of a table by the names of their columns, made when first asked for."""
 
-    def __init__(self, table: Table, tables: Tables, time_syntax: int) -> None:
+    def __init__(self, table: Table, tables: Tables, time_syntax: int, spell: Spell) -> None:
         self._table = table
         self._tables = tables
         self._time_syntax = time_syntax
+        self._spell = spell
 
     def __missing__(self, name: str) -> _Attribute:
         column = self._table.column(name)
-        render = renderer(column, self._tables, self._time_syntax)
+        render = renderer(column, self._tables, self._time_syntax, self._spell)
         kind = _Silent if name in self._table.key else _Attribute
-        made = self[name] = kind(column.published if column else name, render)
+        made = self[name] = kind(self._spell(column.published) if column else name, render)
         return made
 
 
-def renderer(column: Column | None, tables: Tables, time_syntax: int) -> Render:
-    """How the values of a column are rendered."""
+def renderer(column: Column | None, tables: Tables, time_syntax: int, spell: Spell = str) -> Render:
+    """How the values of a column are rendered; `spell` writes the identifiers of associations."""
     if column is None:
         return _render_by_value
     if (reference := reference_key(tables, column)) is not None:
-        return _reference_renderer(column, *reference)
+        return _reference_renderer(column, *reference, spell)
     if column.kind in values.TIMES:
         return _time_renderer(column.kind, time_syntax)
     if column.kind in (Kind.STRING, Kind.PADDED):
@@ -227,12 +231,12 @@ def _time_renderer(kind: Kind, syntax: int) -> Render:
     return render
 
 
-def _reference_renderer(column: Column, target: Table, key: str) -> Render:
-    end = tablekey.write_association("", target.name, target.schema)
+def _reference_renderer(column: Column, target: Table, key: str, spell: Spell) -> Render:
+    end = tablekey.write_association("", spell(target.name), target.schema and spell(target.schema))
 
     def render(value: Scalar) -> str:
         text = values.dump(column.kind, value)
-        association = attribute(tablekey.write([(key, text)]) + end)
+        association = attribute(tablekey.write([(spell(key), text)]) + end)
         return f'<value type="dn" association-ref="{association}">{content(text)}</value>'
 
     return render

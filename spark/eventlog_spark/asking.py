@@ -23,6 +23,7 @@ from eventlog_spark.current import FIRST
 from eventlog_spark.frozen import write_parquet
 from eventlog_spark.kinds import CURRENT
 from eventlog_spark.pending import FILES
+from eventlog_spark.spelling import respelled
 from eventlog_spark.storage import uri
 from eventlog_spark.untold import untold
 
@@ -63,7 +64,8 @@ def ask(
 ) -> list[str]:
     """The files of the current rows that these rows of a log ask for, whatever else they say."""
     asking = rows.where("event_type between 5 and 8").select("table_name", "table_key").dropna()
-    apart = asking.repartition(tasks, "table_name", "table_key").dropDuplicates()
+    named = respelled(asking, tables).drop("logged")
+    apart = named.repartition(tasks, "table_name", "table_key").dropDuplicates()
     ordered = apart.sortWithinPartitions("table_name", "table_key")
     told = ordered.mapInArrow(_Ask(access, tables, readable, folder), FILES).collect()
     return [row.file for row in told]

@@ -60,6 +60,8 @@ class Batch:
         self.of_row = np.cumsum(first) - 1
         self.objects = int(self.of_row[-1]) + 1
         self.doubtful = np.zeros(self.objects, np.bool_)
+        spelled = flags(pc.is_valid(batch.column("logged")))
+        self.doubtful[self.of_row[spelled]] = True
         kinds = batch.column("kind").to_numpy()
         is_log = kinds != CURRENT
         self.has_current = not is_log.all()
@@ -145,22 +147,23 @@ class Batch:
             same[at] = [column.same(old, new) for old, new in zip(*sides, strict=True)]
 
     def check_keys(self) -> None:
-        """Doubt objects whose key is not surely right, for query-backs by their table's form."""
+        """Doubt objects whose key is not surely right: that of its table, for query-backs with its values."""
         log = self.log
         self.doubtful |= ~flags(pc.match_substring_regex(log.keys, PLAIN_KEY))
         asking = np.zeros(self.objects, np.bool_)
         asking[log.objects[log.kinds > 4]] = True
-        if not asking.any():
-            return
-        names = {pair: self.shapes.named[pair].table for pair in np.unique(log.tables[asking]).tolist()}
+        names = {pair: self.shapes.named[pair].table for pair in np.unique(log.tables).tolist()}
         for name in set(names.values()):
-            pairs = [pair for pair, table in names.items() if table == name]
-            at = np.flatnonzero(asking & np.isin(log.tables, pairs))
-            form = self.shapes.key_form(name)
-            right = np.zeros(len(at), np.bool_)
-            if form is not None:
-                right = flags(pc.match_substring_regex(log.keys.take(pa.array(at)), form))
-            self.doubtful[at[~right]] = True
+            of_table = np.isin(log.tables, [pair for pair, table in names.items() if table == name])
+            self._check(np.flatnonzero(of_table & asking), self.shapes.key_form(name))
+            self._check(np.flatnonzero(of_table & ~asking), self.shapes.named_form(name))
+
+    def _check(self, objects: Ints, form: str | None) -> None:
+        """Doubt those of these objects whose key has another form; all where no form can tell."""
+        right = np.zeros(len(objects), np.bool_)
+        if form is not None and len(objects):
+            right = flags(pc.match_substring_regex(self.log.keys.take(pa.array(objects)), form))
+        self.doubtful[objects[~right]] = True
 
     def _group(self, facts: Ints, current: Current) -> Iterator[tuple[Template | None, Ints]]:
         """The lives of each shape; None for those that go the plain way."""

@@ -168,6 +168,8 @@ def _spelled_alike(piece: CurrentFile, tables: Tables) -> bool:
     wanted = [*table.key, *(column.name for column in table.data)]
     if len(set(schema.names)) < len(schema.names) or not set(wanted) <= set(schema.names):
         return False
+    if any(column.number is not None for column in table.key_columns):
+        return False
     numbers = [column.name for column in table.key_columns if column.kind is Kind.INT]
     if not all(pa.types.is_integer(schema.field(name).type) for name in numbers):
         return False

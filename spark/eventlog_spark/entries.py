@@ -15,13 +15,15 @@ from eventlog.entry import Entry
 from eventlog.errors import EventlogError, IllegalCharacter, Refused
 from eventlog.files.inputs import open_sources
 from eventlog.fold import Rules
+from eventlog.tables import Tables
 from eventlog_spark.batches import gather
 from eventlog_spark.kinds import LOOPBACK, NOT_NEW, UNREADABLE
+from eventlog_spark.spelling import spell
 from eventlog_spark.storage import File
 
 SCHEMA = (
     "record_id long, kind byte, table_name string, table_key string, column_name string, "
-    "old_value string, new_value string, event_time string, perpetrator string"
+    "old_value string, new_value string, event_time string, perpetrator string, logged string"
 )
 ARROW = pa.schema(
     [("record_id", pa.int64()), ("kind", pa.int8())]
@@ -35,6 +37,7 @@ ARROW = pa.schema(
             "new_value",
             "event_time",
             "perpetrator",
+            "logged",
         )
     ]
 )
@@ -52,6 +55,7 @@ class EntryFiles:
     files: Sequence[File]
     rules: Rules
     clock: str
+    tables: Tables
 
     @property
     def schema(self) -> str:
@@ -66,13 +70,15 @@ class EntryFiles:
 
     def _row(self, found: tuple[Entry, str, bytes] | Refused) -> tuple[Any, ...]:
         if isinstance(found, Refused):
-            return (None, UNREADABLE, *[None] * 7)
+            return (None, UNREADABLE, *[None] * 8)
         entry = found[0]
         if entry.status != self.rules.status:
-            return (entry.record_id, NOT_NEW, *[None] * 7)
+            return (entry.record_id, NOT_NEW, *[None] * 8)
         if entry.perpetrator == self.rules.driver_user is not None and not self.rules.allow_loopback:
-            return (entry.record_id, LOOPBACK, *[None] * 7)
-        return (entry.record_id, entry.event_type, *entry[5:], entry.event_time, entry.perpetrator)
+            return (entry.record_id, LOOPBACK, *[None] * 8)
+        name, key, column, logged = spell(self.tables, *entry[5:8])
+        said = name, key, column, *entry[8:], entry.event_time, entry.perpetrator
+        return (entry.record_id, entry.event_type, *said, logged)
 
 
 @dataclass(frozen=True)

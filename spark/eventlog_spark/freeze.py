@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from eventlog.config import Config, statements
 from eventlog.entry import read_event_time
-from eventlog.fold import Rules
+from eventlog.fold import ObjectName, Rules
+from eventlog.identity import object_of
 from eventlog.publishing.opening import DatabaseSettings
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.snapshot import Choice, Snapshot
@@ -79,11 +81,16 @@ def _freeze_rows(
 ) -> dict[str, int]:
     """The files of the pending rows, and how many each holds."""
     rules = source.rules
-    choice = Choice(CHUNK, None if rules.allow_loopback else rules.driver_user)
+    user = None if rules.allow_loopback else rules.driver_user
+    choice = Choice(CHUNK, user, object_of=partial(_object_of, source.tables))
     now = read_event_time(snapshot.now()) if rules.handle_future_events else None
     shares = share_out(snapshot, choice, access.shared is not None, frozen.path)
-    reading = PendingRows(access, choice, now, without, str(frozen.path), shares)
+    reading = PendingRows(access, choice, now, without, str(frozen.path), shares, snapshot.held())
     return {row.file: row.rows for row in load(spark, reading).collect()}
+
+
+def _object_of(tables: Tables, table_name: object, table_key: object) -> ObjectName:
+    return object_of(tables, str(table_name), str(table_key))
 
 
 def _freeze_current(

@@ -69,7 +69,9 @@ class HotLife:
         self._shapes = shapes
         self._writer = writer
         self._life = life
+        self._reader = Reader(task.tables, task.rules, task.answerable)
         self._of: Object | None = None
+        self._named: set[tuple[str, str]] = set()  # how the rows name the object: in one way, or in several
         self._current: list[CurrentRow] = []
         self._refused: set[int] = set()
         self._names: dict[str, int] = {}
@@ -164,8 +166,9 @@ class HotLife:
 
     def _object_of(self, entry: Entry) -> Object:
         if self._of is None:
-            reader = Reader(self._task.tables, self._task.rules, self._task.answerable)
-            self._of = reader.object(entry.table_name, entry.table_key)
+            self._of = self._reader.object(entry.table_name, entry.table_key)
+        if len(self._named) < 2:
+            self._named.add(entry[5:7])
         return self._of
 
     def _decide(self, facts: Facts, ended: bool) -> Ints:
@@ -260,6 +263,9 @@ class HotLife:
         settled = facts.ids[np.sort(np.concatenate([taken, *(s.rows for s in speaking)]))]
         name = self._name(settled)
         first = next(walk)
+        if len(self._named) > 1:  # an event is named as the row at its place names it
+            named = next(islice(self._entries(), int(run[0]), None))
+            self._of = self._reader.object(named.table_name, named.table_key)
         types = {int(s.step.type) for s in speaking if s.step is not None} | set(
             np.unique(facts.types[taken]).tolist()
         )

@@ -7,19 +7,44 @@ from __future__ import annotations
 
 import re
 
-from eventlog.tables import Table
+from eventlog.tables import Column, Table
+from eventlog.values import Number
 from eventlog_spark.templates import Treatment, treatment
 
 _WORD = r"[^,;'+\"=\\<>&\x00-\x1f\x{FFFE}\x{FFFF}]"
 PLAIN_KEY = rf"^{_WORD}+={_WORD}*(?:\+{_WORD}+={_WORD}*)*\z"
-_TEXTS = {Treatment.TEXT: f"{_WORD}*", Treatment.INT: "(?:0|-?[1-9][0-9]{0,17})"}
+_DECIMAL = r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{0,17}[1-9]"
+_NUMBERS = {Number.EXACT: rf"(?:0|-?[1-9][0-9]{{0,17}}|{_DECIMAL})"}
+
+
+def int_form(column: Column) -> str:
+    """The pattern of canonical integers that are surely in the column's range."""
+    low, high = column.bounds or (-(1 << 63), (1 << 63) - 1)
+    digits = len(str(high)) - 1
+    sign = "-?" if low < 0 else ""
+    return rf"(?:0|{sign}[1-9][0-9]{{0,{digits - 1}}})" if digits else "0"
+
+
+def named_form(table: Table) -> str:
+    """The pattern of keys that name exactly the table's key columns, in their order and spelling."""
+    return "^" + r"\+".join(f"{re.escape(column)}={_WORD}*" for column in table.key) + r"\z"
+
+
+def _form(column: Column) -> str | None:
+    """The pattern of a key's values that surely name a row, and in one way."""
+    how = treatment(column)
+    if how is Treatment.INT:
+        return int_form(column)
+    if how is not Treatment.TEXT:
+        return None
+    return f"{_WORD}*" if column.number is None else _NUMBERS.get(column.number)
 
 
 def key_form(table: Table) -> str | None:
     """The pattern of keys that surely name a row, each row in one way; None where no pattern can tell."""
     if not table.key:
         return None
-    forms = [_TEXTS.get(treatment(column)) for column in table.key_columns]
+    forms = [_form(column) for column in table.key_columns]
     if None in forms:
         return None
     named = zip(table.key, forms, strict=True)

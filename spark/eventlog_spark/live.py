@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from eventlog.config import Config
 from eventlog.entry import Status
 from eventlog.errors import EventlogError
+from eventlog.identity import object_of
 from eventlog.publisher import PublisherSettings
 from eventlog.publishing.opening import read_readable, read_tables, with_sections
 from eventlog.sql.leader import Leader
@@ -47,7 +49,7 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
     if leader is None:
         raise Led
     with leader:
-        source = _source(backlog, live)
+        source = _source(backlog, live, leader.epoch)
         wanted = replace(backlog, job=replace(backlog.job, tables=source.tables))
         output = Path(backlog.job.output).resolve()
         folder = Folder(output, _name(wanted, live.store))
@@ -69,13 +71,15 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
         return result
 
 
-def _source(backlog: Backlog, live: Live) -> Source:
+def _source(backlog: Backlog, live: Live, epoch: int) -> Source:
     """The log with the tables of a tables file, else those that the publisher publishes."""
     store, tables = live.store, backlog.job.tables
     if len(tables):
         tables = with_sections(store.engine, tables, live.config)
     else:
         tables = read_tables(store.engine, store.log, live.config)
+    with store.work(epoch) as work:
+        work.rename(partial(object_of, tables))
     readable = read_readable(store.engine, store.log, tables)
     return Source(store, live.config, tables, readable, backlog.rules)
 
@@ -110,7 +114,7 @@ def _settle(live: Live, leader: Leader, settlement: Settlement, refused: Mapping
     with live.store.work(leader.epoch) as work:
         work.fail(settlement.failures)
         finished = _letter(work, live, settlement.letters, refused)
-        work.release_all(settlement.objects)
+        work.release_all(((name, key), event_id) for name, key, event_id in settlement.objects)
         for batch in found:
             work.settle(batch.number)
     return finished

@@ -67,7 +67,7 @@ def _fold(
     left_out: Any,
 ) -> list[Summary]:
     wide = task.target != "xds" or task.rules.handle_future_events or order == "log"
-    frame = rows.read(spark, files, task.rules, clock, task.now, wide)
+    frame = rows.read(spark, files, task.rules, clock, task.now, wide, task.tables)
     if left_out is not None:
         frame = frame.join(left_out, "record_id", "left_anti")
     frame = current.attach(spark, frame, task.tables, _rows(files))

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from eventlog.entry import COLUMNS, read_event_time
 from eventlog.errors import EventlogError
-from eventlog.sql.snapshot import Cells, Choice, Snapshot
+from eventlog.sql.snapshot import OBJECT, Cells, Choice, Held, Snapshot
 from eventlog_spark.access import Access
 from eventlog_spark.batches import gather
 from eventlog_spark.frozen import LOG, write_parquet
@@ -64,6 +64,7 @@ class PendingRows:
     without: frozenset[int]  # rows that another has frozen
     folder: str
     shares: Sequence[Share]
+    held: Held  # objects that wait, of which rows may have spellings that are not on record yet
 
     @property
     def schema(self) -> str:
@@ -80,7 +81,9 @@ class PendingRows:
         yield pa.record_batch([pa.array([name]), pa.array([rows])], names=["file", "rows"])
 
     def _wanted(self, cells: Cells) -> bool:
-        return cells[0] not in self.without and (self.now is None or _due(cells[_EVENT_TIME], self.now))
+        if cells[0] in self.without or (self.now is not None and not _due(cells[_EVENT_TIME], self.now)):
+            return False
+        return not self.held.hashes or self.choice.object_of(*cells[OBJECT]) not in self.held
 
 
 def _sure(cells: Cells) -> Cells:

@@ -34,6 +34,7 @@ class LogRow(NamedTuple):
     new_value: str | None = None
     event_time: str | None = None
     perpetrator: str | None = None
+    logged: str | None = None  # its own table_name and table_key, where its object's are others
 
     @property
     def current(self) -> CurrentRow:
@@ -45,7 +46,8 @@ class LogRow(NamedTuple):
         return self.table_name, self.table_key
 
 
-_COLUMNS = ("record_id", "kind", "name", "table_key", "old_value", "new_value", "event_time", "perpetrator")
+_VALUES = ("old_value", "new_value", "event_time", "perpetrator", "logged")
+_COLUMNS = ("record_id", "kind", "name", "table_key", *_VALUES)
 
 
 def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
@@ -148,15 +150,16 @@ def _count(attempt: Attempt, kind: int, rows: int) -> None:
 
 
 def entry_of(task: Task, row: LogRow) -> Entry:
-    """The row as the fold takes it."""
+    """The row as the fold takes it: its table and key as they were logged."""
+    name, key = (row.table_name, row.table_key) if row.logged is None else names.unpack(row.logged)
     return Entry(
         row.record_id,
         task.rules.status,
         row.kind,
         row.event_time or "",
         row.perpetrator,
-        row.table_name,
-        row.table_key,
+        name,
+        key or "",
         row.column_name,
         row.old_value,
         row.new_value,

@@ -41,7 +41,7 @@ class Settlement:
     batches: Sequence[Batch] = ()
     letters: Mapping[Status, Sequence[int]] = field(default_factory=dict)
     failures: Sequence[Failure] = ()
-    objects: Sequence[tuple[str, str]] = ()  # they wait no longer
+    objects: Sequence[tuple[str, str, str]] = ()  # with the event-ids of which they wait no longer
 
     @property
     def rows(self) -> frozenset[int]:
@@ -57,7 +57,7 @@ class Settlement:
             [Batch(*batch) for batch in told["batches"]],
             {Status(letter): ids for letter, ids in told["letters"].items()},
             [Failure(*failure) for failure in told["failures"]],
-            [(name, key) for name, key in told["objects"]],
+            [(name, key, event_id) for name, key, event_id in told["objects"]],
         )
 
 
@@ -85,7 +85,14 @@ def settle(
     reading = reader.read_again(snapshot, facts)
     letters = _letters(fact for _, among in documents for fact in among)
     letters |= {row: (Status.ERROR, Failure(row, None, reason)) for row, reason in reading.refused}
-    objects = {(str(cells[_OBJECT][0]), str(cells[_OBJECT][1])) for cells in snapshot.rows(letters)}
+    spelled = {cells[0]: cells[_OBJECT] for cells in snapshot.rows(letters)}
+    objects = {
+        (*reader.object_of(*spelled[row]), fact.run_id)
+        for _, among in documents
+        for fact in among
+        for row in fact.settles[:1]
+        if row in spelled
+    }
     settlement = Settlement(
         batches,
         {letter: [row for row, (own, _) in letters.items() if own is letter] for letter in Status},

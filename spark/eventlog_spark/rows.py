@@ -19,11 +19,13 @@ from eventlog.entry import COLUMNS
 from eventlog.errors import EventlogError, Refused
 from eventlog.files.inputs import stem_of
 from eventlog.fold import Rules
+from eventlog.tables import Tables
 from eventlog_spark import entries
 from eventlog_spark.batches import gather
 from eventlog_spark.datasource import load
 from eventlog_spark.entries import EntryFiles, LocatedFiles
 from eventlog_spark.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
+from eventlog_spark.spelling import respelled
 from eventlog_spark.storage import File, uri
 
 
@@ -47,11 +49,14 @@ def sort_out(files: Sequence[File], careful: bool = False) -> LogFiles:
     return LogFiles(tuple(map(tuple, native.values())), tuple(own))
 
 
-def read(spark: Any, files: LogFiles, rules: Rules, clock: str, now: str | None, wide: bool) -> Any:
-    """The rows that take part; others are there to be counted, without their contents."""
-    frames = [_native(spark, group, rules, clock, now, wide) for group in files.native]
+def read(
+    spark: Any, files: LogFiles, rules: Rules, clock: str, now: str | None, wide: bool, tables: Tables
+) -> Any:
+    """The rows that take part, each under the name of its object; others are there to be counted, without
+    their contents."""
+    frames = [respelled(_native(spark, group, rules, clock, now, wide), tables) for group in files.native]
     if files.own:
-        frame = load(spark, EntryFiles(files.own, rules, clock))
+        frame = load(spark, EntryFiles(files.own, rules, clock, tables))
         if not wide:
             frame = frame.drop("event_time", "perpetrator")
         elif rules.handle_future_events and now is not None:
@@ -151,7 +156,7 @@ def _cells(frame: Any, group: Sequence[File], clock: str) -> dict[str, Any]:
 
 def _sure(cell: dict[str, Any], sure_time: Any) -> Any:
     """Whether a row is an entry without doubt; doubts are left to the reader that `convert` has."""
-    named = cell["column_name"].isNotNull() | cell["event_type"].isin(4, 5, 6)
+    named = (f.length(cell["column_name"]) > 0) | cell["event_type"].isin(4, 5, 6)
     sure = (cell["record_id"] > 0) & cell["event_type"].between(1, 8) & named
     sure &= cell["table_name"].isNotNull() & cell["table_key"].isNotNull() & sure_time
     return f.coalesce(sure, f.lit(False))

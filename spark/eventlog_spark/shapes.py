@@ -7,7 +7,7 @@ from typing import Any
 
 from eventlog.errors import EventlogError
 from eventlog.tables import Table
-from eventlog_spark.keys import key_form
+from eventlog_spark.keys import PLAIN_KEY, key_form, named_form
 from eventlog_spark.names import Name
 from eventlog_spark.task import Task
 from eventlog_spark.templates import Body, Compiler, RowShape, Template, Treatment, treatment
@@ -30,6 +30,7 @@ class Shapes:
         self.named: list[Name] = []
         self._columns: dict[int, ColumnTexts | None] = {}
         self._key_forms: dict[str, str | None] = {}
+        self._named_forms: dict[str, str] = {}
 
     @property
     def many(self) -> bool:
@@ -72,6 +73,13 @@ class Shapes:
             table = self.table(name)
             self._key_forms[name] = None if table is None else key_form(table)
         return self._key_forms[name]
+
+    def named_form(self, name: str) -> str:
+        """The pattern of keys that name exactly the key columns of a table, where these are known."""
+        if name not in self._named_forms:
+            table = self.table(name)
+            self._named_forms[name] = named_form(table) if table is not None and table.key else PLAIN_KEY
+        return self._named_forms[name]
 
     @property
     def limit(self) -> int:

@@ -77,7 +77,8 @@ class Task:
 
     def operation(self, change: Change) -> str:
         """What the change is called in a summary."""
-        if change.op is Op.INSERT and change.current and self.rules.insert_query_back == "modify":
+        as_modify = change.current and change.fields and self.rules.insert_query_back == "modify"
+        if change.op is Op.INSERT and as_modify:
             return _OPERATIONS[Op.UPDATE]
         return _OPERATIONS[change.op]
 

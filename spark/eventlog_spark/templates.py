@@ -265,6 +265,7 @@ def _entry(number: int, name: str, key: str, row: RowShape) -> Entry:
 def _twin(table: Table) -> Table:
     """The table as if all its values were text, which marks are."""
     columns = {
-        name: replace(column, kind=Kind.STRING, reference=None) for name, column in table.columns.items()
+        name: replace(column, kind=Kind.STRING, bounds=None, number=None, reference=None)
+        for name, column in table.columns.items()
     }
     return replace(table, columns=columns, max_value=None)

@@ -13,16 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog import values
 from eventlog.change import Scalar
 from eventlog.errors import EventlogError
 from eventlog.tables import Column, Tables
 from eventlog.xds.text import content
 from eventlog.xds.write import renderer
+from eventlog_spark.keys import int_form
 from eventlog_spark.templates import Treatment, treatment
 from eventlog_spark.vectors import Flags, Ints, flags, suspects
 
-_INT = r"^ *[+-]?[0-9]{1,300} *\z"
 _MOST_KEPT = 20_000
 
 
@@ -100,7 +99,8 @@ class ColumnTexts:
 
     def __init__(self, column: Column, tables: Tables, time_syntax: int) -> None:
         self.treatment = treatment(column)
-        self._load = values.CODECS[column.kind].load
+        self._load = column.load
+        self._sure_int = rf"^{int_form(column)}\z"
         self._render = renderer(column, tables, time_syntax)
         self._made: dict[str, Made | None] = {}
 
@@ -122,7 +122,7 @@ class ColumnTexts:
         _each(cells, np.union1d(padded, suspects(cells.array)), texts, lambda text: content(text.rstrip(" ")))
 
     def _int(self, cells: Cells, texts: Texts) -> None:
-        right = flags(pc.match_substring_regex(cells.array, _INT)) | flags(pc.is_null(cells.array))
+        right = flags(pc.match_substring_regex(cells.array, self._sure_int)) | flags(pc.is_null(cells.array))
         texts.doubt(cells.objects[~right])
 
     def _element(self, cells: Cells, texts: Texts) -> None:

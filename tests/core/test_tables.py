@@ -6,6 +6,8 @@ import pytest
 
 from eventlog import tablesfile
 from eventlog.errors import AmbiguousName, InvalidTables
+from eventlog.tables import bounds_of, number_of
+from eventlog.values import Number
 
 FILE = """\
 dialect = "oracle"
@@ -93,3 +95,51 @@ def test_a_views_column_is_found_by_each_of_its_names_but_not_where_two_share_on
         assert view.column(name) is view.columns["pk_k"]
     assert view.column("sv_x") is view.columns["sv_x"]
     assert view.column("x") is None
+
+
+@pytest.mark.parametrize(
+    ("type_name", "dialect", "bounds"),
+    [
+        ("smallint", None, (-32768, 32767)),
+        ("integer", "postgresql", (-(2**31), 2**31 - 1)),
+        ("int(11)", "mysql", (-(2**31), 2**31 - 1)),
+        ("int(10) unsigned", "mariadb", (0, 2**32 - 1)),
+        ("bigint unsigned", "mysql", (0, 2**64 - 1)),
+        ("tinyint(4)", "mysql", (-128, 127)),
+        ("tinyint", "mssql", None),
+        ("bigint", None, (-(2**63), 2**63 - 1)),
+        ("numeric(5)", "postgresql", (-99999, 99999)),
+        ("number(3,0)", "oracle", (-999, 999)),
+        ("integer", "oracle", None),
+        ("year", "mysql", None),
+        ("numeric(5,2)", None, None),
+        ("varchar(9)", None, None),
+    ],
+)
+def test_the_range_of_an_integer_type(
+    type_name: str, dialect: str | None, bounds: tuple[int, int] | None
+) -> None:
+    assert bounds_of(type_name, dialect) == bounds
+
+
+@pytest.mark.parametrize(
+    ("type_name", "dialect", "number"),
+    [
+        ("numeric(5,2)", None, Number.EXACT),
+        ("numeric", "postgresql", Number.EXACT),
+        ("number", "oracle", Number.EXACT),
+        ("float(20)", "oracle", Number.EXACT),
+        ("decimal(5,2) unsigned", "mysql", Number.EXACT),
+        ("double precision", "postgresql", Number.DOUBLE),
+        ("double unsigned", "mysql", Number.DOUBLE),
+        ("real", "postgresql", Number.SINGLE),
+        ("float", "mariadb", Number.SINGLE),
+        ("binary_float", "oracle", Number.SINGLE),
+        ("integer", None, None),
+        ("text", None, None),
+    ],
+)
+def test_how_the_numbers_of_a_type_are_compared(
+    type_name: str, dialect: str | None, number: Number | None
+) -> None:
+    assert number_of(type_name, dialect) == number

@@ -21,6 +21,7 @@ from eventlog.sql.work import Waiting
 from tests.publisher.world import World, key
 
 KEYS = [f"idu={number}" for number in range(4)]
+NO_ROW = 10**9
 FAR = datetime(2100, 1, 1)
 
 
@@ -64,7 +65,7 @@ class History:
         connection.commit() if self.dice.random() < 0.6 else connection.rollback()
 
     def hold(self) -> None:
-        wait = Waiting("e:1", "usr", self.dice.choice(KEYS), (1,), 1, FAR, "so it is")
+        wait = Waiting("e:1", "usr", self.dice.choice(KEYS), (NO_ROW,), 1, FAR, "so it is")
         with self.world.store.work(self.leader.epoch) as work:
             work.hold(wait)
 
@@ -73,7 +74,7 @@ class History:
         self.head.release([name])
         self._freed = True
         with self.world.store.work(self.leader.epoch) as work:
-            work.release(*name)
+            work.release(name, "e:1")
 
     def wait(self) -> None:
         self.clock.now += 20.0
@@ -136,7 +137,7 @@ def test_a_released_object_is_kept_back_until_all_its_rows_are_looked_at(world: 
         world.write(key(1, event_type=4), key(2, event_type=4))
         head.release([("usr", "idu=1")])
         with world.store.work(leader.epoch) as work:
-            work.release("usr", "idu=1")
+            work.release(("usr", "idu=1"), "e:1")
     with world.store.snapshot() as snapshot:
         assert [row[0] for row in head.look(snapshot, choice).cells] == [7]
     clock.now += 60.0

@@ -83,7 +83,7 @@ def test_no_way_out_shows_a_withheld_value(secretive: World, tmp_path: Path, sec
     assert secretive.counts() == {"S": 31, "E": 1}
     names = secretive.log.names()
     with secretive.engine.connect() as connection:
-        for table in ("failed", "batch", "waiting", "notice"):
+        for table in ("failed", "batch", "retry", "notice"):
             found = connection.execute(text(f"select * from {names[table]}")).all()
             assert SECRET not in repr(found)
 

@@ -93,7 +93,7 @@ class World:
     def clear(self) -> None:
         """Empty the tables; record ids begin anew."""
         names = self.log.names()
-        for table in ("batch", "waiting", "failed", "notice", "log"):
+        for table in ("batch", "retry", "held", "failed", "notice", "log"):
             self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
         self.change(f"update {names['state']} set paused_at = null, cycle_facts = null, heartbeat_at = null")
         self.change("delete from usr")

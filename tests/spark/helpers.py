@@ -16,6 +16,7 @@ from eventlog import tablesfile
 from eventlog.convert import Job, Report, convert
 from eventlog.errors import Refused
 from eventlog.files.outputs import ROW_WRITERS
+from eventlog.identity import object_of
 from eventlog.log import SHEET
 
 CLOCK = "2025-01-01 00:00:00"
@@ -23,7 +24,7 @@ TABLES = """
 [tables.usr]
 schema = "indirect"
 key = ["idu"]
-columns = { idu = "integer", fname = "varchar(64)", lname = "char(8)", photo = "blob", born = "date", on = "boolean", age = "integer" }
+columns = { idu = "integer", fname = "varchar(64)", lname = "char(8)", photo = "blob", born = "date", on = "boolean", age = "integer", "usr_phone.no" = "varchar(9)" }
 withhold = ["age"]
 
 [tables.grp]
@@ -92,8 +93,9 @@ def backlogged(spark: Any, wanted: Job, **how: Any) -> tuple[list[str], set[tupl
 
 
 def by_object(documents: Iterable[str], rows: Iterable[Cells]) -> Told:
-    """The documents of each object, in their order; two spellings of one association are two objects."""
-    names = {row[0]: (row[5], row[6]) for row in rows}
+    """The documents of each object, in their order."""
+    tables = tablesfile.read(TABLES)
+    names = {row[0]: object_of(tables, row[5], row[6]) for row in rows}
     told: Told = defaultdict(list)
     for document in documents:
         found = _EVENT_ID.search(document)

@@ -43,14 +43,29 @@ TYPED = st.sampled_from(
 )
 VALUES = st.one_of(st.none(), TEXTS, TYPED)
 COLUMNS = {
-    "usr": ("idu", "fname", "FNAME", "lname", "photo", "born", "on", "age", "\u00e9xtra"),
+    "usr": (
+        "idu",
+        "fname",
+        "FNAME",
+        "lname",
+        "photo",
+        "born",
+        "on",
+        "age",
+        "\u00e9xtra",
+        "usr_phone.no",
+        "no",
+    ),
     "grp": ("name", "member", "boss", "ghost"),
 }
 KEYS = {
     "usr": ("idu=1", "idu=2", "idu= 2", "idu=3", 'idu="3"', "idu=x", "idu", "IDU=1", "idu=4+x=1", "idu=é"),
     "grp": ("org=a+name=b", 'org="a,b"+name=', "name=b+org=a", "org=a", 'org="'),
 }
-NAMES = {"usr": ("usr", "usr", "usr", "USR", "indirect.usr"), "grp": ("grp", "grp", "Grp", "n\u00f6where")}
+NAMES = {
+    "usr": ("usr", "usr", "usr", "USR", "indirect.usr", "usr_phone"),
+    "grp": ("grp", "grp", "Grp", "n\u00f6where"),
+}
 TIMES = st.sampled_from(
     [
         "2025-03-23 10:57:19",
@@ -95,7 +110,20 @@ def logs(draw: st.DrawFn, most: int = 60) -> list[tuple[object, ...]]:
 
 
 CURRENT = {
-    "usr": 'idu,fname,lname,photo,born,on,age\n1,Jöhn,Doe  ,u7s=,2024-02-29,true,5\n2,,"",,,,\n9,Z,Z,,,f,\n',
+    "usr": "idu,fname,lname,photo,born,on,age,usr_phone.no\n"
+    '1,Jöhn,Doe  ,u7s=,2024-02-29,true,5,11\n2,,"",,,,,\n9,Z,Z,,,f,,9\n',
     "grp": 'org,name,member,boss\na,b,m1,1\na,b,m2,1\n"a,b","",x,\n',
 }
-CURRENT_TEXTS = ("fname", "lname", "photo", "born", "on", "age", "org", "name", "member", "boss")
+CURRENT_TEXTS = (
+    "fname",
+    "lname",
+    "photo",
+    "born",
+    "on",
+    "age",
+    "usr_phone.no",
+    "org",
+    "name",
+    "member",
+    "boss",
+)

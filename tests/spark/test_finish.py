@@ -15,7 +15,7 @@ from eventlog_spark.datasource import load
 from eventlog_spark.pending import PendingRows
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.snapshot import Choice
+from eventlog.sql.snapshot import Choice, Held
 from eventlog.sql.store import Store
 from tests.databases import Database
 from tests.spark.lives import ROWS, backlog, documents, failures, letters, make_store, pending, published
@@ -96,7 +96,7 @@ def test_the_password_stands_in_no_plan_and_no_words(
     assert password not in told.out + told.err
     for path in (tmp_path / "out").rglob("*"):
         assert path.is_dir() or password.encode() not in path.read_bytes()
-    reading = PendingRows(made, Choice(), None, frozenset(), str(tmp_path), [])
+    reading = PendingRows(made, Choice(), None, frozenset(), str(tmp_path), [], Held(frozenset()))
     frame = load(spark, reading)
     frame.explain(True)
     plan = frame._jdf.queryExecution().toString()

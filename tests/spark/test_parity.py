@@ -50,6 +50,7 @@ def current_files(folder: Path, container: str) -> list[tuple[str, str]]:
     st.sampled_from(("modify", "add")),
     st.sampled_from((None, "driver")),
     st.sampled_from((1000, 2)),
+    st.sampled_from(("canonical", "as-logged")),
 )
 def test_the_same_documents_in_the_same_order_for_each_object(
     spark: Any,
@@ -61,12 +62,14 @@ def test_the_same_documents_in_the_same_order_for_each_object(
     insert: str,
     user: str | None,
     most: int,
+    association: str,
 ) -> None:
     folder = tmp_path / str(next(_NUMBERS))
     folder.mkdir()
     log = write_log(folder / f"log.{container}", rows)
     current = current_files(folder, current_container)
     how: dict[str, Any] = {"insert_query_back": insert, "driver_user": user, "max_changes": most}
+    how["association"] = association
     expected, left_out = converted(job([log], folder / "expected", current, **how))
     found, refused = backlogged(spark, job([log], folder / "out", current, **how), partitions=partitions)
     assert by_object(found, rows) == by_object(expected, rows)

@@ -13,6 +13,7 @@ import pytest
 from eventlog_spark import cells, names, shapes, summary
 from eventlog_spark.fold import FoldToParts
 from eventlog_spark.parts import Layout
+from eventlog_spark.spelling import spell
 from eventlog_spark.summary import Summary
 from eventlog_spark.task import Task
 from eventlog_spark.untold import untold
@@ -29,16 +30,19 @@ from tests.spark.strategies import COLUMNS, KEYS, VALUES, logs
 _NUMBERS = itertools.count()
 SCHEMA = pa.schema(
     [("record_id", pa.int64()), ("kind", pa.int8())]
-    + [(name, pa.string()) for name in ("name", "table_key", "old_value", "new_value")]
+    + [(name, pa.string()) for name in ("name", "table_key", "old_value", "new_value", "logged")]
 )
 CURRENT: dict[tuple[str, QueryKey], list[CurrentRow]] = {
-    ("usr", (1,)): [["John", "Doe  ", "u7s=", "2024-02-29", "true"]],
-    ("usr", (2,)): [[None, "", None, None, None]],
+    ("usr", (1,)): [["John", "Doe  ", "u7s=", "2024-02-29", "true", "11"]],
+    ("usr", (2,)): [[None, "", None, None, None, None]],
     ("grp", ("a", "b")): [["m1", "1"], ["m2", "1"]],
     ("grp", ("a,b", "")): [["x<y", None]],
     ("usr", (3,)): [untold("the database refused it")],
     ("usr", (17,)): [untold("")],
 }
+
+
+_RULES = ("insert_query_back", "max_changes", "max_value", "association")
 
 
 class Plain(Task):
@@ -52,7 +56,7 @@ def make(kind: type[Task], folder: Path, **given: Any) -> Task:
     folder.mkdir(parents=True)
     return kind(
         tables,
-        Rules(**{k: v for k, v in given.items() if k in ("insert_query_back", "max_changes", "max_value")}),
+        Rules(**{k: v for k, v in given.items() if k in _RULES}),
         None,
         frozenset(tables),
         "xds",
@@ -63,16 +67,17 @@ def make(kind: type[Task], folder: Path, **given: Any) -> Task:
 
 def shuffled(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     """Rows of a log as they leave the shuffle, the current rows of those that ask in front."""
+    tables = tablesfile.read(TABLES)
     seen: dict[int, tuple[Any, ...]] = {row[0]: row for row in rows}
-    found: list[tuple[Any, ...]] = [
-        (row[0], row[2], names.pack(row[5], row[7]), row[6], row[8], row[9])
-        for row in seen.values()
-        if row[2] in range(1, 9) and (row[7] is not None or row[2] in (4, 5, 6))
-    ]
+    found: list[tuple[Any, ...]] = []
+    for row in seen.values():
+        if row[2] in range(1, 9) and (row[7] is not None or row[2] in (4, 5, 6)):
+            name, key, column, logged = spell(tables, *row[5:8])
+            found.append((row[0], row[2], names.pack(name, column), key, *row[8:], logged))
     asking = {(names.unpack(row[2]).table, row[3]) for row in found if row[1] > 4}
     for table, key in asking:
         for n, answer in enumerate(answers_to(table, key)):
-            found.append((n - 100, 0, names.pack(table, None), key, *cells.pack(answer)))
+            found.append((n - 100, 0, names.pack(table, None), key, *cells.pack(answer), None))
     return sorted(found, key=lambda row: (names.unpack(row[2]).table, row[3], row[0]))
 
 
@@ -127,6 +132,7 @@ def lines(text: str) -> list[str]:
     st.sampled_from((1 << 20, 5)),
     st.sampled_from((1, 2, 3)),
     st.sampled_from((1, 4, 100)),
+    st.sampled_from(("canonical", "as-logged")),
 )
 def test_both_ways_write_the_same(
     tmp_path: Path,
@@ -137,9 +143,16 @@ def test_both_ways_write_the_same(
     largest: int,
     syntax: int,
     longest: int,
+    association: str,
 ) -> None:
     folder = tmp_path / str(next(_NUMBERS))
-    wanted = {"insert_query_back": insert, "max_changes": most, "max_value": largest, "time_syntax": syntax}
+    wanted: dict[str, Any] = {
+        "insert_query_back": insert,
+        "max_changes": most,
+        "max_value": largest,
+        "time_syntax": syntax,
+    }
+    wanted["association"] = association
     # the same log again and again under other keys: at the second sight of a shape it is compiled
     repeated = [
         (row[0] + 1000 * n, *row[1:6], row[6] + suffix, *row[7:])
@@ -166,12 +179,14 @@ def updates(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     values = (
         st.one_of(st.none(), st.sampled_from(("a", "b", "<&>", "x ", "7"))) if draw(st.booleans()) else VALUES
     )
-    key = draw(st.sampled_from(KEYS["usr"]))
+    key = spell(tablesfile.read(TABLES), "usr", draw(st.sampled_from(KEYS["usr"])), None).table_key
     rows = []
     for number in range(1, draw(st.integers(1, 40)) + 1):
         kind = draw(kinds)
         column = None if kind == 4 else draw(columns)
-        rows.append((number, kind, names.pack("usr", column), key, draw(values), draw(values)))
+        logged = draw(st.sampled_from((None, None, None, None, names.pack("USR", "IDU=1"))))
+        logged = None if key != "idu=1" else logged
+        rows.append((number, kind, names.pack("usr", column), key, draw(values), draw(values), logged))
     return rows
 
 
@@ -181,13 +196,20 @@ def updates(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
-@given(updates(), st.integers(1, 12), st.sampled_from((1000, 3, 2, 1)), st.integers(1, 8))
+@given(
+    updates(),
+    st.integers(1, 12),
+    st.sampled_from((1000, 3, 2, 1)),
+    st.integers(1, 8),
+    st.sampled_from(("canonical", "as-logged")),
+)
 def test_a_long_life_of_updates_is_the_same(
-    tmp_path: Path, rows: list[tuple[Any, ...]], size: int, most: int, longest: int
+    tmp_path: Path, rows: list[tuple[Any, ...]], size: int, most: int, longest: int, association: str
 ) -> None:
     folder = tmp_path / str(next(_NUMBERS))
-    expected, counted, refused = written(make(Plain, folder / "plain", max_changes=most), rows, size)
-    task = replace(make(Task, folder / "fast", max_changes=most), longest=longest)
+    wanted: dict[str, Any] = {"max_changes": most, "association": association}
+    expected, counted, refused = written(make(Plain, folder / "plain", **wanted), rows, size)
+    task = replace(make(Task, folder / "fast", **wanted), longest=longest)
     found, counts, left_out = written(task, rows, size)
     assert (found, left_out) == (expected, refused)
     assert (counts.fates, counts.events, counts.rows) == (counted.fates, counted.events, counted.rows)
@@ -197,7 +219,7 @@ def test_a_long_life_of_ever_new_columns_goes_on_row_by_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shapes, "_MOST_SHAPES", 5)
-    rows = [(n, 2, names.pack("usr", f"c{n}"), "idu=1", None, "a") for n in range(1, 30)]
+    rows = [(n, 2, names.pack("usr", f"c{n}"), "idu=1", None, "a", None) for n in range(1, 30)]
     expected, *_ = written(make(Plain, tmp_path / "plain"), rows, 4)
     found, *_ = written(replace(make(Task, tmp_path / "fast"), longest=2), rows, 4)
     assert found == expected

@@ -63,6 +63,14 @@ def test_keys_that_differ_only_in_blanks(usr: Tracked) -> None:
     assert "'idu= 1', 'idu=1'; they count as different objects" in words(usr)
 
 
+def test_objects_that_have_two_associations_are_counted(usr: Tracked) -> None:
+    log(usr)
+    assert found(usr) == []
+    log(usr, table_key="'IDU=1'")
+    log(usr, table_key="'Idu=2'", table_name="'USR'")
+    assert "2 pending objects have two associations, such as IDU=1 of usr, which is idu=1" in words(usr)
+
+
 @pytest.mark.parametrize(
     "change",
     [

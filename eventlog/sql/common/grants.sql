@@ -4,7 +4,9 @@ grant select, update on {state} to {role}
 /
 grant select, insert, update, delete on {batch} to {role}
 /
-grant select, insert, update, delete on {waiting} to {role}
+grant select, insert, update, delete on {retry} to {role}
+/
+grant select, insert, update, delete on {held} to {role}
 /
 grant select, insert, update, delete on {failed} to {role}
 /

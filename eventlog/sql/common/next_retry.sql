@@ -1,2 +1,2 @@
-select min(next_at), count(*) from {waiting}
+select min(next_at), count(*) from {retry}
 /

@@ -6,7 +6,9 @@ grant select, update on {lock} to {role}
 /
 grant select, insert, update, delete on {batch} to {role}
 /
-grant select, insert, update, delete on {waiting} to {role}
+grant select, insert, update, delete on {retry} to {role}
+/
+grant select, insert, update, delete on {held} to {role}
 /
 grant select, insert, update, delete on {failed} to {role}
 /

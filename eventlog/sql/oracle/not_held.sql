@@ -1,4 +1,4 @@
 not exists (
-    select null from {waiting} w
-    where w.table_name = {table_name} and w.table_key = {table_key})
+    select null from {held} h
+    where h.table_name = {table_name} and h.table_key = {table_key})
 /

@@ -1,2 +1,2 @@
-(({table_name}, {table_key}) in (select w.table_name, w.table_key from {waiting} as w)) is not true
+(({table_name}, {table_key}) in (select h.table_name, h.table_key from {held} as h)) is not true
 /

@@ -4,7 +4,9 @@ grant select, update on `eventlog_state` to `publisher`;
 
 grant select, insert, update, delete on `eventlog_batch` to `publisher`;
 
-grant select, insert, update, delete on `eventlog_waiting` to `publisher`;
+grant select, insert, update, delete on `eventlog_retry` to `publisher`;
+
+grant select, insert, update, delete on `eventlog_held` to `publisher`;
 
 grant select, insert, update, delete on `eventlog_failed` to `publisher`;
 

@@ -1,3 +1,7 @@
+drop table if exists `eventlog_held`;
+
+drop table if exists `eventlog_retry`;
+
 drop table if exists `eventlog_tracked`;
 
 drop table if exists `eventlog`;

@@ -10,7 +10,9 @@ grant select, update on "EVENTLOG_LOCK" to "PUBLISHER";
 
 grant select, insert, update, delete on "EVENTLOG_BATCH" to "PUBLISHER";
 
-grant select, insert, update, delete on "EVENTLOG_WAITING" to "PUBLISHER";
+grant select, insert, update, delete on "EVENTLOG_RETRY" to "PUBLISHER";
+
+grant select, insert, update, delete on "EVENTLOG_HELD" to "PUBLISHER";
 
 grant select, insert, update, delete on "EVENTLOG_FAILED" to "PUBLISHER";
 

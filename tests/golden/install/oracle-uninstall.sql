@@ -4,6 +4,26 @@ whenever sqlerror exit failure
 
 begin
   execute immediate q'[
+drop table "EVENTLOG_HELD" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
+drop table "EVENTLOG_RETRY" purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+begin
+  execute immediate q'[
 drop table "EVENTLOG_TRACKED" purge
   ]';
 exception

@@ -1,6 +1,10 @@
 \set ON_ERROR_STOP on
 begin;
 
+drop table if exists "eventlog_held";
+
+drop table if exists "eventlog_retry";
+
 drop table if exists "eventlog_tracked";
 
 drop table if exists "eventlog";

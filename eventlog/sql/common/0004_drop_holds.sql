@@ -1,0 +1,4 @@
+drop table if exists {held}
+/
+drop table if exists {retry}
+/

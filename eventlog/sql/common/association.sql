@@ -1,0 +1,2 @@
+select association from {state} where one = 1
+/

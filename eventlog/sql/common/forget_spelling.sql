@@ -1,0 +1,2 @@
+delete from {held} where object_hash = :object_hash and spelling_hash = :spelling_hash
+/

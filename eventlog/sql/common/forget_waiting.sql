@@ -1,2 +1,0 @@
-delete from {waiting} where object_hash = :object_hash
-/

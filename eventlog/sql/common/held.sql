@@ -1,0 +1,2 @@
+select distinct object_hash from {retry}
+/

@@ -1,6 +1,0 @@
-select
-{row}
-from {log} r
-where {conditions} and {usable}
-order by {record_id}
-/

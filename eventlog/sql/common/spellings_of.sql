@@ -1,0 +1,2 @@
+select table_name, table_key from {held} where object_hash = :object_hash
+/

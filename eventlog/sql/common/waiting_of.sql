@@ -1,2 +1,0 @@
-select record_ids from {waiting} where object_hash = :object_hash
-/

@@ -1,0 +1,86 @@
+"""Every row under the one name of its object, so that the rows of an object meet; its own is kept beside.
+
+Spark itself tells most rows, which spell their table and key in that one way; Python looks at the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from eventlog.errors import EventlogError
+from eventlog.identity import child_column, identify
+from eventlog.tables import Tables
+from eventlog_spark import names
+from eventlog_spark.keys import named_form
+
+
+class Spelled(NamedTuple):
+    """The names of a row: those of its object, and its own where they differ."""
+
+    table_name: str
+    table_key: str
+    column_name: str | None
+    logged: str | None  # packed
+
+
+def spell(tables: Tables, table_name: str, table_key: str, column_name: str | None) -> Spelled:
+    """The names of a row; one that cannot be understood keeps its own."""
+    try:
+        found = identify(tables, table_name, table_key)
+    except EventlogError:
+        return Spelled(table_name, table_key, column_name, None)
+    if found.child:
+        column_name = child_column(found.child, column_name)
+    own = None if found.name == (table_name, table_key) else names.pack(table_name, table_key)
+    return Spelled(*found.name, column_name, own)
+
+
+def respelled(rows: Any, tables: Tables) -> Any:
+    """The rows, which have at least table_name and table_key, under the names of their objects."""
+    odd = ~_alike(tables)
+    plain = rows.withColumn("logged", f.lit(None).cast("string"))
+    strays = rows.where(odd)
+    if not len(tables) or not strays.limit(1).count():
+        return plain
+    schema = plain.schema
+    return plain.where(~odd).unionByName(strays.mapInArrow(_Spell(tables, schema.names), schema))
+
+
+def _alike(tables: Tables) -> Any:
+    """Whether a row surely names its object as we do, or none that is known; of null it says so too."""
+    forms: dict[str, list[str]] = {}
+    for table in tables:
+        if table.key:
+            forms.setdefault(named_form(table), []).append(tables.name_of(table))
+    name = f.col("table_name")
+    known = [name.isin(called) & f.col("table_key").rlike(form) for form, called in forms.items()]
+    spelled = sorted(tables.spellings())
+    strange = ~f.lower(name).isin(spelled) & name.rlike(r"^[\x00-\x7f]*\z")
+    return f.coalesce(reduce(or_, known, strange), f.lit(True))
+
+
+class _Spell:
+    """Spells the rows of batches."""
+
+    def __init__(self, tables: Tables, columns: list[str]) -> None:
+        self._tables = tables
+        self._columns = columns
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield self._respell(batch)
+
+    def _respell(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        given = {name: batch.column(name) for name in batch.schema.names}
+        columns = given.get("column_name") or pa.nulls(batch.num_rows, pa.string())
+        rows = zip(*(c.to_pylist() for c in (given["table_name"], given["table_key"], columns)), strict=True)
+        spelled = [spell(self._tables, *row) for row in rows]
+        for at, name in enumerate(Spelled._fields):
+            given[name] = pa.array([row[at] for row in spelled], pa.string())
+        return pa.record_batch([given[name] for name in self._columns], names=self._columns)

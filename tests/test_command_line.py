@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import click
 import pytest
 
 from eventlog.cli import COMMANDS, cli
+from eventlog.cli.examples import EXAMPLES
 from tests.commands import Shell
 from tests.support import HEADER, USR
 
@@ -122,3 +124,22 @@ def test_every_command_has_its_help(name: str) -> None:
     for parameter in command.params:
         if isinstance(parameter, click.Option):
             assert parameter.help or isinstance(parameter.type, click.Choice), f"{name} {parameter.opts}"
+
+
+def test_every_command_has_examples() -> None:
+    assert EXAMPLES.keys() == COMMANDS.keys()
+
+
+@pytest.mark.parametrize("line", [line for lines in EXAMPLES.values() for line in lines])
+def test_an_example_names_options_that_there_are(line: str) -> None:
+    program, name, *words = shlex.split(line.partition(" > ")[0])
+    assert program == "eventlog"
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    given, rest, _ = command.make_parser(click.Context(command)).parse_args(words)
+    assert given or rest or not words
+
+
+def test_help_ends_with_examples(shell: Shell) -> None:
+    done = shell.run("track", "--help")
+    assert done.stdout.rstrip().endswith("eventlog track hr.employee --update 2 --child hr.phone.number")

@@ -10,6 +10,7 @@ from importlib import import_module
 import click
 
 from eventlog import __version__
+from eventlog.cli import examples
 from eventlog.cli.ending import Ending, ended, verbose_option
 from eventlog.cli.terminal import say, show
 from eventlog.errors import EventlogError
@@ -55,6 +56,7 @@ class Commands(click.Group):
         command: click.Command = getattr(import_module(module), cmd_name.replace("-", "_"))
         if not any(parameter.name == "verbose" for parameter in command.params):
             command.params.append(verbose_option(expose_value=False))
+        command.epilog = examples.shown(cmd_name)
         return command
 
     def resolve_command(

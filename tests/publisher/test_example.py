@@ -13,7 +13,13 @@ from eventlog.settings import declared
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "eventlog.toml"
 NOT_FOR_FILES = {"status", "http_password"}  # N is the only letter published; passwords stand elsewhere
-FREE = {"http_url", "url", "sink", "driver_user"}  # shown with a value that is no default
+FREE = {
+    "http_url",
+    "url",
+    "sink",
+    "driver_user",
+    "command_environment",
+}  # shown with a value that is no default
 
 DECLARED = {field.name: field for _, settings in ALL for field in declared(settings)}
 

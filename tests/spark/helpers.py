@@ -67,7 +67,8 @@ def converted(wanted: Job) -> tuple[list[str], set[tuple[str, str]]]:
     refused: set[tuple[str, str]] = set()
 
     def tell(record: Refused) -> None:
-        refused.add((record.where, record.reason))
+        if record.fault:  # else it is only said
+            refused.add((record.where, record.reason))
 
     output = Path(wanted.output)
     output.parent.mkdir(parents=True, exist_ok=True)

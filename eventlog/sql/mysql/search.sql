@@ -4,3 +4,4 @@ straight_join {source} as t on {matches}
 group by {columns}
 having {every}
 {first_rows}
+/

@@ -4,3 +4,4 @@ join {source} t on {matches}
 group by {columns}
 having {every}
 {first_rows}
+/

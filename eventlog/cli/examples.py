@@ -1,0 +1,57 @@
+"""An example or two of each command, at the end of its help."""
+
+from __future__ import annotations
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "demo": ("eventlog demo", "eventlog demo --fast --no-spark"),
+    "install": (
+        "eventlog install --url postgresql://owner@localhost/hr",
+        "eventlog install --sql --dialect oracle --grants publisher > for-the-dba.sql",
+    ),
+    "uninstall": ("eventlog uninstall", "eventlog uninstall --sql --dialect postgresql"),
+    "track": (
+        "eventlog track hr.employee",
+        "eventlog track hr.employee --insert 1 --update 2 --without photo",
+        "eventlog track hr.employee --update 2 --child hr.phone.number",
+    ),
+    "untrack": ("eventlog untrack hr.employee",),
+    "resync": ("eventlog resync hr.employee", "eventlog resync hr.employee --where \"site = 'Bonn'\""),
+    "check": ("eventlog check", "eventlog check --write-tables tables.toml"),
+    "run": (
+        "eventlog run --sink files --files-folder out",
+        "eventlog run --sink http --http-url https://engine.example/xds --monitor-port 9780",
+        "eventlog run --once",
+    ),
+    "pause": ("eventlog pause --reason 'the engine moves'",),
+    "resume": ("eventlog resume",),
+    "preview": ("eventlog preview --pretty",),
+    "explain": (
+        "eventlog explain",
+        "eventlog explain --key idu=1",
+        "eventlog explain --from log --tables tables.toml log.csv",
+    ),
+    "query": ("eventlog query --class usr --search lname=Frost --read fname",),
+    "status": ("eventlog status", "eventlog status --json"),
+    "errors": ("eventlog errors --table usr", "eventlog errors 17 --document"),
+    "redrive": ("eventlog redrive 17", "eventlog redrive --reason 'time-out'"),
+    "skip": ("eventlog skip 17 --reason 'a test row'",),
+    "purge": ("eventlog purge --older-than 30d",),
+    "deliver": ("eventlog deliver --sink http --http-url https://engine.example/xds documents.xml",),
+    "receive": ("eventlog receive --port 8780", "eventlog receive --answers rules.toml"),
+    "convert": (
+        "eventlog convert log.csv documents.xml --tables tables.toml",
+        "eventlog convert --from qlik-table --to changes --tables tables.toml usr__ct.csv",
+        "eventlog convert --from gbase --to changes --follow tcp://localhost:9099",
+    ),
+    "backlog": (
+        "eventlog backlog --from log --to xds --tables tables.toml -o out logs/",
+        "eventlog backlog --from log --to xds --url postgresql://owner@localhost/hr -o out --finish",
+    ),
+    "import-config": ("eventlog import-config driver.xml > eventlog.toml",),
+    "bench": ("eventlog bench core",),
+}
+
+
+def shown(command: str) -> str:
+    """The examples of a command as its help ends with them."""
+    return "\n".join(("\b", "Examples:", *(f"  {line}" for line in EXAMPLES[command])))

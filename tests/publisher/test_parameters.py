@@ -81,7 +81,7 @@ def test_an_event_waits_ever_longer_up_to_the_longest(world: World) -> None:
             assert waiting.tries == tries
             assert timedelta(seconds=wait - 60) < waiting.next_at - now <= timedelta(seconds=wait)
             world.change(
-                f"update {world.log.names()['waiting']} set next_at = :at", at=now - timedelta(hours=1)
+                f"update {world.log.names()['retry']} set next_at = :at", at=now - timedelta(hours=1)
             )
 
 

@@ -57,7 +57,9 @@ def test_a_truncate_becomes_the_deletes_of_what_stood_there(spark: Any, tmp_path
     ]
     changes = tmp_path / "changes.jsonl"
     changes.write_text("".join(json.dumps(line) + "\n" for line in told))
-    (tmp_path / "usr.csv").write_text("idu,fname,lname,photo,born,on,age\n7,Jack,,,,,\n8,,,,,,\n")
+    (tmp_path / "usr.csv").write_text(
+        "idu,fname,lname,photo,born,on,age,usr_phone.no\n7,Jack,,,,,,\n8,,,,,,,\n"
+    )
     current = [("usr", str(tmp_path / "usr.csv"))]
     wanted = replace(
         job([changes], tmp_path / "expected", current, source="changes"), expand_truncate=True, given={}

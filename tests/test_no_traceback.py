@@ -219,6 +219,7 @@ def test_a_signal_ends_the_command_with_its_own_code(number: signal.Signals, fol
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     ) as process:
         assert process.stdin is not None
         assert process.stdout is not None

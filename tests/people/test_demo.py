@@ -113,8 +113,8 @@ def test_the_demo_tells_what_becomes_of_every_row_within_ninety_seconds(folder: 
         f"{CROWD:,} of {CROWD:,} events have come: nothing is lost",
     ):
         assert part in done.stdout
-    assert re.search(r"^  [1-9]\d* rows of the log are still new$", done.stdout, re.MULTILINE)
-    assert re.search(r"^  [1-9]\d* came again, under the event-ids", done.stdout, re.MULTILINE)
+    assert re.search(r"^  [1-9][\d,]* rows of the log are still new$", done.stdout, re.MULTILINE)
+    assert re.search(r"^  [1-9][\d,]* came again, under the event-ids", done.stdout, re.MULTILINE)
     assert "\x1b[" not in done.stdout
     assert PAUSE not in done.stdout
     words = [word for line in done.stdout.splitlines() if not line.startswith("  ") for word in line.split()]

@@ -15,14 +15,16 @@ from eventlog.xds.text import attribute, content
 
 Render = Callable[[Scalar], str]
 Spell = Callable[[str], str]
+Renders = Callable[[Column | None, Tables, int, Spell], Render]  # how a column's values are rendered
 
 
 class EventWriter:
     """Writes the events of single objects; `row_events` makes such events of any change."""
 
-    def __init__(self, tables: Tables, settings: XdsSettings) -> None:
+    def __init__(self, tables: Tables, settings: XdsSettings, renders: Renders | None = None) -> None:
         self._tables = tables
         self._settings = settings
+        self._renders = renders or renderer
         self._reads_back_as_modify = settings.insert_query_back == "modify"
         self._writers: dict[tuple[str | None, str], _TableWriter] = {}
         self._shapes = Shapes(self._assemble, self._takes_text)
@@ -33,16 +35,32 @@ class EventWriter:
 
     def _assemble(self, change: Change, event_id: str) -> str:
         """The event piece by piece."""
-        writer = self._writers.get(change[1:3]) or self._writer(change)
+        name = self.element(change)
+        body = self.body(name, change)
+        return self.around(name, change, event_id, body) if body or name != "modify" else ""
+
+    def element(self, change: Change) -> str:
+        """The name of the change's element."""
         op = change.op
         if op is Op.DELETE:
-            return writer.event("delete", change, event_id, "")
+            return "delete"
         if op is Op.UPDATE or (change.current and self._reads_back_as_modify and change.fields):
-            changed = writer.modify_attrs(change.fields)
-            return writer.event("modify", change, event_id, changed) if changed else ""
+            return "modify"
         if op is Op.INSERT:
-            return writer.event("add", change, event_id, writer.add_attrs(change.fields))
+            return "add"
         raise NotExpressible(f"XDS has no event for {op}; --expand-truncate makes deletes of its rows")
+
+    def body(self, name: str, change: Change) -> str:
+        """What stands in an element of that name behind the association."""
+        writer = self._writers.get(change[1:3]) or self._writer(change)
+        if name == "modify":
+            return writer.modify_attrs(change.fields)
+        return writer.add_attrs(change.fields) if name == "add" else ""
+
+    def around(self, name: str, change: Change, event_id: str, body: str) -> str:
+        """The element of that name with that body."""
+        writer = self._writers.get(change[1:3]) or self._writer(change)
+        return writer.event(name, change, event_id, body)
 
     def association(self, change: Change) -> str:
         """The association of the change's object."""
@@ -62,7 +80,7 @@ class EventWriter:
 
     def _writer(self, change: Change) -> _TableWriter:
         table = self._tables.of(change.schema, change.table)
-        writer = _TableWriter(change, table, self._tables, self._settings)
+        writer = _TableWriter(change, table, self._tables, self._settings, self._renders)
         self._writers[change.schema, change.table] = writer
         return writer
 
@@ -70,14 +88,16 @@ class EventWriter:
 class _TableWriter:
     """What is the same for all events of one table, rendered once."""
 
-    def __init__(self, change: Change, table: Table | None, tables: Tables, settings: XdsSettings) -> None:
+    def __init__(
+        self, change: Change, table: Table | None, tables: Tables, settings: XdsSettings, renders: Renders
+    ) -> None:
         self.association_end = tablekey.write_association("", change.table, change.schema)
         self._table = table or Table(change.schema, change.table, {}, tuple(name for name, _ in change.key))
         self._opening = f' class-name="{attribute(change.table)}" event-id="'
         self._association_end = content(self.association_end) + "</association>"
         written_plain = table is not None and change.table != table.name and tables.writes_plain(change.table)
         spell = plain_name if written_plain else str
-        self._attributes = _Attributes(self._table, tables, settings.time_syntax, spell)
+        self._attributes = _Attributes(self._table, tables, settings.time_syntax, spell, renders)
 
     def event(self, name: str, change: Change, event_id: str, body: str) -> str:
         """The element of an event."""
@@ -177,15 +197,18 @@ class _Silent(_Attribute):
 class _Attributes(dict[str, _Attribute]):
     """The attributes of a table by the names of their columns, made when first asked for."""
 
-    def __init__(self, table: Table, tables: Tables, time_syntax: int, spell: Spell) -> None:
+    def __init__(
+        self, table: Table, tables: Tables, time_syntax: int, spell: Spell, renders: Renders
+    ) -> None:
         self._table = table
+        self._renders = renders
         self._tables = tables
         self._time_syntax = time_syntax
         self._spell = spell
 
     def __missing__(self, name: str) -> _Attribute:
         column = self._table.column(name)
-        render = renderer(column, self._tables, self._time_syntax, self._spell)
+        render = self._renders(column, self._tables, self._time_syntax, self._spell)
         kind = _Silent if name in self._table.key else _Attribute
         made = self[name] = kind(self._spell(column.published) if column else name, render)
         return made

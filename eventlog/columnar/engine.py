@@ -1,0 +1,147 @@
+"""One batch of log rows after another becomes the texts of events, in the order in which they leave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from eventlog.columnar import current, filling, judging, objects, runs, values
+from eventlog.columnar.batch import Batch, Rows, gathered
+from eventlog.columnar.current import ReadBack
+from eventlog.columnar.filling import Filled
+from eventlog.columnar.judging import FATES
+from eventlog.columnar.known import Known
+from eventlog.columnar.plain import PlainEvents, Written, plainly
+from eventlog.columnar.runs import Runs, Settled
+from eventlog.columnar.speaking import spoken
+from eventlog.columnar.texts import Treated, taken
+from eventlog.columnar.vectors import Flags, Ints, moved, offsets
+from eventlog.entry import Entry
+from eventlog.fold import Answer, Outcome, QueryKey, Rules
+from eventlog.fold.plan import Lookup
+from eventlog.tables import Table, Tables
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+
+
+class Events(NamedTuple):
+    """The events of a batch in the order of leaving, and what became of its rows."""
+
+    texts: pa.Array
+    objects: Ints  # of each event, a number: that of two events of one association is the same
+    places: Ints  # of each: that of a row among the rows as they came; it leaves in its place
+    parts: Ints  # 1, or the part of a change that was cut
+    settled: Ints  # record_ids that the events settle, those of one behind those of the one before
+    sizes: Ints  # how many each event settles
+    fates: Ints  # of each row as it came: an index of FATES
+    unwritten: Sequence[Written]  # events that XDS cannot say
+    reasons: dict[int, Outcome]  # of record_ids that went the plain way
+
+
+def _nobody(table: Table, key: QueryKey) -> Answer:
+    return ()
+
+
+class Engine:
+    """Makes the events of batches that hold all rows of their objects; what it has learnt, it keeps."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        rules: Rules,
+        settings: XdsSettings,
+        *,
+        answerable: Container[Table] = (),
+        read_back: ReadBack = current.nothing,
+        lookup: Lookup = _nobody,
+    ) -> None:
+        self._rules = rules
+        self._read_back = read_back
+        self._learn: Callable[[], Known] = lambda: Known(tables, rules, settings, answerable)
+        self._known = self._learn()
+        self._plainly = plainly(tables, rules, answerable, lookup, EventWriter(tables, settings))
+
+    def events(self, rows: Rows) -> Events:
+        """The events of rows that take part; no other batch holds rows of their objects, or their ids."""
+        if self._known.much:
+            self._known = self._learn()
+        known, batch = self._known, gathered(rows)
+        doubt = objects.doubtful(batch, known)
+        answers = current.ask(batch, known, doubt, self._read_back)
+        pool = filling.pool(batch, answers)
+        said = values.said(batch, known, pool.old, pool.new)
+        treated = [*said.treated, *current.treated(batch, known, answers, pool.cells)]
+        for texts in treated:
+            doubt[texts.doubtful] = True
+        doubt |= said.doubtful | answers.doubtful
+        columns = judging.column_numbers(said)
+        left = spoken(batch, columns)
+        found = judging.judged(batch, known, said, answers, left)
+        doubt |= judging.unsure(batch, known, left, found, columns, self._rules.max_changes)
+        speaks = found.speaks & ~doubt[batch.objects[left.rows]]
+        told = runs.gathered(batch, left, speaks, found.ops, found.widths)
+        plain = self._plainly(_entries(rows, batch, doubt)) if doubt.any() else PlainEvents([], {})
+        sets = runs.settled(batch, told, left)
+        filled = filling.filled(batch, known, said, answers, told, sets, pool, plain.texts)
+        fates = judging.all_fates(batch, left, found)
+        return _ordered(rows, batch, told, sets, filled, plain, treated, fates)
+
+
+def _entries(rows: Rows, batch: Batch, doubt: Flags) -> list[Entry]:
+    """The rows of the objects in doubt, as the plain fold takes them."""
+    places = pa.array(np.sort(batch.places[doubt[batch.objects]]))
+    texts = [side.take(places).to_pylist() for side in rows[2:]]
+    numbers = [rows.ids[places].tolist(), rows.kinds[places].tolist()]
+    return [
+        Entry(record_id, "N", kind, "", None, *cells)
+        for record_id, kind, *cells in zip(*numbers, *texts, strict=True)
+    ]
+
+
+def _ordered(
+    rows: Rows,
+    batch: Batch,
+    told: Runs,
+    sets: Settled,
+    filled: Filled,
+    plain: PlainEvents,
+    treated: Sequence[Treated],
+    fates: Ints,
+) -> Events:
+    """The events of both ways in the order of leaving."""
+    written = plain.told
+    place_of = (
+        {record_id: place for place, record_id in enumerate(rows.ids.tolist())} if plain.outcomes else {}
+    )
+    for record_id, outcome in plain.outcomes.items():
+        fates[place_of[record_id]] = FATES.index(outcome.fate)
+    associations: dict[str, int] = {}
+    numbers = [associations.setdefault(one.association, len(associations)) for one in written]
+    places = np.concatenate(
+        [batch.places[told.places], _ints(place_of[one.event.place[1]] for one in written)]
+    )
+    parts = np.concatenate([np.ones(len(told.first), np.int64), _ints(one.event.part for one in written)])
+    order = np.lexsort((parts, places))
+    owners = np.concatenate([told.owners, _ints(numbers) + len(batch.keys)])
+    sizes = np.concatenate([sets.sizes, _ints(len(one.event.settles) for one in written)])
+    settled = np.concatenate(
+        [batch.ids[sets.rows], _ints(row for one in written for row in one.event.settles)]
+    )
+    pieces, totals = moved(filled.wanted, filled.sizes, order)
+    found = taken(filled.pool, pieces, treated)
+    at = offsets(found)[np.concatenate([[0], np.cumsum(totals)])]
+    texts = pa.Array.from_buffers(
+        pa.string(), len(order), [None, pa.py_buffer(at.astype(np.int32)), found.buffers()[2]]
+    )
+    settled, sizes = moved(settled, sizes, order)
+    unwritten = [one for one in plain.written if one.fault is not None]
+    return Events(
+        texts, owners[order], places[order], parts[order], settled, sizes, fates, unwritten, plain.outcomes
+    )
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, np.int64)

@@ -1,0 +1,225 @@
+"""What names, rows and cells are: learnt from the plain fold and the plain writer, each once."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Container
+from dataclasses import replace
+from typing import NamedTuple
+
+from eventlog.change import ABSENT, Change, Field, Op
+from eventlog.columnar.keys import key_form, named_form
+from eventlog.columnar.texts import ColumnTexts
+from eventlog.entry import Entry
+from eventlog.errors import EventlogError
+from eventlog.fold import Rules
+from eventlog.fold.understand import STEPS, Object, Reader
+from eventlog.tables import Column, Table, Tables, plain_name
+from eventlog.values import Kind
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.skeleton import MARKS, NEW, OLD, Skeletons, Treatment, treatment
+from eventlog.xds.text import attribute
+
+_MOST = 20_000
+_HUGE = 1 << 62
+_KEY_MARK = "\ue003"
+ELEMENTS = {Op.INSERT: "add", Op.UPDATE: "modify", Op.DELETE: "delete"}
+OPS = tuple(ELEMENTS)
+
+
+class Slot(enum.IntEnum):
+    """Where a piece comes from."""
+
+    CONSTANT = 0
+    OLD = 1  # the old value of its row
+    NEW = 2  # the new one, or a cell of a current row
+
+
+class Fact(NamedTuple):
+    """What of a row decides what it adds, beside its table and column."""
+
+    kind: int
+    old: bool  # whether there is one
+    new: bool
+    same: bool  # both mean the same
+
+
+class Part(NamedTuple):
+    """What a row or a cell adds to its event: pieces, each a slot and the number of its constant."""
+
+    pieces: tuple[tuple[Slot, int], ...] = ()
+    op: int = 0  # an index of OPS
+    column: str = ""  # as its table has it
+    silence: str = ""  # why it says nothing
+    doubtful: bool = False
+
+
+class Frame(NamedTuple):
+    """What stands around an event's body: the numbers of four constants."""
+
+    before_id: int
+    before_key: int
+    before_body: int
+    after_body: int
+
+
+class Spelled(NamedTuple):
+    """What the rows mean that name a table in one way."""
+
+    table: Table | None
+    object: Object | None  # any of its objects, as the plain fold has it; None if nothing is sure
+    sure: str = ""  # the pattern of the keys that are written as they are, and are an object's only such
+    asked: str | None = None  # of those by which its current row is surely found
+    key: tuple[str, ...] = ()  # the key's columns as such a key names them
+
+
+_DOUBT = Part(doubtful=True)
+_NOTHING_SURE = Spelled(None, None)
+
+
+class Known:
+    """All that was learnt for some tables under some rules."""
+
+    def __init__(
+        self, tables: Tables, rules: Rules, settings: XdsSettings, answerable: Container[Table]
+    ) -> None:
+        self.tables = tables
+        self._settings = settings
+        self._log = rules.log_name
+        self._skeletons = Skeletons(tables, settings)
+        twins = {str(table): _twin(table) for table in tables}
+        answers = frozenset(twins[str(table)] for table in tables if table in answerable)
+        self._twins = Tables(twins.values(), tables.dialect, shut=tables.shut)
+        limitless = replace(rules, status="N", driver_user=None, handle_future_events=False, max_value=_HUGE)
+        self._reader = Reader(self._twins, limitless, answers)
+        self.limit = min([rules.max_value, *(t.max_value for t in tables if t.max_value is not None)])
+        self.constants: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._spelled: dict[str, Spelled] = {}
+        self._parts: dict[tuple[tuple[str, str | None], Fact], Part] = {}
+        self._cells: dict[tuple[str, str, int, bool], Part] = {}
+        self._frames: dict[tuple[str, int], Frame | None] = {}
+        self._columns: dict[tuple[str, str | None], ColumnTexts | None] = {}
+
+    @property
+    def much(self) -> bool:
+        """Whether so much is known that it is time to begin anew."""
+        return max(len(self.constants), len(self._parts), len(self._columns), len(self._spelled)) > _MOST
+
+    def spelled(self, name: str) -> Spelled:
+        """What rows mean that name a table so."""
+        if name not in self._spelled:
+            self._spelled[name] = self._read_spelling(name)
+        return self._spelled[name]
+
+    def column(self, name: str, column: str | None) -> ColumnTexts | None:
+        """How the texts of a column are treated that rows name so; None for plain text."""
+        known = self._columns
+        if (name, column) not in known:
+            table = self.spelled(name).table
+            found = None if table is None or column is None else table.column(column)
+            known[name, column] = self.treated(found)
+        return known[name, column]
+
+    def treated(self, column: Column | None) -> ColumnTexts | None:
+        """How a column's texts are treated; None for plain text."""
+        if treatment(column) is Treatment.TEXT or column is None:
+            return None
+        return ColumnTexts(column, self.tables, self._settings.time_syntax)
+
+    def part(self, named: tuple[str, str | None], fact: Fact) -> Part:
+        """What a row adds that names this table and column."""
+        found = self._parts.get((named, fact))
+        if found is None:
+            found = self._parts[named, fact] = self._learn_part(*named, fact)
+        return found
+
+    def cell(self, name: str, column: str, op: int, there: bool) -> Part:
+        """What a cell of a current row adds to an event of that operation."""
+        key = name, column, op, there
+        found = self._cells.get(key)
+        if found is None:
+            field = Field(column, ABSENT, NEW if there else None)
+            found = self._cells[key] = self._made(self.spelled(name), OPS[op], (field,), column, "")
+        return found
+
+    def frame(self, name: str, op: int) -> Frame | None:
+        """What stands around the events of a table's objects; None if that is not sure."""
+        if (name, op) not in self._frames:
+            self._frames[name, op] = self._learn_frame(self.spelled(name), OPS[op])
+        return self._frames[name, op]
+
+    def _read_spelling(self, name: str) -> Spelled:
+        try:
+            table = self.tables.find(name)
+            plain = self.tables.writes_plain(name)
+            key = tuple(plain_name(column) if plain else column for column in table.key) if table else ()
+            text = "+".join(f"{column}={_KEY_MARK}" for column in key)
+            of = self._reader.object(name, text)
+        except EventlogError:
+            return _NOTHING_SURE
+        if table is None or not table.key or of.table_key != text or of.child or MARKS & {*name, *text}:
+            return Spelled(table, None)
+        return Spelled(table, of, named_form(key), key_form(table, key), key)
+
+    def _learn_part(self, name: str, column: str | None, fact: Fact) -> Part:
+        spelled = self.spelled(name)
+        if spelled.object is None or MARKS & {*(column or "")}:
+            return _DOUBT
+        old, new = (mark if there else None for mark, there in ((OLD, fact.old), (NEW, fact.new)))
+        entry = Entry(1, "N", fact.kind, "", None, name, "", column, new if fact.same else old, new)
+        try:
+            step = STEPS[fact.kind](spelled.object, entry, ("", 1))
+        except EventlogError:
+            return _DOUBT
+        if step.silence or step.type > 3:
+            return Part((), OPS.index(step.op), step.column, step.silence)
+        return self._made(spelled, step.op, step.fields, step.column, step.silence)
+
+    def _made(self, spelled: Spelled, op: Op, fields: tuple[Field, ...], column: str, silence: str) -> Part:
+        """The part of fields whose values are marks."""
+        try:
+            body = self._skeletons.body(ELEMENTS[op], _change(spelled, op, fields))
+        except EventlogError:
+            return _DOUBT
+        if not body and op is Op.UPDATE:
+            return _DOUBT
+        pieces = tuple(
+            (_SLOTS[text], 0) if text in _SLOTS else (Slot.CONSTANT, self._constant(text)) for text in body
+        )
+        return Part(pieces, OPS.index(op), column, silence)
+
+    def _learn_frame(self, spelled: Spelled, op: Op) -> Frame | None:
+        if spelled.object is None:
+            return None
+        try:
+            frame = self._skeletons.frame(ELEMENTS[op], _change(spelled, op, ()))
+        except EventlogError:
+            return None
+        opening = frame.before_id + attribute(f"{self._log}:")
+        return Frame(*map(self._constant, (opening, *frame[1:])))
+
+    def _constant(self, text: str) -> int:
+        if text not in self._numbers:
+            self._numbers[text] = len(self.constants)
+            self.constants.append(text)
+        return self._numbers[text]
+
+
+_SLOTS = {OLD: Slot.OLD, NEW: Slot.NEW}
+
+
+def _change(spelled: Spelled, op: Op, fields: tuple[Field, ...]) -> Change:
+    of = spelled.object
+    assert of is not None
+    facts = (("table_key", of.table_key),)
+    return Change(op, of.reader.schema, of.reader.name, of.key, fields, extra=facts)
+
+
+def _twin(table: Table) -> Table:
+    """The table as if all its values were text, which marks are."""
+    columns = {
+        name: replace(column, kind=Kind.STRING, bounds=None, number=None, reference=None)
+        for name, column in table.columns.items()
+    }
+    return replace(table, columns=columns, max_value=None)

@@ -1,0 +1,64 @@
+"""Objects in doubt: their rows through the plain fold and the plain writer, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable
+from typing import NamedTuple
+
+from eventlog.change import Change
+from eventlog.entry import Entry
+from eventlog.errors import EventlogError
+from eventlog.fold import Event, Outcome, Rules, plan
+from eventlog.fold.plan import Lookup
+from eventlog.tables import Table, Tables
+from eventlog.xds.write import EventWriter
+
+
+class Written(NamedTuple):
+    """One event, and its text; or why it cannot be written."""
+
+    event: Event
+    text: str
+    association: str
+    fault: EventlogError | None = None
+
+
+class PlainEvents(NamedTuple):
+    """What plain rows say: their events in the order of leaving, and what became of each row."""
+
+    written: list[Written]
+    outcomes: dict[int, Outcome]
+
+    @property
+    def told(self) -> list[Written]:
+        """The events that have a text: not those that change nothing, or cannot be written."""
+        return [one for one in self.written if one.text]
+
+    @property
+    def texts(self) -> list[str]:
+        """Their texts."""
+        return [one.text for one in self.told]
+
+
+Plainly = Callable[[Iterable[Entry]], PlainEvents]
+
+
+def plainly(
+    tables: Tables, rules: Rules, answerable: Container[Table], lookup: Lookup, writer: EventWriter
+) -> Plainly:
+    """The plain way."""
+
+    def fold_and_write(entries: Iterable[Entry]) -> PlainEvents:
+        planned = plan(entries, tables, rules, answerable=answerable)
+        events = planned.events(lookup)
+        return PlainEvents([_written(writer, event) for event in events], planned.outcomes)
+
+    return fold_and_write
+
+
+def _written(writer: EventWriter, event: Event) -> Written:
+    change: Change = event.change
+    try:
+        return Written(event, writer.write(change, event.event_id), writer.association(change))
+    except EventlogError as fault:
+        return Written(event, "", "", fault)

@@ -1,0 +1,103 @@
+"""What speaks becomes events: consecutive rows of one operation, and the rows that each event settles."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.change import Op
+from eventlog.columnar.batch import Batch
+from eventlog.columnar.known import OPS
+from eventlog.columnar.speaking import Spoken
+from eventlog.columnar.vectors import Flags, Ints, begins, offsets
+
+_INSERT = OPS.index(Op.INSERT)
+
+
+class Runs(NamedTuple):
+    """Rows that speak, gathered to events."""
+
+    rows: Ints  # the rows that speak, by life and place
+    of_row: Ints  # the run of each
+    first: Ints  # of each run: its first, as an index of `rows`
+    lengths: Ints
+    places: Ints  # in whose place it leaves: a row
+    ops: Ints
+    owners: Ints  # the object of each
+    widths: Ints  # of each row: how many columns it tells
+
+
+def gathered(batch: Batch, left: Spoken, speaks: Flags, ops: Ints, widths: Ints) -> Runs:
+    """The runs of the rows that speak; the vectors are of all rows that nothing supersedes."""
+    rows, ops = left.rows[speaks], ops[speaks]
+    starts = begins(batch.lives[rows], ops)
+    first = np.flatnonzero(starts)
+    lengths = np.diff(first, append=len(rows))
+    return Runs(
+        rows,
+        np.cumsum(starts) - 1,
+        first,
+        lengths,
+        left.first[speaks][first],
+        ops[first],
+        batch.objects[rows[first]],
+        widths[speaks],
+    )
+
+
+def repeated(runs: Runs, columns: Ints) -> Ints:
+    """The runs of inserts that name a column twice, whose values are those of one attribute."""
+    several = (runs.ops == _INSERT) & (runs.lengths > 1)
+    if not several.any():
+        return np.empty(0, np.int64)
+    at = np.flatnonzero(several[runs.of_row])
+    width = int(columns.max()) + 1
+    named = np.sort(runs.of_row[at] * width + columns[runs.rows[at]])
+    twice: Ints = named[1:][named[1:] == named[:-1]] // width
+    return twice
+
+
+class Settled(NamedTuple):
+    """The rows that each run's event settles, those that are superseded included, ascending by record_id."""
+
+    rows: Ints
+    begins: Ints  # where those of each run begin
+    sizes: Ints
+
+
+def settled(batch: Batch, runs: Runs, left: Spoken) -> Settled:
+    """The rows of each run, and those that they speak for."""
+    run_of = np.full(len(batch.ids), -1)
+    run_of[runs.rows] = runs.of_row
+    run_of[left.swallowed] = run_of[left.by]
+    rows = np.flatnonzero(run_of >= 0)
+    run = run_of[rows]
+    ids = batch.ids[rows]
+    if (run[1:] < run[:-1]).any() or (ids[1:] < ids[:-1])[run[1:] == run[:-1]].any():
+        order = np.lexsort((ids, run))
+        rows, run = rows[order], run[order]
+    sizes = np.bincount(run, minlength=len(runs.first))
+    return Settled(rows, np.cumsum(sizes) - sizes, sizes)
+
+
+def names(ids: pa.Array, found: Settled) -> pa.Array:
+    """The event-id of each run, without the log's name: of one row its number, of several a digest too."""
+    firsts = found.rows[found.begins]
+    lasts = found.rows[found.begins + found.sizes - 1]
+    own = ids.take(pa.array(firsts))
+    many = np.flatnonzero(found.sizes > 1)
+    if not len(many):
+        return own
+    joined = pc.binary_join_element_wise(ids.take(pa.array(found.rows)), "", ",")
+    at = offsets(joined)
+    data = memoryview(joined.buffers()[2])
+    begin, end = at[found.begins[many]].tolist(), (at[(found.begins + found.sizes)[many]] - 1).tolist()
+    digests = [sha256(data[a:b]).hexdigest()[:8] for a, b in zip(begin, end, strict=True)]
+    whole = pc.binary_join_element_wise(
+        ids.take(pa.array(firsts[many])), "-", ids.take(pa.array(lasts[many])), ":", pa.array(digests), ""
+    )
+    return pc.replace_with_mask(own, pa.array(found.sizes > 1), whole)

@@ -1,0 +1,57 @@
+"""Which rows speak, and for which others: what query-backs supersede within a life (rules 1 to 3)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from eventlog.columnar.batch import Batch
+from eventlog.columnar.vectors import Flags, Ints, begins
+
+_NEVER = np.iinfo(np.int64).max
+
+
+class Spoken(NamedTuple):
+    """The rows that nothing supersedes, by life and place; whether each has something to say is not asked."""
+
+    rows: Ints
+    first: Ints  # the row in whose place it stands
+    swallowed: Ints  # rows that are superseded
+    by: Ints  # the row that speaks for each
+
+
+def spoken(batch: Batch, columns: Ints) -> Spoken:
+    """What remains of the lives, given the column that each row is of, however rows spell it."""
+    kinds, starts = batch.kinds, batch.starts
+    count = len(kinds)
+    every = np.arange(count)
+    asking = kinds > 4
+    if not asking.any():
+        none = np.empty(0, np.int64)
+        return Spoken(every, every, none, none)
+    lives = batch.lives
+    whole = np.logical_or.reduceat((kinds == 5) | (kinds == 6), starts)[lives]
+    width = int(columns.max()) + 2
+    group = lives * width + np.where(whole | (kinds == 4), 0, columns + 1)
+    order = np.argsort(group, kind="stable")
+    edges = np.flatnonzero(begins(group[order]))
+    sizes = np.diff(edges, append=count)
+
+    def first(found: Flags) -> Ints:
+        """The first such row of each row's group."""
+        earliest = np.minimum.reduceat(np.where(found, every, _NEVER)[order], edges)
+        back = np.empty(count, np.int64)
+        back[order] = np.repeat(earliest, sizes)
+        return back
+
+    spoken_for = (kinds != 4) & (first(asking) != _NEVER)
+    insert = first((kinds == 5) | (~whole & (kinds == 7)))
+    update = first((kinds == 6) | (~whole & (kinds == 8)))
+    winner = np.where(insert != _NEVER, insert, update)
+    place = np.where(whole, first(kinds != 4), first(asking))
+    swallowed = np.flatnonzero(spoken_for & (winner != every))
+    left = np.flatnonzero(~spoken_for | (winner == every))
+    at = np.where(spoken_for[left], place[left], left)
+    sort = np.lexsort((at, lives[left]))
+    return Spoken(left[sort], at[sort], swallowed, winner[swallowed])

@@ -1,0 +1,73 @@
+"""What the rows of a batch say of values: the fact of each row, and the texts that cannot be copied."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.columnar.batch import Batch
+from eventlog.columnar.known import Fact, Known, Part
+from eventlog.columnar.texts import Cells, Treated, escaped
+from eventlog.columnar.vectors import Flags, Ints, flags, number
+from eventlog.xds.skeleton import Treatment
+
+
+class Said(NamedTuple):
+    """What each row says, as a number of its part."""
+
+    codes: Ints  # of each row: an index of `parts`
+    parts: list[Part]
+    treated: list[Treated]
+    doubtful: Flags  # of each object
+
+
+def said(batch: Batch, known: Known, old_base: int, new_base: int) -> Said:
+    """What the rows say; the texts of their sides have the numbers from these bases on."""
+    updates = batch.kinds == 2
+    values = batch.kinds <= 3
+    rows = np.arange(len(batch.ids))
+    sides = (
+        (Cells(batch.old, rows + old_base, batch.objects), updates),
+        (Cells(batch.new, rows + new_base, batch.objects), values),
+    )
+    treated = [found for cells, spoken in sides for found in _treated(batch, known, cells, spoken)]
+    old, new = (flags(pc.is_valid(side)) for side in (batch.old, batch.new))
+    same = flags(pc.equal(batch.old, batch.new)) & updates
+    same |= _alike(batch, known, old & new & updates & ~same)
+    facts = (batch.kinds << 3) | ((old & updates) << 2) | ((new & values) << 1) | same
+    codes, first = number(batch.pairs << 7 | facts)
+    parts = [
+        known.part(batch.named[pair], Fact(fact >> 3, bool(fact & 4), bool(fact & 2), bool(fact & 1)))
+        for pair, fact in zip(batch.pairs[first].tolist(), facts[first].tolist(), strict=True)
+    ]
+    doubtful = np.zeros(len(batch.keys), np.bool_)
+    doubtful[batch.objects[np.array([part.doubtful for part in parts])[codes]]] = True
+    for found in treated:
+        doubtful[found.doubtful] = True
+    return Said(codes, parts, treated, doubtful)
+
+
+def _treated(batch: Batch, known: Known, cells: Cells, spoken: Flags) -> list[Treated]:
+    """The texts of one side; what a row does not say is not looked at."""
+    found = [escaped(cells if spoken.all() else cells.some(np.flatnonzero(spoken)), known.limit)]
+    for pair, named in enumerate(batch.named):
+        column = known.column(*named)
+        if column is not None:
+            found.append(column.treat(cells.some(np.flatnonzero((batch.pairs == pair) & spoken))))
+    return found
+
+
+def _alike(batch: Batch, known: Known, differ: Flags) -> Flags:
+    """The rows whose sides differ as texts, and mean the same."""
+    found = np.zeros(len(differ), np.bool_)
+    for pair, named in enumerate(batch.named):
+        column = known.column(*named)
+        if column is None or column.treatment is Treatment.INT:
+            continue
+        at = np.flatnonzero(differ & (batch.pairs == pair))
+        sides = (side.take(pa.array(at)).to_pylist() for side in (batch.old, batch.new))
+        found[at] = [column.same(old, new) for old, new in zip(*sides, strict=True)]
+    return found

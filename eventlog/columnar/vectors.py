@@ -1,0 +1,84 @@
+"""Small steps on Arrow arrays and NumPy vectors that the columnar fold is made of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+# Bytes that may need more than copying: markup, control characters, and the first of U+FFFE and U+FFFF.
+_SUSPECT = np.zeros(256, np.bool_)
+_SUSPECT[:32] = True
+_SUSPECT[[0x26, 0x3C, 0x3E, 0xEF]] = True
+_SUSPECT[9] = False
+
+
+def flags(array: pa.Array) -> Flags:
+    """Booleans as NumPy holds them; null is false."""
+    found: Flags = pc.fill_null(array, False).to_numpy(zero_copy_only=False)
+    return found
+
+
+def offsets(array: pa.Array) -> npt.NDArray[np.int32]:
+    """Where each text begins in the array's bytes, and where the last ends."""
+    found: npt.NDArray[np.int32] = np.frombuffer(array.buffers()[1], np.int32)[
+        array.offset : array.offset + len(array) + 1
+    ]
+    return found
+
+
+def suspects(array: pa.Array) -> Ints:
+    """The texts that hold a byte which may need more than copying."""
+    if len(array) == 0 or array.buffers()[2] is None:
+        return np.empty(0, np.int64)
+    at = offsets(array)
+    data = np.frombuffer(array.buffers()[2], np.uint8)[at[0] : at[-1]]
+    hits = np.flatnonzero(_SUSPECT[data])
+    if len(hits) == 0:
+        return np.empty(0, np.int64)
+    return np.unique(np.searchsorted(at, hits + at[0], "right") - 1).astype(np.int64)
+
+
+def codes(array: pa.Array) -> tuple[Ints, list[str | None]]:
+    """Each element as a number, and what the numbers stand for; null is one of them."""
+    encoded = pc.dictionary_encode(array, null_encoding="encode")
+    numbers: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return numbers, encoded.dictionary.to_pylist()
+
+
+def number(values: Ints) -> tuple[Ints, Ints]:
+    """Each value as the number of its first sight, and the place of each first sight."""
+    encoded = pa.array(values).dictionary_encode()
+    numbers: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    first = np.empty(len(encoded.dictionary), np.int64)
+    first[numbers[::-1]] = np.arange(len(values) - 1, -1, -1)
+    return numbers, first
+
+
+def spread(sizes: Ints) -> tuple[Ints, Ints]:
+    """For runs of these sizes, one behind the other: the run of each element, and its place in it."""
+    run = np.repeat(np.arange(len(sizes)), sizes)
+    return run, np.arange(len(run)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+
+
+def begins(*keys: npt.NDArray[Any]) -> Flags:
+    """Whether each element differs from the one before in any of these; the first does."""
+    found = np.ones(len(keys[0]), np.bool_)
+    if len(found):
+        found[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return found
+
+
+def moved(values: Ints, sizes: Ints, order: Ints) -> tuple[Ints, Ints]:
+    """Runs of these sizes, one behind the other, in another order; and their sizes in it."""
+    if (order[1:] > order[:-1]).all():
+        return values, sizes
+    starts = np.cumsum(sizes) - sizes
+    run, place = spread(sizes[order])
+    return values[starts[order][run] + place], sizes[order]

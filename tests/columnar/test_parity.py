@@ -1,0 +1,118 @@
+"""The columnar fold says what the plain one says: the same texts, order, rows and outcomes, whatever the rows are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog import tablesfile
+from eventlog.columnar import Current, Engine, Rows
+from eventlog.columnar.judging import FATES
+from eventlog.columnar.plain import plainly
+from eventlog.entry import Entry
+from eventlog.errors import EventlogError, WrongRow
+from eventlog.fold import Answer, Fate, QueryKey, Rules, query_key
+from eventlog.tablekey import read
+from eventlog.tables import Table
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+from tests.spark.helpers import TABLES
+from tests.spark.strategies import logs
+
+CURRENT: dict[tuple[str, QueryKey], Answer] = {
+    ("usr", (1,)): [["John", "Doe  ", "u7s=", "2024-02-29", "true", "5", "11"]],
+    ("usr", (2,)): [[None, "", None, None, None, None, None]],
+    ("grp", ("a", "b")): [["m1", "1"], ["m2", "1"]],
+    ("grp", ("a,b", "")): [["x<y", None]],
+    ("usr", (3,)): WrongRow("the database refused it"),
+}
+
+
+def lookup(table: Table, key: QueryKey) -> Answer:
+    """The current rows of one object."""
+    found = CURRENT.get((table.name, key), ())
+    if isinstance(found, EventlogError):
+        return found
+    return [row[: len(table.data)] for row in found]
+
+
+def read_back(table: Table, keys: pa.Array) -> Current:
+    """The current rows of these objects; an answer that is an error is in doubt."""
+    objects: list[int] = []
+    rows: list[Sequence[str | None]] = []
+    doubtful = []
+    for number, text in enumerate(keys.to_pylist()):
+        answer = lookup(table, query_key(table, read(text)))
+        if isinstance(answer, EventlogError):
+            doubtful.append(number)
+        else:
+            objects += [number] * len(answer)
+            rows += answer
+    columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.data)
+    arrays = [pa.array(texts, pa.string()) for texts in columns]
+    return Current(np.array(objects, np.int64), arrays, np.array(doubtful, np.int64))
+
+
+def as_rows(entries: Sequence[Entry]) -> Rows:
+    """The same by column."""
+    columns = list(zip(*entries, strict=True))
+    texts = [pa.array(columns[at], pa.string()) for at in range(5, 10)]
+    return Rows(np.array(columns[0], np.int64), np.array(columns[2], np.int64), *texts)
+
+
+@settings(max_examples=400)
+@given(
+    st.lists(logs(most=25), min_size=1, max_size=3),
+    st.sampled_from(("modify", "add")),
+    st.sampled_from((1000, 2)),
+    st.sampled_from((1 << 20, 5)),
+    st.sampled_from((1, 2, 3)),
+    st.sampled_from(("canonical", "as-logged")),
+    st.sampled_from(("error", "string")),
+)
+def test_both_ways_say_the_same(
+    several: list[list[tuple[Any, ...]]],
+    insert: str,
+    most: int,
+    largest: int,
+    syntax: int,
+    association: str,
+    unknown: str,
+) -> None:
+    tables = tablesfile.read(TABLES)
+    rules = Rules(
+        insert_query_back=insert,
+        max_changes=most,
+        max_value=largest,
+        association=association,
+        unknown_tables=unknown,
+    )
+    wanted = XdsSettings(insert_query_back=insert, time_syntax=syntax)
+    engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, lookup=lookup)
+    plain = plainly(tables, rules, set(tables), lookup, EventWriter(tables, wanted))
+    for log in several:  # what the engine has learnt of one batch, it uses for the next
+        rows = {row[0]: row for row in sorted(log, key=lambda row: int(row[0]))}
+        entries = [
+            Entry(row[0], "N", row[2], "2025-03-23T10:57:19", None, *row[5:])
+            for row in rows.values()
+            if row[2] <= 8 and (row[7] or row[2] in (4, 5, 6))
+        ]
+        if not entries:
+            continue
+        expected = plain(entries)
+        found = engine.events(as_rows(entries))
+        assert found.texts.to_pylist() == expected.texts
+        ends = np.cumsum(found.sizes)
+        rows_of = [found.settled[end - size : end].tolist() for end, size in zip(ends, found.sizes, strict=True)]
+        assert rows_of == [list(one.event.settles) for one in expected.told]
+        fates = {entry.record_id: FATES[at] for entry, at in zip(entries, found.fates.tolist(), strict=True)}
+        assert fates == {record_id: outcome.fate for record_id, outcome in expected.outcomes.items()}
+        refused = {row: outcome for row, outcome in found.reasons.items() if outcome.fate is Fate.REFUSED}
+        assert refused == {
+            row: outcome for row, outcome in expected.outcomes.items() if outcome.fate is Fate.REFUSED
+        }

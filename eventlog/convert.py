@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from eventlog import carriers, settings
+from eventlog.bulk import BulkPickup, slabs
 from eventlog.carriers import Carried, Place
 from eventlog.change import Change, Op
-from eventlog.codec import Format, Source
+from eventlog.codec import Format, Shape, Source
 from eventlog.current import CurrentFiles
 from eventlog.entry import read_event_time
 from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused, Stopped
-from eventlog.files.inputs import Advance, open_sources, stem_of
+from eventlog.files.inputs import Advance, check_inputs, container_of, open_sources, stem_of
 from eventlog.files.outputs import Output
 from eventlog.files.text import read_text
 from eventlog.fold import Rules
@@ -27,6 +28,7 @@ from eventlog.lists import sieve
 from eventlog.neutral import refuse
 from eventlog.pickup import Pickup, Tell
 from eventlog.tables import Table, Tables
+from eventlog.xds.settings import XdsSettings
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,9 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
     """Read, fold where the source is a log, write; the output appears only when it is complete."""
     source, target = format_named(job.source_format), format_named(job.target_format)
     given = all_given(job, source, clock)
+    if source.folded and target.name == "xds" and (inputs := _by_column(job, given)):
+        _convert_log(job, inputs, given, report, advance)
+        return
     with load_current(job) as current, _carried(job, source, given) as carried:
         if carried is None:
             sources = report.good(open_sources(job.inputs, source.shape, job.container, advance))
@@ -100,6 +105,27 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
         _write(job, target, changes, report, given, to_place=carried is None)
         if carried is not None:
             carried.delivered()
+
+
+def _by_column(job: Job, given: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The files of a log and their containers, if all of them can be read by column."""
+    if job.carrier or given.get("handle_future_events") or "-" in job.inputs:
+        return []
+    inputs = [(name, container_of(name, Shape.ROWS, job.container)) for name in job.inputs]
+    return inputs if all(container in slabs.CONTAINERS for _, container in inputs) else []
+
+
+def _convert_log(
+    job: Job, inputs: Sequence[tuple[str, str]], given: Mapping[str, Any], report: Report, advance: Advance
+) -> None:
+    """Write the documents of a log, read by column."""
+    check_inputs(job.inputs)
+    rules, writing = settings.build(Rules, given), settings.build(XdsSettings, given)
+    with load_current(job) as current:
+        pickup = BulkPickup(job.tables, rules, writing, current, given["now"], report.refuse)
+        with Output(job.output, Shape.BYTES, job.output_container) as output:
+            for record in report.good(pickup.documents(inputs, advance)):
+                output.write(record)
 
 
 def follow(job: Job, report: Report, clock: str, endless: bool) -> None:

@@ -12,7 +12,7 @@ import datetime as dt
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import IO
+from typing import IO, Protocol
 
 from eventlog.codec import Cell, Row
 from eventlog.errors import InvalidDocument, Refused
@@ -24,22 +24,35 @@ _QUOTED = re.compile(r'[",\r\n]')
 _BOM = b"\xef\xbb\xbf"
 
 
+class Readable(Protocol):
+    """What lines are read from."""
+
+    def readline(self, limit: int, /) -> bytes: ...
+
+
 def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """The header's names, and the rows."""
-    lines = _Lines(file)
-    header = lines.next()
-    if not header:
+    lines = Lines(file)
+    columns = header(lines, name)
+    return columns, rows(lines, name, len(columns))
+
+
+def header(lines: Lines, name: str) -> tuple[str, ...]:
+    """The names on the first line."""
+    first = lines.next()
+    if not first:
         raise InvalidDocument(f"{name}: empty, expected a header line")
     try:
-        columns = _split(lines.complete(header.removeprefix(_BOM)) or header)
+        columns = _split(lines.complete(first.removeprefix(_BOM)) or first)
     except InvalidDocument as fault:
         raise InvalidDocument(f"{name}:1: the header line: {fault}") from fault
     if None in columns or len(set(columns)) < len(columns):
         raise InvalidDocument(f"{name}:1: the header line has an empty or repeated name")
-    return tuple(map(str, columns)), _rows(lines, name, len(columns))
+    return tuple(map(str, columns))
 
 
-def _rows(lines: _Lines, name: str, width: int) -> Iterator[Row | Refused]:
+def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
+    """The rows of lines behind a header of that width."""
     while line := lines.next():
         number = lines.number
         if len(line) >= MAX_RECORD and not line.endswith(b"\n"):
@@ -65,16 +78,21 @@ def _rows(lines: _Lines, name: str, width: int) -> Iterator[Row | Refused]:
             yield Refused(f"{name}:{number}", f"has {len(cells)} cells, the header {width}", record)
 
 
-class _Lines:
+class Lines:
     """The lines of a file, some of which may be read again."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: Readable, number: int = 0) -> None:
         self._file = file
         self._again = io.BytesIO()
         self._joined = bytearray()
         self._mark: tuple[io.BytesIO, int] = (self._again, 0)  # where the joined lines begin
         self._count = 0  # of the joined lines
-        self.number = 0
+        self.number = number  # of the line that was read last
+
+    @property
+    def reads_again(self) -> bool:
+        """Whether some lines are to be read again before the file goes on."""
+        return self._again.tell() < self._again.getbuffer().nbytes
 
     def next(self) -> bytes:
         """The next line with its end; empty behind the last."""

@@ -54,17 +54,22 @@ def open_sources(
 ) -> Iterator[Source[Any] | Refused]:
     """The sources, opened one after the other; Refused for a file that cannot be read at all."""
     containers = [container_of(name, shape, given) for name in names]
-    for name in names:
-        if name != "-" and not Path(name).exists():
-            raise Misuse(f"{name}: no such file")
-        if Path(name).is_dir():
-            raise Misuse(f"{name} is a folder: name its files")
+    check_inputs(names)
     for name, container in zip(names, containers, strict=True):
         with open_input(name, advance) as file:
             try:
                 yield open_source(file, name, shape, container)
             except (InvalidDocument, OSError, EOFError, zlib.error) as fault:
                 yield Refused(name, str(fault).removeprefix(f"{name}: "))
+
+
+def check_inputs(names: Sequence[str]) -> None:
+    """Misuse if one of the names is none of a file."""
+    for name in names:
+        if name != "-" and not Path(name).exists():
+            raise Misuse(f"{name}: no such file")
+        if Path(name).is_dir():
+            raise Misuse(f"{name} is a folder: name its files")
 
 
 def open_source(file: IO[bytes], name: str, shape: Shape, container: str) -> Source[Any]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Sequence
-from typing import IO, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, Any, NamedTuple
 
 from eventlog.codec import Cell, Row, SheetColumn
 from eventlog.errors import InvalidDocument, Refused
@@ -18,8 +18,21 @@ _MOST_HELD = 64 << 20  # letters of values that are written together
 _CLASSIC = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
 
 
+class Batch(NamedTuple):
+    """Rows by column: Arrow's record batch, and how many rows the file has before it."""
+
+    first: int
+    columns: Any
+
+
 def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """The column names, and the rows."""
+    columns, batches = read_batches(file, name)
+    return columns, _rows(batches)
+
+
+def read_batches(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Batch | Refused]]:
+    """The column names, and the rows by column; Refused where a row group breaks off."""
     arrow, parquet = _arrow()
     try:
         metadata = parquet.read_metadata(file)
@@ -29,25 +42,51 @@ def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Re
         opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=named, buffer_size=_BUFFER)
     except (ValueError, NotImplementedError, OSError) as fault:
         raise InvalidDocument(f"{name}: {fault}") from fault
-    return tuple(schema.names), _rows(opened, file, name, arrow, named)
+    return tuple(schema.names), _batches(opened, file, name, named)
 
 
-def _rows(
-    opened: Any, file: IO[bytes], name: str, arrow: Any, named: Sequence[str]
-) -> Iterator[Row | Refused]:
+def _batches(opened: Any, file: IO[bytes], name: str, named: Sequence[str]) -> Iterator[Batch | Refused]:
     number = 0
     for group in range(opened.num_row_groups):
         first = number
         try:
             size = pages.rows_of_batch(file, opened.metadata, opened.schema, group, named)
             for batch in opened.iter_batches(size, [group]):
-                columns = [_cells(column, arrow) for column in batch.columns]
-                for cells in zip(*columns, strict=True):
-                    number += 1
-                    yield Row(number, cells)
+                batch.validate(full=True)
+                yield Batch(number, batch)
+                number += batch.num_rows
         except (InvalidDocument, ValueError, NotImplementedError, OSError) as fault:
             yield Refused(f"{name}:{number + 1}", f"the rest of the row group cannot be read: {fault}")
             number = first + opened.metadata.row_group(group).num_rows
+
+
+def _rows(batches: Iterable[Batch | Refused]) -> Iterator[Row | Refused]:
+    for batch in batches:
+        if isinstance(batch, Refused):
+            yield batch
+        else:
+            yield from rows_of(batch)
+
+
+def rows_of(batch: Batch) -> Iterator[Row]:
+    """The rows of a batch."""
+    arrow, _ = _arrow()
+    columns = [_cells(column, arrow) for column in batch.columns.columns]
+    for number, cells in enumerate(zip(*columns, strict=True), batch.first + 1):
+        yield Row(number, cells)
+
+
+def texts_of(column: Any) -> Any:
+    """A column of texts or integers as Arrow's strings; None for another, or where that takes too much."""
+    arrow, _ = _arrow()
+    kind = column.type.value_type if arrow.types.is_dictionary(column.type) else column.type
+    if not any(is_it(kind) for is_it in (arrow.types.is_string, arrow.types.is_integer, arrow.types.is_null)):
+        return None
+    if arrow.types.is_dictionary(column.type):
+        if _copied(column, arrow) > _MOST_COPIED:
+            return None
+        column = column.dictionary_decode()
+    return column.cast(arrow.string())
 
 
 def _check_plain(schema: Any, arrow: Any) -> None:
@@ -79,14 +118,19 @@ def _cells(column: Any, arrow: Any) -> list[Cell]:
 
 def _named(column: Any, arrow: Any) -> list[Cell]:
     """The values of a column of numbers of a dictionary; of long values, each is made once."""
-    compute = arrow.compute
-    lengths = compute.binary_length(column.dictionary.cast(arrow.large_binary())).take(column.indices)
-    if (compute.sum(lengths).as_py() or 0) <= _MOST_COPIED:
+    if _copied(column, arrow) <= _MOST_COPIED:
         copied: list[Cell] = column.dictionary_decode().to_pylist()
         return copied
     used = column.indices.unique().drop_null()
     values = dict(zip(used.to_pylist(), column.dictionary.take(used).to_pylist(), strict=True))
     return [values.get(number) for number in column.indices.to_pylist()]
+
+
+def _copied(column: Any, arrow: Any) -> int:
+    """How many bytes the values of a column of numbers of a dictionary have."""
+    compute = arrow.compute
+    lengths = compute.binary_length(column.dictionary.cast(arrow.large_binary())).take(column.indices)
+    return compute.sum(lengths).as_py() or 0
 
 
 class Writer:

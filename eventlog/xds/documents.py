@@ -51,12 +51,12 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
             continue
         for text, association in written:
             if len(batch) >= settings.batch_size or association in batch:
-                yield _finish(document(batch.values()), settings)
+                yield finish(document(batch.values()), settings)
                 batch.clear()
             if text:
                 batch[association] = text
     if batch:
-        yield _finish(document(batch.values()), settings)
+        yield finish(document(batch.values()), settings)
 
 
 def validate(text: str | bytes) -> None:
@@ -81,7 +81,8 @@ def _named(change: Change, number: int) -> Iterator[tuple[Change, str]]:
         yield event, name if part == 1 else f"{name}.{part}"
 
 
-def _finish(text: str, settings: XdsSettings) -> bytes:
+def finish(text: str, settings: XdsSettings) -> bytes:
+    """The bytes of a document: checked and indented as it is wanted, and with an end of line."""
     if settings.validate:
         validate(text)
     return (indent(text) if settings.pretty else text).encode() + b"\n"

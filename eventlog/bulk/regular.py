@@ -1,0 +1,108 @@
+"""Pieces of a CSV file that Arrow reads as our own reader does, and where their records stand.
+
+Arrow is lenient about quotes, takes a lone CR for the end of a line, and gives up a piece for one record.
+So a piece is looked at first; one that is not regular is left to the reader that tells what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.csv as pv
+
+Bytes = npt.NDArray[np.uint8]
+Ints = npt.NDArray[np.int64]
+_QUOTE, _COMMA, _LF, _CR = b'",\n\r'
+
+
+class Piece(NamedTuple):
+    """The cells of a piece's records by column, and the line on which each record begins."""
+
+    columns: dict[str, pa.Array]
+    lines: Ints
+
+
+def cut(data: bytes) -> int:
+    """How many bytes of it are whole records, if its quotes are what they seem; 0 if none is."""
+    found = np.frombuffer(data, np.uint8)
+    ends = np.flatnonzero(found == _LF)
+    outside = ends[np.searchsorted(np.flatnonzero(found == _QUOTE), ends) % 2 == 0]
+    return int(outside[-1]) + 1 if len(outside) else 0
+
+
+def read(data: bytes, names: Sequence[str], wanted: Sequence[str], line: int) -> Piece | None:
+    """The records of a piece of whole ones, the first on this line; None if it is not regular."""
+    found = np.frombuffer(data, np.uint8)
+    quotes = np.flatnonzero(found == _QUOTE).astype(np.int64)
+    if len(quotes) % 2 or not _sound_quotes(found, quotes) or not _sound_returns(found, quotes):
+        return None
+    lines = _lines(found, quotes, line)
+    try:
+        table = pv.read_csv(
+            pa.BufferReader(data),
+            pv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=list(names)),
+            pv.ParseOptions(newlines_in_values=len(quotes) > 0),
+            pv.ConvertOptions(
+                column_types=dict.fromkeys(names, pa.string()),
+                include_columns=list(wanted),
+                strings_can_be_null=True,
+                quoted_strings_can_be_null=False,
+                null_values=[""],
+            ),
+        )
+    except pa.ArrowInvalid:
+        return None
+    if table.num_rows != len(lines):
+        return None
+    return Piece({name: _whole(table.column(name)) for name in wanted}, lines)
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    found = column.combine_chunks()
+    return found if isinstance(found, pa.Array) else pa.concat_arrays(found.chunks)
+
+
+def _sound_quotes(data: Bytes, quotes: Ints) -> bool:
+    """Whether every quote opens or closes a field, or is doubled."""
+    if not len(quotes):
+        return True
+    opening, closing = quotes[::2], quotes[1::2]
+    before = np.where(opening > 0, data[opening - 1], _LF)
+    behind = data[np.minimum(closing + 1, len(data) - 1)]
+    behind = np.where(closing + 1 < len(data), behind, _LF)
+    doubled = np.zeros(len(opening), np.bool_)
+    doubled[1:] = opening[1:] == closing[:-1] + 1
+    opens = (before == _COMMA) | (before == _LF) | doubled
+    closes = (behind == _COMMA) | (behind == _LF) | (behind == _CR) | np.append(doubled[1:], False)
+    return bool(opens.all() and closes.all())
+
+
+def _sound_returns(data: Bytes, quotes: Ints) -> bool:
+    """Whether every CR outside of quotes stands before a LF."""
+    returns = np.flatnonzero(data == _CR)
+    if not len(returns):
+        return True
+    outside = returns[np.searchsorted(quotes, returns) % 2 == 0]
+    return bool((outside + 1 < len(data)).all() and (data[outside + 1] == _LF).all())
+
+
+def _lines(data: Bytes, quotes: Ints, line: int) -> Ints:
+    """The line on which each record begins; empty lines are none."""
+    ends = np.flatnonzero(data == _LF)
+    closing = np.searchsorted(quotes, ends) % 2 == 0
+    numbers = np.arange(len(ends)) + line
+    last = ends[closing]
+    begins = np.concatenate([[0], last[:-1] + 1]) if len(last) else np.empty(0, np.int64)
+    first = np.concatenate([[line], numbers[closing][:-1] + 1]) if len(last) else np.empty(0, np.int64)
+    if not len(last) or last[-1] + 1 < len(data):  # the last record has no end of line
+        begins = np.append(begins, last[-1] + 1 if len(last) else 0)
+        first = np.append(first, numbers[closing][-1] + 1 if len(last) else line)
+        last = np.append(last, len(data))
+    sizes = last - begins
+    empty = (sizes == 0) | ((sizes == 1) & (data[np.minimum(begins, len(data) - 1)] == _CR))
+    found: Ints = first[~empty].astype(np.int64)
+    return found

@@ -1,0 +1,136 @@
+"""The rows of files by column, many at a time; what is not regular comes row by row, and is told alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eventlog.bulk import regular
+from eventlog.codec import Row
+from eventlog.errors import Refused
+from eventlog.files import csv, parquet
+
+_PIECE = 4 << 20  # bytes
+_ROWS = 8192  # of a slab that is read row by row
+
+Ints = npt.NDArray[np.int64]
+
+
+class Slab(NamedTuple):
+    """Some rows by column: texts or integers; and where each stands."""
+
+    columns: dict[str, pa.Array]
+    where: Ints
+
+
+CONTAINERS = ("csv", "parquet")  # that can be read by column
+Slabs = Iterator["Slab | list[Row] | Refused"]
+
+
+def read(file: IO[bytes], name: str, container: str) -> tuple[tuple[str, ...], Slabs]:
+    """The column names, and the rows: by column where they are regular, else as they are."""
+    if container == "csv":
+        lines = csv.Lines(file)
+        columns = csv.header(lines, name)
+        if lines.reads_again:  # its header has a quote that is never closed
+            return columns, _batched(csv.rows(lines, name, len(columns)))
+        return columns, _csv(file, lines.number, name, columns)
+    names, batches = parquet.read_batches(file, name)
+    return names, _parquet(batches, names)
+
+
+def _parquet(batches: Iterable[parquet.Batch | Refused], names: Sequence[str]) -> Slabs:
+    for batch in batches:
+        if isinstance(batch, Refused):
+            yield batch
+            continue
+        columns = [parquet.texts_of(column) for column in batch.columns.columns]
+        if any(column is None for column in columns):
+            yield list(parquet.rows_of(batch))
+        else:
+            where = np.arange(batch.first + 1, batch.first + 1 + batch.columns.num_rows)
+            yield Slab(dict(zip(names, columns, strict=True)), where)
+
+
+def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str]) -> Slabs:
+    data = b""
+    while more := file.read(_PIECE):
+        data += more
+        end = regular.cut(data)
+        piece = regular.read(data[:end], columns, columns, line + 1) if end else None
+        if piece is not None:
+            yield Slab(piece.columns, piece.lines)
+            line += data.count(b"\n", 0, end)
+            data = data[end:]
+            continue
+        begun = _Begun(data, file)
+        lines = csv.Lines(begun, line)
+        yield from _until_taken(csv.rows(lines, name, len(columns)), begun, lines)
+        line, data = lines.number, b""
+    if data:
+        piece = regular.read(data, columns, columns, line + 1)
+        if piece is not None:
+            yield Slab(piece.columns, piece.lines)
+        else:
+            begun = _Begun(data, file)
+            yield from _batched(csv.rows(csv.Lines(begun, line), name, len(columns)))
+
+
+class _Begun:
+    """A file of which some bytes were read already."""
+
+    def __init__(self, data: bytes, file: IO[bytes]) -> None:
+        self._data = data
+        self._at = 0
+        self._file = file
+
+    @property
+    def taken(self) -> bool:
+        """Whether all that was read before was given out."""
+        return self._at >= len(self._data)
+
+    def readline(self, limit: int, /) -> bytes:
+        """The next line, up to so many bytes."""
+        if self.taken:
+            return self._file.readline(limit)
+        end = self._data.find(b"\n", self._at, self._at + limit) + 1 or min(self._at + limit, len(self._data))
+        line = self._data[self._at : end]
+        self._at = end
+        if not line.endswith(b"\n") and len(line) < limit:
+            line += self._file.readline(limit - len(line))
+        return line
+
+
+def _until_taken(rows: Iterator[Row | Refused], begun: _Begun, lines: csv.Lines) -> Slabs:
+    """The rows, until what was read before is used up, and no line is to be read again."""
+    held: list[Row] = []
+    for row in rows:
+        if isinstance(row, Refused):
+            yield row
+        else:
+            held.append(row)
+        if begun.taken and not lines.reads_again:
+            break
+        if len(held) >= _ROWS:
+            yield held
+            held = []
+    if held:
+        yield held
+
+
+def _batched(rows: Iterable[Row | Refused]) -> Slabs:
+    held: list[Row] = []
+    for row in rows:
+        if isinstance(row, Refused):
+            yield row
+            continue
+        held.append(row)
+        if len(held) >= _ROWS:
+            yield held
+            held = []
+    if held:
+        yield held

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import IO, Any
 
 from eventlog import carriers, settings
-from eventlog.bulk import BulkPickup, slabs
 from eventlog.carriers import Carried, Place
 from eventlog.change import Change, Op
 from eventlog.codec import Format, Shape, Source
@@ -86,6 +85,9 @@ class Report:
                 yield record
 
 
+_BY_COLUMN = ("csv", "parquet")  # the containers whose rows can be read by column
+
+
 def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size: None) -> None:
     """Read, fold where the source is a log, write; the output appears only when it is complete."""
     source, target = format_named(job.source_format), format_named(job.target_format)
@@ -112,13 +114,15 @@ def _by_column(job: Job, given: Mapping[str, Any]) -> list[tuple[str, str]]:
     if job.carrier or given.get("handle_future_events") or "-" in job.inputs:
         return []
     inputs = [(name, container_of(name, Shape.ROWS, job.container)) for name in job.inputs]
-    return inputs if all(container in slabs.CONTAINERS for _, container in inputs) else []
+    return inputs if all(container in _BY_COLUMN for _, container in inputs) else []
 
 
 def _convert_log(
     job: Job, inputs: Sequence[tuple[str, str]], given: Mapping[str, Any], report: Report, advance: Advance
 ) -> None:
     """Write the documents of a log, read by column."""
+    from eventlog.bulk import BulkPickup  # Arrow takes a while to load
+
     check_inputs(job.inputs)
     rules, writing = settings.build(Rules, given), settings.build(XdsSettings, given)
     with load_current(job) as current:

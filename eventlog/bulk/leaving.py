@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import IO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar.vectors import Ints, offsets
 
-_AT_ONCE = 100_000  # events that are put in order together, about
+_AT_ONCE = 20_000  # events that are put in order together, about
+_FACTS = 3 * 8  # bytes
+Part = tuple[pa.Array, Ints]
 
 
 class Told(NamedTuple):
@@ -22,10 +25,11 @@ class Told(NamedTuple):
 
 
 class _Run(NamedTuple):
-    """The events of one batch: where they stand in the files."""
+    """Events of one batch: where they stand in the files."""
 
     first: int  # its number among all events
     size: int  # how many events
+    at: int  # the byte on which the text of the first begins
 
 
 class Leaving:
@@ -50,47 +54,62 @@ class Leaving:
         self._texts.write(memoryview(texts.buffers()[2])[int(at[0]) : int(at[-1])])
         facts = np.stack([places, objects + self._objects, at[1:] - at[0] + self._bytes], axis=1)
         self._facts.write(np.ascontiguousarray(facts).data)
-        self._runs.append(_Run(self._count, len(texts)))
+        self._runs.append(_Run(self._count, len(texts), self._bytes))
         self._count += len(texts)
         self._bytes += int(at[-1] - at[0])
         self._objects += int(objects.max()) + 1
 
     def in_order(self) -> Iterator[Told]:
         """All events, some at a time."""
-        if not self._count:
-            return
         self._texts.flush()
         self._facts.flush()
-        texts = np.memmap(self._texts, np.uint8, "r", shape=(self._bytes,))
-        facts = np.memmap(self._facts, np.int64, "r", shape=(self._count, 3))
-        begun = [0] * len(self._runs)
-        step = max(1, _AT_ONCE // len(self._runs))
-        while left := [n for n, run in enumerate(self._runs) if begun[n] < run.size]:
-            ahead = (self._runs[n].first + min(begun[n] + step, self._runs[n].size) - 1 for n in left)
-            last = min(int(facts[at, 0]) for at in ahead)
-            parts = []
-            for n in left:
-                run = self._runs[n]
-                places = facts[run.first + begun[n] : run.first + run.size, 0]
-                more = int(np.searchsorted(places, last, "right"))
-                if more:
-                    parts.append(_part(texts, facts, run.first + begun[n], more))
-                    begun[n] += more
+        ahead = [_Reader(self._texts, self._facts, run) for run in self._runs]
+        step = max(1, _AT_ONCE // max(1, len(ahead)))
+        while ahead:
+            last = min(run.place_after(step) for run in ahead)
+            parts = [part for run in ahead if (part := run.until(last)) is not None]
+            ahead = [run for run in ahead if not run.done]
             yield _merged(parts)
 
 
-def _part(texts: np.memmap, facts: np.memmap, first: int, count: int) -> tuple[pa.Array, Ints]:
-    """Some events that stand one behind the other, and their facts."""
-    found = np.array(facts[first : first + count])
-    begin = int(facts[first - 1, 2]) if first else 0
-    ends = found[:, 2] - begin
-    at = np.concatenate([[0], ends])
-    data = np.array(texts[begin : begin + int(ends[-1])])
-    buffers = [None, pa.py_buffer(at), pa.py_buffer(data)]
-    return pa.Array.from_buffers(pa.large_string(), count, buffers), found
+class _Reader:
+    """The events of one batch, read from the files as they are wanted."""
+
+    def __init__(self, texts: IO[bytes], facts: IO[bytes], run: _Run) -> None:
+        self._texts = texts
+        self._facts = facts
+        self._left = run
+        self._known = np.empty((0, 3), np.int64)
+
+    @property
+    def done(self) -> bool:
+        """Whether all were given out."""
+        return self._left.size == 0
+
+    def place_after(self, count: int) -> int:
+        """The place of the event that stands so many further on, or of the last."""
+        count = min(count, self._left.size)
+        if len(self._known) < count:
+            data = os.pread(self._facts.fileno(), count * _FACTS, self._left.first * _FACTS)
+            self._known = np.frombuffer(data, np.int64).reshape(-1, 3)
+        return int(self._known[count - 1, 0])
+
+    def until(self, place: int) -> Part | None:
+        """The events up to a place, which was among those that were looked at."""
+        count = int(np.searchsorted(self._known[:, 0], place, "right"))
+        if not count:
+            return None
+        facts, self._known = self._known[:count], self._known[count:]
+        first, size, at = self._left
+        ends = facts[:, 2]
+        data = os.pread(self._texts.fileno(), int(ends[-1]) - at, at)
+        self._left = _Run(first + count, size - count, int(ends[-1]))
+        offsets = np.concatenate([[at], ends]) - at
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+        return pa.Array.from_buffers(pa.large_string(), count, buffers), facts
 
 
-def _merged(parts: list[tuple[pa.Array, Ints]]) -> Told:
+def _merged(parts: list[Part]) -> Told:
     """The events of some runs in order."""
     texts = pa.concat_arrays([texts for texts, _ in parts])
     facts = np.concatenate([facts for _, facts in parts])

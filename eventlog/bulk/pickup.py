@@ -8,13 +8,14 @@ from contextlib import ExitStack, closing
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from eventlog import log, neutral, tablekey
 from eventlog.bulk import slabs
 from eventlog.bulk.leaving import Leaving, Told
 from eventlog.bulk.refusals import Refusals
 from eventlog.bulk.repeats import RecordIds
-from eventlog.bulk.sound import Checker
+from eventlog.bulk.sound import TAKES_NO_PART, Checker
 from eventlog.bulk.spool import Spool
 from eventlog.codec import Row, Source
 from eventlog.columnar import Current, Engine, Rows
@@ -75,7 +76,9 @@ class BulkPickup:
                     spool.add(rows)
             repeated = ids.repeated()
             for rows in spool.batches():
-                events = self._fold(_once(rows, *repeated, refusals), leaving, refusals)
+                rows = _once(rows, *repeated, refusals)
+                rows = rows.filter(pc.not_equal(rows.column("event_type"), TAKES_NO_PART))
+                events = self._fold(rows, leaving, refusals)
                 yield from (neutral.refuse(one.event.change, one.fault) for one in events if one.fault)
             for refused in refusals.told():
                 self._refused(refused)
@@ -84,7 +87,7 @@ class BulkPickup:
     def _rows(
         self, number: int, name: str, container: str, advance: Advance, refusals: Refusals
     ) -> Iterator[pa.RecordBatch]:
-        """The rows of a file that take part; the others are refused."""
+        """The rows of a file that can be understood; the others are refused."""
         with open_input(name, advance) as file:
             try:
                 columns, found = slabs.read(file, name, container)
@@ -92,12 +95,13 @@ class BulkPickup:
                 for slab in found:
                     if isinstance(slab, Refused):
                         self._refused(slab)
-                    elif isinstance(slab, slabs.Slab):
+                    elif isinstance(slab, slabs.Slab) and checker.fits(slab):
                         sound = checker.checked(slab)
                         refusals.add(number, sound.odd)
                         yield sound.rows
                     else:
-                        source = Source(name, stem_of(name), columns, slab)
+                        rows = slab.rows() if isinstance(slab, slabs.Slab) else slab
+                        source = Source(name, stem_of(name), columns, rows)
                         yield checker.by_column(self._entries(source))
             except EventlogError as fault:
                 self._refused(Refused(name, str(fault).removeprefix(f"{name}: ")))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -39,17 +41,19 @@ class RecordIds:
         if self._ascend:
             return none, none
         self._file.flush()
-        ids = np.memmap(self._file, np.int64, "r", shape=(self._count,))
         found = [(none, none)]
         passes = -(-self._count // _AT_ONCE)
         for number in range(passes):
-            slices = (ids[at : at + _AT_ONCE] for at in range(0, self._count, _AT_ONCE))
-            some = np.concatenate([part[_mixed(part) % passes == number] for part in slices])
+            some = np.concatenate([part[_mixed(part) % passes == number] for part in self._slices()])
             values, counts = np.unique(some, return_counts=True)
             found.append((values[counts > 1], counts[counts > 1]))
         values, counts = (np.concatenate(some) for some in zip(*found, strict=True))
         order = np.argsort(values)
         return values[order], counts[order]
+
+    def _slices(self) -> Iterator[Ints]:
+        for at in range(0, self._count * 8, _AT_ONCE * 8):
+            yield np.frombuffer(os.pread(self._file.fileno(), _AT_ONCE * 8, at), np.int64)
 
 
 def _mixed(ids: Ints) -> Ints:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import IO, NamedTuple
 
 import numpy as np
@@ -21,13 +22,13 @@ Ints = npt.NDArray[np.int64]
 
 
 class Slab(NamedTuple):
-    """Some rows by column: texts or integers; and where each stands."""
+    """Some rows by column, and where each stands."""
 
     columns: dict[str, pa.Array]
     where: Ints
+    rows: Callable[[], Iterable[Row]] = tuple  # the same one by one, for what is not only texts
 
 
-CONTAINERS = ("csv", "parquet")  # that can be read by column
 Slabs = Iterator["Slab | list[Row] | Refused"]
 
 
@@ -48,12 +49,12 @@ def _parquet(batches: Iterable[parquet.Batch | Refused], names: Sequence[str]) -
         if isinstance(batch, Refused):
             yield batch
             continue
-        columns = [parquet.texts_of(column) for column in batch.columns.columns]
+        columns = [parquet.decoded(column) for column in batch.columns.columns]
         if any(column is None for column in columns):
             yield list(parquet.rows_of(batch))
         else:
             where = np.arange(batch.first + 1, batch.first + 1 + batch.columns.num_rows)
-            yield Slab(dict(zip(names, columns, strict=True)), where)
+            yield Slab(dict(zip(names, columns, strict=True)), where, partial(parquet.rows_of, batch))
 
 
 def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str]) -> Slabs:

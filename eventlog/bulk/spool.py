@@ -20,7 +20,7 @@ from eventlog.identity import identify
 from eventlog.tables import Tables
 
 _SHARES = 256
-_ROWS = 100_000  # that are folded together, where objects allow
+_ROWS = 32_000  # that are folded together, where objects allow
 
 
 class Spool:

@@ -76,17 +76,12 @@ def rows_of(batch: Batch) -> Iterator[Row]:
         yield Row(number, cells)
 
 
-def texts_of(column: Any) -> Any:
-    """A column of texts or integers as Arrow's strings; None for another, or where that takes too much."""
+def decoded(column: Any) -> Any:
+    """A column without the dictionary of its values; None where that would take too much memory."""
     arrow, _ = _arrow()
-    kind = column.type.value_type if arrow.types.is_dictionary(column.type) else column.type
-    if not any(is_it(kind) for is_it in (arrow.types.is_string, arrow.types.is_integer, arrow.types.is_null)):
-        return None
-    if arrow.types.is_dictionary(column.type):
-        if _copied(column, arrow) > _MOST_COPIED:
-            return None
-        column = column.dictionary_decode()
-    return column.cast(arrow.string())
+    if not arrow.types.is_dictionary(column.type):
+        return column
+    return column.dictionary_decode() if _copied(column, arrow) <= _MOST_COPIED else None
 
 
 def _check_plain(schema: Any, arrow: Any) -> None:

@@ -1,4 +1,4 @@
-"""The columnar fold says what the plain one says: the same texts, order, rows and outcomes, whatever the rows are."""
+"""The columnar fold says what the plain one says: texts, order, rows and outcomes, whatever the rows are."""
 
 from __future__ import annotations
 
@@ -108,7 +108,9 @@ def test_both_ways_say_the_same(
         found = engine.events(as_rows(entries))
         assert found.texts.to_pylist() == expected.texts
         ends = np.cumsum(found.sizes)
-        rows_of = [found.settled[end - size : end].tolist() for end, size in zip(ends, found.sizes, strict=True)]
+        rows_of = [
+            found.settled[end - size : end].tolist() for end, size in zip(ends, found.sizes, strict=True)
+        ]
         assert rows_of == [list(one.event.settles) for one in expected.told]
         fates = {entry.record_id: FATES[at] for entry, at in zip(entries, found.fates.tolist(), strict=True)}
         assert fates == {record_id: outcome.fate for record_id, outcome in expected.outcomes.items()}

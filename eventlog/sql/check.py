@@ -152,7 +152,7 @@ def _unusable(seen: Checked) -> Iterator[Finding]:
 
 
 def _pending(seen: Checked) -> Iterator[Finding]:
-    rows = seen.ask("check_pending", rows=SAMPLE)
+    rows = seen.ask("check_pending", most=SAMPLE)
     tables = seen.tables
     keys = {(row.table_name, row.table_key) for row in rows if None not in row[1:]}
     yield from _malformed(seen, keys)

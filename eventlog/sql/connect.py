@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from eventlog.errors import EventlogError, Misuse
 from eventlog.extras import extra
-from eventlog.sql import templates
+from eventlog.sql import oracle_binds, templates
 from eventlog.sql.dialects import Dialect, dialect_named, dialect_of
 
 
@@ -35,6 +35,7 @@ class ConnectionLost(EventlogError):
     """no connection to the database: {0}"""
 
 
+_BINDING = {"oracle": oracle_binds.listen}  # drivers that are told the types of values
 _ALIASES = {"postgres": "postgresql"}  # the scheme that libpq and hosting services know too
 
 
@@ -50,6 +51,8 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
     event.listen(engine, "do_connect", _dial)
     event.listen(engine, "handle_error", _translate, retval=True)
     event.listen(engine, "connect", _prepare(address, connection_init))
+    if listen := _BINDING.get(address.get_backend_name()):
+        listen(engine)
     return engine
 
 

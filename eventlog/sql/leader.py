@@ -95,5 +95,5 @@ def holder_of(connection: Connection, queries: Queries) -> Holder | None:
 
 def _begin_epoch(engine: Engine, queries: Queries, name: str, session: str) -> int:
     with engine.begin() as connection:
-        queries.run(connection, "begin_epoch", leader=name, session=session)
+        queries.run(connection, "begin_epoch", leader=name, session_id=session)
         return int(queries.run(connection, "epoch").scalar())

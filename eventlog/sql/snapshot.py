@@ -274,7 +274,7 @@ class Snapshot:
             "order": self._queries.piece("by_record_id"),
             "use_index": "",
         }
-        given = {"after": record_id, "rows": limit, "skip": 0}
+        given = {"after": record_id, "most": limit, "skip": 0}
         return list(self._queries.run(self._connection, "pick_up", holes, **given))
 
     def fates(self, choice: Choice) -> dict[str, Fates]:
@@ -309,7 +309,7 @@ class Snapshot:
                 "conditions": self._queries.pieces("pending", *lane.conditions, condition),
                 "order": self._queries.piece("by_record_id"),
             }
-            given = values | lane.values | {"rows": most}
+            given = values | lane.values | {"most": most}
             return list(self._queries.run(self._connection, "ids", holes, **given))
 
         return [row[0] for row in _in_lanes(read, stretch, LOWEST, limit)]
@@ -335,7 +335,7 @@ class Snapshot:
         """The keys, as texts in key order, of the first objects that have all these values."""
         wanted = {"n": 0} | {f"k{i}": one.text for i, one in enumerate(sought)}
         found = self._queries.run(
-            self._connection, "search", _search_holes(table, sought), wanted=json.dumps([wanted]), rows=most
+            self._connection, "search", _search_holes(table, sought), wanted=json.dumps([wanted]), most=most
         )
         return [tuple(row) for row in found]
 
@@ -364,7 +364,7 @@ def pending_statement(
     """A statement on pending rows that may go, and its values."""
     among, given = lane or Lane((), {})
     conditions = ["pending", *among]
-    values: dict[str, Any] = given | {"rows": choice.limit, "skip": skip}
+    values: dict[str, Any] = given | {"most": choice.limit, "skip": skip}
     if choice.driver_user is not None:
         conditions.append("not_loopback")
         values["driver_user"] = choice.driver_user

@@ -81,7 +81,7 @@ class Store:
     def waiting(self, until: datetime, limit: int = 1000) -> list[Waiting]:
         """The events whose time to be sent again has come, longest waiting first, one of each object."""
         with self.engine.connect() as connection:
-            found = self.queries.run(connection, "retries", until=until, rows=limit)
+            found = self.queries.run(connection, "retries", until=until, most=limit)
             return [_waiting(*row) for row in found]
 
     def association(self) -> str:

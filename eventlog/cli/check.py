@@ -18,8 +18,8 @@ from eventlog.publishing.postpoll import UnsafeStatement, unsafe, unseen
 from eventlog.publishing.session import SessionSettings
 from eventlog.sql.binding import bind
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.check import Finding
 from eventlog.sql.check import check as run_check
+from eventlog.sql.checks.finding import Finding
 from eventlog.sql.log import Log
 from eventlog.sql.migrate import exists
 from eventlog.tables import Tables

@@ -17,7 +17,7 @@ from eventlog.sql import templates
 from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
 from eventlog.sql.log import Log
-from eventlog.sql.relation import ForeignKey, Identity, Installed, Owner, Place, Relation
+from eventlog.sql.relation import Firing, ForeignKey, Identity, Installed, Owner, Place, Relation
 from eventlog.tables import Column, Table, Tables, bounds_of, kind_of, number_of
 
 Facts = Mapping[str, Any]
@@ -117,12 +117,12 @@ class Catalogue:
         identity = next((Identity(**row) for row in self._ask("identity", **here)), None)
         if identity is None:
             raise NoSuchTable(f"{schema}.{name}")
-        kind, columns = identity.kind, list(self._ask("columns", **here))
+        kind, columns, key = identity.kind, list(self._ask("columns", **here)), list(self._ask("key", **here))
         partitions = list(self._ask("partitions", **here)) if kind == "partitioned" else []
         foreign_keys = tuple(_foreign_keys(self._ask("foreign_keys", **here)))
         below = [(row["schema_name"], row["table_name"], row["leaf"]) for row in partitions]
         return Relation(
-            table=self._table(schema, name, kind, columns, foreign_keys),
+            table=self._table(schema, name, kind, columns, key, foreign_keys),
             foreign_keys=foreign_keys,
             triggers=tuple(_trigger(row) for row in self._ask("triggers", **here)),
             partitioned=kind == "partitioned",
@@ -130,6 +130,7 @@ class Catalogue:
             below=tuple((place, own) for place, own, _ in below),
             virtual=tuple(row["column_name"] for row in columns if row["virtual"]),
             identity=identity,
+            deferrable=any(row.get("is_deferrable") for row in key),
             family=tuple((row["name"], row["kin"]) for row in self._ask("family", **here)),
         )
 
@@ -153,6 +154,7 @@ class Catalogue:
         name: str,
         kind: str,
         columns: list[Facts],
+        key_columns: list[Facts],
         foreign_keys: tuple[ForeignKey, ...],
     ) -> Table:
         view = kind.endswith("view")
@@ -172,7 +174,7 @@ class Catalogue:
             for row in columns
             for column in (row["column_name"],)
         }
-        key = tuple(row["column_name"] for row in self._ask("key", schema=schema, table_name=name))
+        key = tuple(row["column_name"] for row in key_columns)
         if view:
             key = tuple(column for column in described if read_name(column).is_key)
         return Table(schema, name, described, key, view=view)
@@ -203,9 +205,14 @@ def _trigger(row: Facts) -> Installed:
         name=row["trigger_name"],
         body=row["body"],
         row=bool(row["fires_by_row"]),
-        enabled=bool(row["enabled"]),
+        firing=_firing(row),
         schema=row["schema_name"],
         table=row["table_name"],
         routine=row["routine"],
         internal=bool(row["internal"]),
     )
+
+
+def _firing(row: Facts) -> Firing:
+    """In which sessions a trigger fires; most databases know no more than whether it is enabled."""
+    return Firing(row.get("firing") or ("origin" if row["enabled"] else "disabled"))

@@ -54,6 +54,14 @@ def _the_log_itself(subject: Subject) -> Iterator[str]:
         yield "it belongs to the log: each row of its own would log another"
 
 
+def _not_replicated(subject: Subject) -> Iterator[str]:
+    if subject.choice.replicated and not writer_of(subject.dialect).replicates:
+        yield (
+            f"no trigger of {subject.dialect.title} logs what replication writes: leave out --replicated, and"
+            " track the table where it is replicated from"
+        )
+
+
 def _no_key(subject: Subject) -> Iterator[str]:
     if not subject.table.key and not subject.table.view:
         yield (
@@ -137,6 +145,7 @@ REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
     _no_table,
     _family,
     _the_log_itself,
+    _not_replicated,
     _no_key,
     _illegal_key_name,
     _unreadable_key,

@@ -16,7 +16,7 @@ from eventlog.sql.connect import execute_plain
 from eventlog.sql.log import Log
 from eventlog.sql.record import Record, forget, read_record, write_record
 from eventlog.sql.refusals import refuse
-from eventlog.sql.relation import Installed, Place
+from eventlog.sql.relation import Firing, Installed, Place
 from eventlog.sql.subject import installed_of, read_subject, trigger_names
 from eventlog.sql.triggers import Subject, qualified, routines
 from eventlog.sql.writers import writer_of
@@ -126,7 +126,7 @@ def _replacing(catalogue: Catalogue, record: Record, subject: Subject) -> Iterat
     children += [child.relation.place for child in subject.children]
     installed = list(installed_of(catalogue, subject.log, relation, children))
     expected = {(t.schema, t.table, t.name): t for t in writer_of(subject.dialect).write(subject)}
-    if _standing(installed) == {place: trigger.body.strip() for place, trigger in expected.items()}:
+    if _standing(installed) == {place: (t.body.strip(), t.firing) for place, t in expected.items()}:
         return
     stale = [t for t in installed if (t.schema, t.table, t.name) not in expected]
     used = {t.routine for t in installed} - {t.routine for t in stale}
@@ -138,8 +138,8 @@ def _replacing(catalogue: Catalogue, record: Record, subject: Subject) -> Iterat
         yield from trigger.create
 
 
-def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], str]:
-    return {(t.schema, t.table, t.name): t.body.strip() for t in installed if t.enabled}
+def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], tuple[str, Firing]]:
+    return {(t.schema, t.table, t.name): (t.body.strip(), t.firing) for t in installed}
 
 
 def _adopted(catalogue: Catalogue, log: Log, place: Place) -> bool:

@@ -17,12 +17,13 @@ from eventlog.sql.choice import Choice
 from eventlog.sql.dialects import Dialect
 from eventlog.sql.expressions import EXPRESSIONS, Expressions
 from eventlog.sql.log import Log
-from eventlog.sql.relation import ForeignKey, Relation
+from eventlog.sql.relation import Firing, ForeignKey, Relation
 from eventlog.tables import Column, Table
 
 VALUES = frozenset((1, 2, 3))  # the event types that carry values
 PER_FIELD = VALUES | {7, 8}
-EVENTS = ("insert", "update", "delete", "truncate")
+REPLICATED = "replicated"  # whatever replication does to a row
+EVENTS = ("insert", "update", "delete", "truncate", REPLICATED)
 CHILD_TYPES = {2: 2, 6: 8, 8: 8}  # an update of the parent, as a change of a child row is logged
 
 
@@ -81,6 +82,7 @@ class Trigger(NamedTuple):
     table: str
     body: str
     create: tuple[str, ...]
+    firing: Firing = Firing.ORIGIN
 
 
 class Writer(NamedTuple):
@@ -90,6 +92,7 @@ class Writer(NamedTuple):
     name: Callable[[Log, str, str, str | None], str]  # of the trigger of a table, for an event, for a parent
     ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
     cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
+    replicates: bool = False  # triggers can log what replication writes
     reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
 
 

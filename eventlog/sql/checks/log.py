@@ -1,0 +1,78 @@
+"""The log itself: who holds its lock, what finds its rows, which tables are on its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from shlex import quote
+
+from eventlog.sql.checks.finding import Checked, Finding
+from eventlog.sql.leader import holder_of
+from eventlog.sql.queries import Queries
+
+
+def _lock(seen: Checked) -> Iterator[Finding]:
+    holder = holder_of(seen.connection, Queries(seen.log))
+    if holder is not None and not holder.publisher:
+        yield seen.of_log(
+            f"the lock of its publisher is held by {holder}: as long as it is, nothing is published",
+            "end that session, and take from its role the right to connect",
+        )
+
+
+def _index(seen: Checked) -> Iterator[Finding]:
+    for (count,) in seen.ask("check_index"):
+        if not count:
+            yield seen.of_log(
+                "no index finds its pending rows: each pick-up reads the whole log",
+                "eventlog install makes it",
+            )
+
+
+def _sequence(seen: Checked) -> Iterator[Finding]:
+    for name, cached in seen.ask("check_sequence"):
+        yield seen.of_log(
+            f"sequence {name} hands out numbers from a cache ({cached}): the order of record_id is not the"
+            " order of the changes",
+            "alter it to cache 1 (PostgreSQL), nocache order (Oracle)",
+        )
+
+
+def _made_anew(seen: Checked) -> Iterator[Finding]:
+    for entry in seen.record:
+        relation = seen.catalogue.at(entry.place)
+        again = f"eventlog track {quote(str(entry))}{seen.record.choice(entry).flags()}"
+        if relation is None:
+            yield Finding(
+                str(entry),
+                "it is tracked, and there is no such table any more",
+                f"eventlog untrack {quote(str(entry))}",
+            )
+        elif not entry.is_still(relation.identity):
+            yield Finding(
+                str(entry),
+                "it is not read: it is another table than the one that was tracked, or belongs to"
+                f" {relation.identity.owner} now",
+                f"{again}, or eventlog untrack {quote(str(entry))}",
+            )
+
+
+def _not_on_record(seen: Checked) -> Iterator[Finding]:
+    for place, ours in sorted(seen.catalogue.marked(seen.log).items()):
+        name = ".".join(place)
+        if seen.record.get(place) is None and not seen.record.parents(place):
+            yield Finding(
+                name,
+                "it is not read: its triggers say that they are of this log, and it is not on record"
+                + ("" if ours else "; they belong to somebody else"),
+                f"eventlog track {quote(name)}, or drop the triggers",
+                fault=ours,
+            )
+
+
+LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
+    _lock,
+    _index,
+    _sequence,
+    _made_anew,
+    _not_on_record,
+)

@@ -24,7 +24,7 @@ SERIES = {
     "mariadb": ("seq", "seq_1_to_{count}"),
     "mysql": (
         "n",
-        "(with recursive s (n) as (select 1 union all select n + 1 from s where n < {count}) table s) s",
+        "json_table(concat('[0', repeat(',0', {count} - 1), ']'), '$[*]' columns (n for ordinality)) s",
     ),
     "oracle": ("level", "dual connect by level <= {count}"),
 }

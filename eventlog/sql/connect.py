@@ -31,11 +31,17 @@ class DatabaseFailed(EventlogError):
     """the database refused: {0}"""
 
 
+class BinlogTrust(DatabaseFailed):
+    """the database refused: {0} Let an administrator run `set persist log_bin_trust_function_creators = on`
+    (MariaDB: set global, and the same in its configuration), or install and track as a user with SUPER"""
+
+
 class ConnectionLost(EventlogError):
     """no connection to the database: {0}"""
 
 
 _BINDING = {"oracle": oracle_binds.listen}  # drivers that are told the types of values
+_REFUSALS: dict[int | None, type[DatabaseFailed]] = {1418: BinlogTrust, 1419: BinlogTrust}
 _ALIASES = {"postgres": "postgresql"}  # the scheme that libpq and hosting services know too
 
 
@@ -132,7 +138,15 @@ def _translate(context: Any) -> EventlogError | None:
     words = _words(context.original_exception)
     if context.is_disconnect or context.connection is None:
         return ConnectionLost(words)
-    return None if context.sqlalchemy_exception is None else DatabaseFailed(words)
+    if context.sqlalchemy_exception is None:
+        return None
+    return _REFUSALS.get(_number(context.original_exception), DatabaseFailed)(words)
+
+
+def _number(fault: BaseException) -> int | None:
+    """The number that MySQL's errors begin with."""
+    number = fault.args[0] if fault.args else None
+    return number if isinstance(number, int) else None
 
 
 def _words(fault: BaseException) -> str:

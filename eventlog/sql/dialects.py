@@ -34,6 +34,7 @@ class Dialect:
     max_name: int  # of what we name, in UTF-8 bytes
     max_parameters: int  # of one statement
     plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
+    second_mark: str = ""  # quotes names that hold the first, where the session allows both
     session_name: str | None = None  # the driver's argument by which the server tells sessions apart
     dual: str = ""  # what a select without a table is followed by
     collation: str = ""  # compares text exactly, by case and by blanks
@@ -69,6 +70,8 @@ class Dialect:
         """The name as an identifier, whatever stands in it."""
         if not name or "\0" in name:
             raise IllegalName(name, self.title, "it is empty or holds a zero character")
+        if self.second_mark and self.quote_mark in name and self.second_mark not in name:
+            return f"{self.second_mark}{name}{self.second_mark}"
         return self.quote_mark + name.replace(self.quote_mark, self.quote_mark * 2) + self.quote_mark
 
     def fold(self, name: str) -> str:

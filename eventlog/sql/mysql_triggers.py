@@ -7,9 +7,10 @@ row only a key that is free by then, and no trigger may change the table that it
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from eventlog.sql import templates
-from eventlog.sql.dialects import literal
+from eventlog.sql import dialects, templates
+from eventlog.sql.dialects import Dialect, literal
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import (
     Child,
@@ -23,6 +24,10 @@ from eventlog.sql.triggers import (
     qualified,
 )
 from eventlog.tables import Table
+
+# MySQL cannot keep the text of a trigger in which a name holds its own quotes: with letters beyond ASCII it
+# fails (3507), else its catalogue tells another text. Such a name stands in the other quotes.
+_IN_TRIGGERS = {"mysql": replace(dialects.MYSQL, second_mark='"')}
 
 USER = "left(user(), char_length(user()) - locate('@', reverse(user())))"
 
@@ -44,9 +49,9 @@ def name_of(log: Log, table: str, event: str, parent: str | None) -> str:
 
 class _Writer:
     def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-        self.dialect = subject.dialect
-        self.rows = Rows(subject)
+        self.dialect: Dialect = _IN_TRIGGERS.get(subject.dialect.name, subject.dialect)
+        self.subject = replace(subject, log=replace(subject.log, dialect=self.dialect))
+        self.rows = Rows(self.subject)
         self.names = subject.log.names()
 
     def bodies(self) -> Iterator[tuple[str, str]]:
@@ -115,11 +120,23 @@ class _Writer:
             "event": event,
             "body": body,
         }
-        made = tuple(templates.statements(self.dialect, "trigger", there))
-        return Trigger(name, table.schema, table.name, body, made)
+        file = "trigger_in_ansi_mode" if self._needs_second_mark(table) else "trigger"
+        made = tuple(templates.statements(self.dialect, file, there))
+        return Trigger(name, table.schema, table.name, as_told(body), made)
+
+    def _needs_second_mark(self, table: Table) -> bool:
+        """Whether a name stands in other quotes, which sessions of ours do not allow otherwise."""
+        parent = self.subject.table
+        names = (table.schema or "", *(name for of in (table, parent) for name in (of.name, *of.columns)))
+        return self.dialect.second_mark != "" and any(self.dialect.quote_mark in name for name in names)
 
 
-WRITER = Writer(
+def as_told(body: str) -> str:
+    """The body as catalogue_triggers.sql tells it: MySQL's catalogue writes doubled single quotes as one."""
+    return body.replace("'", "")
+
+
+MARIADB = Writer(
     write,
     name_of,
     ways_round=(
@@ -134,3 +151,5 @@ WRITER = Writer(
     ),
     cascades_fire=False,
 )
+
+MYSQL = MARIADB._replace(no_name_with='`"')

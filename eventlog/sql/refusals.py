@@ -76,6 +76,24 @@ def _illegal_key_name(subject: Subject) -> Iterator[str]:
             yield f"key column {name} holds one of , ; ' + \" = \\ < >, which a key cannot name: rename it"
 
 
+def _unquotable(subject: Subject) -> Iterator[str]:
+    """MySQL makes no trigger with a name that holds both kinds of quotes."""
+    marks = writer_of(subject.dialect).no_name_with
+    columns = (*subject.table.key_columns, *subject.columns)
+    for name in (*(column.name for column in columns), *_names_of_children(subject)):
+        if marks and all(mark in name for mark in marks):
+            yield (
+                f"no trigger of {subject.dialect.title} can name {name}, which holds {' and '.join(marks)}:"
+                " rename it, or leave it out with --without"
+            )
+
+
+def _names_of_children(subject: Subject) -> Iterator[str]:
+    for child in subject.children:
+        yield from (subject.table.schema or "", subject.table.name, *child.link.columns)
+        yield from (column.name for column in child.columns)
+
+
 def _unreadable_key(subject: Subject) -> Iterator[str]:
     for column in subject.table.key_columns:
         if unreadable := EXPRESSIONS[subject.dialect.name].of(column.type).unreadable:
@@ -148,6 +166,7 @@ REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
     _not_replicated,
     _no_key,
     _illegal_key_name,
+    _unquotable,
     _unreadable_key,
     _unknown_column,
     _nothing_but_key,

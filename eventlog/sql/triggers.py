@@ -93,6 +93,7 @@ class Writer(NamedTuple):
     ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
     cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
     replicates: bool = False  # triggers can log what replication writes
+    no_name_with: str = ""  # a name that holds all of these cannot stand in a trigger
     reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
 
 

@@ -12,7 +12,7 @@ from eventlog.publishing.opening import opened
 from eventlog.sql.snapshot import Choice, pending_statement
 from tests.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, ZONED, Attached
-from tests.test_pick_up_plan import plan
+from tests.test_pick_up_plan import SERIES, plan
 
 
 def key(number: object, **more: Any) -> dict[str, Any]:
@@ -51,7 +51,10 @@ def test_the_pick_up_of_other_types_scans_an_index(
     log.call("install")
     columns = ", ".join(map(log.column, ("record_id", "status", "event_type", "event_time", "table_key")))
     letter = "case when n > 20000 then 'N' else 'S' end"
-    series = {"postgresql": "select n from generate_series(1, 20100) n"}
+    series = {
+        "postgresql": "select n from generate_series(1, 20100) n",
+        "mysql": f"select n from {SERIES['mysql'][1].format(count=20100)}",
+    }
     numbers = series.get(database.dialect.name, "select seq as n from seq_1_to_20100")
     time = "timestamp '2025-03-23 00:00:00'"
     log.change(

@@ -1,0 +1,122 @@
+"""What only MySQL and MariaDB can get wrong: names in triggers, the binary log, session settings."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from sqlalchemy import text
+
+from eventlog.sql.check import check
+from eventlog.sql.choice import Choice
+from eventlog.sql.refusals import CannotTrack
+from eventlog.sql.track import plan_track
+from tests.sql.tracked import Logged, Tracked
+
+
+@pytest.fixture
+def my(tracking: Tracked) -> Tracked:
+    if tracking.dialect.quote_mark != "`":
+        pytest.skip(f"{tracking.dialect.title} has other triggers")
+    return tracking
+
+
+NAMES = ("ä`key", "``", "a`b", "雪'`", "ä'k", "é\\'", 'ä"', "\n`é", "ß{x}%s:a", "select")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_can_be_tracked_and_its_triggers_are_known_again(my: Tracked, name: str) -> None:
+    table, column = my.dialect.quote(f"t{name}"), my.dialect.quote(name)
+    key = "k" if set(name) & set("'\"\\") else name + "k"
+    quoted_key = my.dialect.quote(key)
+    my.run(f"create table {table} ({quoted_key} varchar(9) primary key, {column} varchar(9))")
+    my.track(f"t{name}", insert=1, update=2)
+    assert my.after(
+        f"insert into {table} values ('x', 'v')",
+        f"update {table} set {column} = 'w'",
+        f"update {table} set {quoted_key} = '+'",
+    ) == [
+        Logged(1, f"{key}=x", name, None, "v"),
+        Logged(2, f"{key}=x", name, "v", "w"),
+        Logged(4, f"{key}=x"),
+        Logged(1, f'{key}="+"', name, None, "w"),
+    ]
+    assert not my.track(f"t{name}", insert=1, update=2).statements
+    with my.engine.connect() as connection:
+        assert [found for found in check(connection, my.log) if found.fault] == []
+
+
+def test_a_child_of_any_name(my: Tracked) -> None:
+    names = {name: my.dialect.quote(f"{name} ä`") for name in ("parent", "child", "k", "of", "v")}
+    link = "foreign key ({of}) references {parent} ({k})"
+    my.run(
+        "create table {parent} ({k} integer primary key, {v} varchar(9))".format(**names),
+        f"create table {{child}} ({{of}} integer, {{v}} varchar(9), {link})".format(**names),
+    )
+    chosen = {"insert": 1, "update": 2, "children": ("child ä`.v ä`",)}
+    my.track("parent ä`", **chosen)
+    assert my.after(
+        "insert into {parent} values (1, 'p')".format(**names),
+        "insert into {child} values (1, 'c')".format(**names),
+    ) == [
+        Logged(1, "k ä`=1", "v ä`", None, "p"),
+        Logged(2, "k ä`=1", "child ä`.v ä`", None, "c"),
+    ]
+    assert not my.track("parent ä`", **chosen).statements
+
+
+def test_a_name_that_no_trigger_can_hold_is_refused_with_the_way_out(my: Tracked) -> None:
+    my.run('create table t (k integer primary key, `a``"b` integer, c integer)')
+    if my.dialect.name == "mysql":
+        with pytest.raises(CannotTrack, match="leave it out with --without"):
+            my.track("t")
+    my.track("t", update=2, without=('a`"b',))
+    assert my.after("insert into t values (1, 2, 3)", "update t set c = 4") == [
+        Logged(5, "k=1"),
+        Logged(2, "k=1", "c", "3", "4"),
+    ]
+
+
+def test_no_column_can_be_called_like_anything_in_a_trigger(my: Tracked) -> None:
+    """Nor like anything that the body of the table's own triggers takes from elsewhere."""
+    my.run("create table usr (idu integer primary key, fname text)")
+    with my.engine.connect() as connection:
+        plan = plan_track(connection, my.log, "usr", Choice(insert=1, update=2))
+    words = set(re.findall(r"[a-z_][a-z_0-9]*", "\n".join(plan.statements)))
+    words |= {"new", "old", "who", "mark", "n", "p", "eventlog_capture", "user", "connection_id"}
+    names = sorted(words - {"k", "v"})
+    columns = ", ".join(f"`{name}` integer" for name in names)
+    my.run(
+        f"create table hostile (k varchar(9) primary key, v varchar(9), {columns})",
+        f"create table child (k varchar(9), v varchar(9), {columns}, foreign key (k) references hostile (k))",
+    )
+    my.track("hostile", insert=1, update=2, children=("child.v", *(f"child.{name}" for name in names[:20])))
+    ones = ", ".join("1" for _ in names)
+    inserted = my.after(f"insert into hostile values ('x', 'w', {ones})")
+    assert inserted == [
+        Logged(1, "k=x", "v", None, "w"),
+        *(Logged(1, "k=x", name, None, "1") for name in names),
+    ]
+    changed = my.after("update hostile set " + ", ".join(f"`{name}` = 2" for name in names))
+    assert changed == [Logged(2, "k=x", name, "1", "2") for name in names]
+    assert my.after("update hostile set k = 'y'")[:2] == [
+        Logged(4, "k=x"),
+        Logged(1, "k=y", "v", None, "w"),
+    ]
+    assert my.after(f"insert into child values ('y', 'c', {ones})")[0] == Logged(
+        2, "k=y", "child.v", None, "c"
+    )
+    my.run("delete from child")
+    assert my.after("delete from hostile")[-1] == Logged(4, "k=y")
+
+
+def test_a_session_cannot_switch_capture_off_by_a_variable(my: Tracked) -> None:
+    my.run("create table t (k integer primary key)")
+    my.track("t")
+    with my.engine.connect() as connection:
+        for value in ("1", "'1'", "null", "0", "'x'", "1e0", "(select max(notice_id) from eventlog_notice)"):
+            connection.execute(text(f"set @eventlog_capture = {value}"))
+            connection.execute(text("delete from t"))
+            connection.execute(text("insert into t values (1)"))
+        connection.commit()
+    assert [row for row in my.logged() if row.type == 5] == [Logged(5, "k=1")] * 7

@@ -100,9 +100,14 @@ def read_url(url: str | URL) -> URL:
 def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """A connection of the driver; a parameter of the URL that it does not know is misuse."""
     try:
-        return dialect.connect(*words, **named)
+        made = dialect.connect(*words, **named)
     except (TypeError, ValueError) as fault:
         raise InvalidUrl(f"the driver does not take its parameters ({fault})") from None
+    if dialect.driver == "psycopg":
+        from eventlog.sql import sql_ascii
+
+        sql_ascii.prepare(made)
+    return made
 
 
 @contextmanager

@@ -327,7 +327,9 @@ class Snapshot:
                 {"n": start + n} | {f"k{i}": value for i, value in enumerate(key)}
                 for n, key in enumerate(keys[start : start + size])
             ]
-            found = self._queries.run(self._connection, "current", holes, keys=json.dumps(wanted))
+            found = self._queries.run(
+                self._connection, "current", holes, keys=json.dumps(wanted, ensure_ascii=False)
+            )
             for place, *texts in found:
                 yield Current(place, tuple(texts))
 
@@ -335,7 +337,11 @@ class Snapshot:
         """The keys, as texts in key order, of the first objects that have all these values."""
         wanted = {"n": 0} | {f"k{i}": one.text for i, one in enumerate(sought)}
         found = self._queries.run(
-            self._connection, "search", _search_holes(table, sought), wanted=json.dumps([wanted]), most=most
+            self._connection,
+            "search",
+            _search_holes(table, sought),
+            wanted=json.dumps([wanted], ensure_ascii=False),
+            most=most,
         )
         return [tuple(row) for row in found]
 

@@ -37,6 +37,17 @@ def _sequence(seen: Checked) -> Iterator[Finding]:
         )
 
 
+def _encoding(seen: Checked) -> Iterator[Finding]:
+    for (encoding,) in seen.ask("check_encoding"):
+        yield Finding(
+            seen.log.table,
+            f"its database's encoding is {encoding}, which stores any bytes: a row with bytes that are not"
+            " UTF-8 gets E, for no document can carry them",
+            "mend the values that eventlog errors lists, or move to a database in UTF8",
+            fault=False,
+        )
+
+
 def _made_anew(seen: Checked) -> Iterator[Finding]:
     for entry in seen.record:
         relation = seen.catalogue.at(entry.place)
@@ -73,6 +84,7 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _lock,
     _index,
     _sequence,
+    _encoding,
     _made_anew,
     _not_on_record,
 )

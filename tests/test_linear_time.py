@@ -193,12 +193,12 @@ TEXTS: dict[str, Read] = {
 }
 for kind in Kind:
     TEXTS[kind.value] = values.CODECS[kind].load
-for kind, syntax in product(values.TIMES, (1, 2, 3)):
+for kind, syntax in product((kind for kind in values.Kind if kind in values.TIMES), (1, 2, 3)):
     TEXTS[f"{kind.value}, syntax {syntax}"] = lambda text, kind=kind, syntax=syntax: values.read_time(  # type: ignore[misc]
         kind, text, syntax
     )
 for dialect, key_types in KEY_TYPES.items():
-    for key_type in set(key_types.values()):
+    for key_type in dict.fromkeys(key_types.values()):
         TEXTS[f"key of {dialect}, {key_type.declared}"] = key_type.sent
 
 PIECES = [

@@ -17,6 +17,7 @@ from eventlog.current import CurrentFiles
 from eventlog.entry import read_event_time
 from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused, Stopped
 from eventlog.files.inputs import Advance, open_sources, stem_of
+from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
 from eventlog.files.text import read_text
 from eventlog.fold import Rules
@@ -50,6 +51,11 @@ class Job:
     def carrier(self) -> str:
         """The kind of place, other than files, where one side stands."""
         return "kafka" if self.given.get("kafka") else "url" if self.url else ""
+
+    @property
+    def limits(self) -> Limits:
+        """What an input may hold."""
+        return settings.build(Limits, self.given)
 
 
 class Report:
@@ -90,7 +96,7 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
     given = all_given(job, source, clock)
     with load_current(job) as current, _carried(job, source, given) as carried:
         if carried is None:
-            sources = report.good(open_sources(job.inputs, source.shape, job.container, advance))
+            sources = report.good(open_sources(job.inputs, source.shape, job.container, advance, job.limits))
             changes: Iterable[Change] = read_changes(job, source, sources, current, report, given)
         else:
             changes = report.good(allowed(report.good(carried.answers), job.tables))
@@ -176,7 +182,7 @@ def explain(job: Job, report: Report, clock: str, tell: Tell) -> None:
     """The outcome of every row of a log that can be understood; the others are refused."""
     source = format_named("log")
     with load_current(job) as current:
-        sources = report.good(open_sources(job.inputs, source.shape, job.container))
+        sources = report.good(open_sources(job.inputs, source.shape, job.container, limits=job.limits))
         for _ in pick_up(job, current, report, clock, tell).events(sources):
             pass
 
@@ -193,7 +199,7 @@ def load_current(job: Job) -> CurrentFiles:
     with ExitStack() as stack:
         current = stack.enter_context(CurrentFiles())
         for table, file in job.current:
-            current.load(job.tables, table, file)
+            current.load(job.tables, table, file, limits=job.limits)
         stack.pop_all()
     return current
 

@@ -16,17 +16,18 @@ from typing import IO
 
 from eventlog.codec import Cell, Row
 from eventlog.errors import InvalidDocument, Refused
-
-MAX_RECORD = 256 << 20  # bytes; a quote open for longer is taken as never closed
+from eventlog.files.limits import LIMITS, Limits
 
 _FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
 _QUOTED = re.compile(r'[",\r\n]')
 _BOM = b"\xef\xbb\xbf"
 
 
-def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+def read(
+    file: IO[bytes], name: str, limits: Limits = LIMITS
+) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """The header's names, and the rows."""
-    lines = _Lines(file)
+    lines = _Lines(file, limits.max_record)
     header = lines.next()
     if not header:
         raise InvalidDocument(f"{name}: empty, expected a header line")
@@ -42,9 +43,10 @@ def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Re
 def _rows(lines: _Lines, name: str, width: int) -> Iterator[Row | Refused]:
     while line := lines.next():
         number = lines.number
-        if len(line) >= MAX_RECORD and not line.endswith(b"\n"):
+        if lines.is_cut(line):
             lines.pass_rest()
-            yield Refused(f"{name}:{number}", f"the line has over {MAX_RECORD} bytes", line)
+            reason = f"the line has over {lines.longest} bytes (--max-record)"
+            yield Refused(f"{name}:{number}", reason, line)
             continue
         if b'"' not in line:
             record = line
@@ -68,7 +70,9 @@ def _rows(lines: _Lines, name: str, width: int) -> Iterator[Row | Refused]:
 class _Lines:
     """The lines of a file, some of which may be read again."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], longest: int) -> None:
+        """A quote that is open for longer than so many bytes is taken as never closed."""
+        self.longest = longest
         self._file = file
         self._again = io.BytesIO()
         self._joined = bytearray()
@@ -83,6 +87,10 @@ class _Lines:
         self.number += bool(line)
         return line
 
+    def is_cut(self, line: bytes) -> bool:
+        """Whether a line is only the beginning of one."""
+        return len(line) >= self.longest and not line.endswith(b"\n")
+
     def pass_rest(self) -> None:
         """Drop the rest of a line of which only the beginning was read."""
         while (line := self._read()) and not line.endswith(b"\n"):
@@ -95,7 +103,7 @@ class _Lines:
         while quotes % 2:
             line = self._read()
             self._joined += line
-            if not line or len(first) + len(self._joined) > MAX_RECORD:
+            if not line or len(first) + len(self._joined) > self.longest:
                 self._back()
                 return None
             self._count += 1
@@ -109,7 +117,7 @@ class _Lines:
         self._back()
 
     def _read(self) -> bytes:
-        return self._again.readline(MAX_RECORD) or self._file.readline(MAX_RECORD)
+        return self._again.readline(self.longest) or self._file.readline(self.longest)
 
     def _back(self) -> None:
         again, place = self._mark

@@ -10,6 +10,7 @@ from eventlog.codec import Cell, Row, SheetColumn
 from eventlog.errors import InvalidDocument, Refused
 from eventlog.extras import extra
 from eventlog.files import pages
+from eventlog.files.limits import LIMITS, Limits
 
 _BATCH = 8192  # rows that are written together
 _BUFFER = 1 << 20  # bytes
@@ -18,7 +19,9 @@ _MOST_HELD = 64 << 20  # letters of values that are written together
 _CLASSIC = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
 
 
-def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+def read(
+    file: IO[bytes], name: str, limits: Limits = LIMITS
+) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """The column names, and the rows."""
     arrow, parquet = _arrow()
     try:
@@ -29,17 +32,17 @@ def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Re
         opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=named, buffer_size=_BUFFER)
     except (ValueError, NotImplementedError, OSError) as fault:
         raise InvalidDocument(f"{name}: {fault}") from fault
-    return tuple(schema.names), _rows(opened, file, name, arrow, named)
+    return tuple(schema.names), _rows(opened, file, name, arrow, pages.Budget(named, limits))
 
 
 def _rows(
-    opened: Any, file: IO[bytes], name: str, arrow: Any, named: Sequence[str]
+    opened: Any, file: IO[bytes], name: str, arrow: Any, budget: pages.Budget
 ) -> Iterator[Row | Refused]:
     number = 0
     for group in range(opened.num_row_groups):
         first = number
         try:
-            size = pages.rows_of_batch(file, opened.metadata, opened.schema, group, named)
+            size = budget.rows_of_batch(file, opened.metadata, opened.schema, group)
             for batch in opened.iter_batches(size, [group]):
                 columns = [_cells(column, arrow) for column in batch.columns]
                 for cells in zip(*columns, strict=True):

@@ -86,7 +86,7 @@ def check(
     for one in unseen(after, log):
         say(f"post-poll-stmt: what this runs cannot be seen; it must leave rows of the log alone: {one}")
     faults = [finding for finding in found if finding.fault]
-    for finding in found if ways_round else faults:
+    for finding in found if ways_round else [finding for finding in found if finding.fault or finding.told]:
         _tell(finding)
     if faults:
         sys.exit(1)

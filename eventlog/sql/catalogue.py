@@ -107,6 +107,14 @@ class Catalogue:
         found = self._ask("marked", mark=f"{MARK}{{", log=names["log"], **given)
         return {(row["schema_name"], row["table_name"]): bool(row["ours"]) for row in found}
 
+    def shows_triggers(self, place: Place) -> bool:
+        """Whether we may see the triggers of a table; not, where that cannot be told."""
+        if not self.dialect.hides_triggers:
+            return True
+        found = self._ask("shows_triggers", schema=place[0], table_name=place[1])
+        ours = {row["privilege"] for row in found if row["grantee"].replace("'", "") == row["ours"]}
+        return "TRIGGER" in ours
+
     def subscriptions(self, schema: str | None, name: str) -> list[str]:
         """The replications that write to a table without firing its triggers."""
         return [row["name"] for row in self._ask("subscriptions", schema=schema, table_name=name)]

@@ -61,6 +61,8 @@ class Dialect:
     shares_snapshots: bool = False  # other sessions can see what one of ours sees
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
+    usage_of_schema: bool = False  # a right of its own, without which nothing in the schema is reached
+    hides_triggers: bool = False  # from users without the right to make some on the table
     script_head: tuple[str, ...] = ()  # what a script for the database's own client opens with
     script_tail: tuple[str, ...] = ()
     block_end: str = ";"  # what ends a statement that holds semicolons of its own
@@ -126,6 +128,7 @@ POSTGRESQL = Dialect(
     transactional_ddl=True,
     statement_triggers=True,
     truncate_triggers=True,
+    usage_of_schema=True,
     script_head=("\\set ON_ERROR_STOP on", "begin;", ""),
     script_tail=("commit;",),
 )
@@ -186,6 +189,7 @@ MYSQL = Dialect(
     time_text="cast({column} as char)",
     number_of_text=_NUMBER_IN_MYSQL,
     share_lock="lock in share mode",
+    hides_triggers=True,
     force_index="force index ({index})",
     block_mark="//",
 )
@@ -214,6 +218,7 @@ MARIADB = Dialect(
     time_text="cast({column} as char)",
     number_of_text=_NUMBER_IN_MYSQL,
     share_lock="lock in share mode",
+    hides_triggers=True,
     force_index="force index ({index})",
     block_mark="//",
 )

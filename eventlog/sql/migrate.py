@@ -91,7 +91,10 @@ def uninstall_script(log: Log, *, attached: bool = False) -> str:
 def grants_script(log: Log, role: str) -> str:
     """What a publisher that is not the owner must be granted, for a DBA to run."""
     names = log.names() | {"role": log.dialect.quote(log.dialect.fold(role))}
-    return log.dialect.script(templates.statements(log.dialect, "grants", names))
+    statements = [*templates.statements(log.dialect, "grants", names)]
+    if log.place and log.dialect.usage_of_schema:
+        statements.insert(0, f"grant usage on schema {log.dialect.quote(log.place)} to {names['role']}")
+    return log.dialect.script(statements)
 
 
 def exists(connection: Connection, log: Log) -> bool:

@@ -25,6 +25,7 @@ class Finding(NamedTuple):
     what: str
     remedy: str
     fault: bool = True
+    told: bool = False  # always, though it is no fault
 
 
 class Watched(NamedTuple):

@@ -25,8 +25,26 @@ def _drift(seen: Checked, watched: Watched) -> Iterator[Finding]:
         yield Finding(str(table), f"its triggers no longer fit: {fault}", f"{remedy}, with another choice")
         return
     plan = track.plan_for(seen.catalogue, seen.record, subject)
-    if plan.statements:
+    hidden = _hidden(seen, subject, watched)
+    if hidden:
+        yield Finding(
+            str(table),
+            f"its triggers cannot be compared: this user may not see those of {', '.join(hidden)}",
+            "run check as the log's owner",
+            fault=False,
+            told=True,
+        )
+    elif plan.statements:
         yield Finding(str(table), "; ".join(_differences(seen, subject, watched)), remedy)
+
+
+def _hidden(seen: Checked, subject: Subject, watched: Watched) -> list[str]:
+    """The tables whose triggers we do not see, though there may be some."""
+    children = [child.relation.place for child in subject.children]
+    installed = installed_of(seen.catalogue, seen.log, watched.relation, children)
+    shown = {(trigger.schema, trigger.table) for trigger in installed}
+    places = [place for place in (watched.relation.place, *children) if place not in shown]
+    return [".".join(place) for place in places if not seen.catalogue.shows_triggers(place)]
 
 
 def _differences(seen: Checked, subject: Subject, watched: Watched) -> Iterator[str]:

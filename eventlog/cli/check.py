@@ -101,3 +101,5 @@ def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -
 def _tell(finding: Finding) -> None:
     show(f"{finding.where}: {finding.what}")
     show(f"  {finding.remedy}")
+    for command in finding.commands:
+        show(f"    {command}")

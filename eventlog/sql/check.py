@@ -33,10 +33,13 @@ def check(
     """Every finding about the log and the tables that are tracked; `published` are those that rows may name,
     if others than these."""
     catalogue = Catalogue(connection)
+    named = f"{log.schema}.{log.table}" if log.schema else log.table
     log = catalogue.located(log)
     record = read_record(connection, log)
     tables = Tables(_recorded(catalogue, record)) if published is None else published
-    seen = Checked(connection, log, catalogue, record, tables, driver_user, patience)
+    seen = Checked(
+        connection, log, catalogue, record, tables, driver_user, patience, "" if named == Log.table else named
+    )
     for of_log in (*ROW_CHECKS, *LOG_CHECKS):
         yield from of_log(seen)
     for watched in tracked_tables(seen):

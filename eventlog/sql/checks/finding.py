@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
+from shlex import quote
 from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -26,6 +27,7 @@ class Finding(NamedTuple):
     remedy: str
     fault: bool = True
     told: bool = False  # always, though it is no fault
+    commands: tuple[str, ...] = ()  # that do it: of a shell, or of SQL with ; at the end
 
 
 class Watched(NamedTuple):
@@ -47,6 +49,19 @@ class Checked:
     tables: Tables
     driver_user: str | None = None
     patience: timedelta = timedelta(days=1)
+    named: str = ""  # the log, as commands must name it; empty where they find it
+
+    def command(self, words: str) -> str:
+        """A command of ours about this log, as a shell takes it."""
+        return f"eventlog {words}" + (f" --log-table {quote(self.named)}" if self.named else "")
+
+    def track(self, table: object, choice: Choice | None = None) -> str:
+        """The command that tracks a table with that choice."""
+        return self.command(f"track {quote(str(table))}{choice.flags() if choice else ''}")
+
+    def untrack(self, table: object) -> str:
+        """The command that tracks it no longer."""
+        return self.command(f"untrack {quote(str(table))}")
 
     def ask(self, name: str, **values: Any) -> list[Any]:
         names = {
@@ -56,6 +71,6 @@ class Checked:
         rows: list[Any] = Queries(self.log).run(self.connection, name, names, **values).all()
         return rows
 
-    def of_log(self, what: str, remedy: str) -> Finding:
+    def of_log(self, what: str, remedy: str, *commands: str) -> Finding:
         """A finding about the log as a whole."""
-        return Finding(self.log.table, what, remedy)
+        return Finding(self.log.table, what, remedy, commands=commands)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from shlex import quote
+from collections.abc import Callable, Iterable, Iterator
 
+from eventlog.sql import templates
 from eventlog.sql.checks.finding import Checked, Finding
 from eventlog.sql.leader import holder_of
 from eventlog.sql.queries import Queries
@@ -24,16 +24,25 @@ def _index(seen: Checked) -> Iterator[Finding]:
         if not count:
             yield seen.of_log(
                 "no index finds its pending rows: each pick-up reads the whole log",
-                "eventlog install makes it",
+                "make it again:",
+                *_one_line(templates.statements(seen.log.dialect, "0001_pending", seen.log.names())),
             )
 
 
+def _one_line(statements: Iterable[str]) -> Iterator[str]:
+    """Statements as they can be printed, without what is said of them."""
+    for statement in statements:
+        lines = (line.partition(" -- ")[0].strip() for line in statement.splitlines())
+        yield " ".join(lines).removesuffix(";") + ";"
+
+
 def _sequence(seen: Checked) -> Iterator[Finding]:
-    for name, cached in seen.ask("check_sequence"):
+    for name, cached, *mended in seen.ask("check_sequence"):
         yield seen.of_log(
             f"sequence {name} hands out numbers from a cache ({cached}): the order of record_id is not the"
             " order of the changes",
-            "alter it to cache 1 (PostgreSQL), nocache order (Oracle)",
+            "have it hand out one at a time, in order:" if mended else "alter it to nocache order",
+            *mended,
         )
 
 
@@ -45,25 +54,25 @@ def _encoding(seen: Checked) -> Iterator[Finding]:
             " UTF-8 gets E, for no document can carry them",
             "mend the values that eventlog errors lists, or move to a database in UTF8",
             fault=False,
+            told=True,
         )
 
 
 def _made_anew(seen: Checked) -> Iterator[Finding]:
     for entry in seen.record:
         relation = seen.catalogue.at(entry.place)
-        again = f"eventlog track {quote(str(entry))}{seen.record.choice(entry).flags()}"
         if relation is None:
             yield Finding(
                 str(entry),
                 "it is tracked, and there is no such table any more",
-                f"eventlog untrack {quote(str(entry))}",
+                seen.untrack(entry),
             )
         elif not entry.is_still(relation.identity):
             yield Finding(
                 str(entry),
                 "it is not read: it is another table than the one that was tracked, or belongs to"
                 f" {relation.identity.owner} now",
-                f"{again}, or eventlog untrack {quote(str(entry))}",
+                f"{seen.track(entry, seen.record.choice(entry))}, or {seen.untrack(entry)}",
             )
 
 
@@ -75,7 +84,7 @@ def _not_on_record(seen: Checked) -> Iterator[Finding]:
                 name,
                 "it is not read: its triggers say that they are of this log, and it is not on record"
                 + ("" if ours else "; they belong to somebody else"),
-                f"eventlog track {quote(name)}, or drop the triggers",
+                f"{seen.track(name)}, or drop the triggers",
                 fault=ours,
             )
 

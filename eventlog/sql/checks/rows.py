@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -16,14 +17,19 @@ from eventlog.sql.upkeep import read_time
 from eventlog.tables import Table, Tables
 
 SAMPLE = 10_000  # pending rows that are looked at one by one
+_PLAIN = re.compile("[A-Za-z0-9]+")
 _LETTERS = frozenset(status.value for status in Status)
 
 
 def _null_times(seen: Checked) -> Iterator[Finding]:
+    names = seen.log.names()
     for (count,) in seen.ask("check_null_times"):
         if count:
             yield seen.of_log(
-                f"{count} rows have no event_time", "give the column its default, and the rows a time"
+                f"{count} rows have no event_time",
+                "give the column its default, and the rows a time:",
+                f"update {names['log']} set {names['event_time']} = {names['utc_now']}"  # noqa: S608
+                f" where {names['event_time']} is null;",
             )
 
 
@@ -32,8 +38,17 @@ def _letters(seen: Checked) -> Iterator[Finding]:
         if letter not in _LETTERS:
             yield seen.of_log(
                 f"{count} rows have the status {letter!r}, which is reserved: they are never picked up",
-                "set it to N to have them sent, or delete them",
+                "delete them, or set it to N to have them sent:",
+                *_renewed(seen, letter),
             )
+
+
+def _renewed(seen: Checked, letter: str | None) -> Iterator[str]:
+    """The statement that makes such rows new, where it cannot mean others: not by case, nor by a quote."""
+    if letter and _PLAIN.fullmatch(letter) and seen.log.stored["status"].exact:
+        names = seen.log.names()
+        these = f"where {names['status']} = '{letter}'"
+        yield f"update {names['log']} set {names['status']} = 'N' {these};"  # noqa: S608
 
 
 def _types(seen: Checked) -> Iterator[Finding]:
@@ -42,7 +57,7 @@ def _types(seen: Checked) -> Iterator[Finding]:
             read_event_type(cell)
         except WrongRow as fault:
             remedy = "mend the trigger that writes them; the publisher gives them status E"
-            yield seen.of_log(f"of {count} rows {fault}", remedy)
+            yield seen.of_log(f"of {count} pending rows {fault}", remedy)
 
 
 def _unusable(seen: Checked) -> Iterator[Finding]:
@@ -52,7 +67,8 @@ def _unusable(seen: Checked) -> Iterator[Finding]:
         yield seen.of_log(
             f"{count} pending rows have no usable record_id, a whole number from 1 to {most}: no publisher"
             " can finish them, and none picks them up",
-            "eventlog errors lists them; give each a record_id, or delete it",
+            "give each a record_id, or delete it; they are listed by:",
+            seen.command("errors"),
         )
 
 
@@ -146,7 +162,9 @@ def _overdue(seen: Checked) -> Iterator[Finding]:
     if oldest is not None and now - oldest > seen.patience:
         age = timedelta(seconds=int((now - oldest).total_seconds()))
         yield seen.of_log(
-            f"the oldest pending row has waited {age}", "is a publisher running? eventlog status tells"
+            f"the oldest pending row has waited {age}",
+            "start a publisher, or see why the one that runs does not send them:",
+            seen.command("status"),
         )
 
 

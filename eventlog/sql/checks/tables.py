@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from shlex import quote
 
 from eventlog.errors import EventlogError
 from eventlog.sql import track
 from eventlog.sql.checks.finding import Checked, Finding, Watched
 from eventlog.sql.refusals import refuse
+from eventlog.sql.relation import Installed
 from eventlog.sql.subject import installed_of, read_subject
-from eventlog.sql.triggers import Subject
+from eventlog.sql.triggers import Subject, qualified
 from eventlog.sql.writers import writer_of
 
 
 def _drift(seen: Checked, watched: Watched) -> Iterator[Finding]:
     table = watched.relation.table
-    remedy = f"eventlog track {quote(str(table))}{watched.choice.flags()}"
+    remedy = seen.track(table, watched.choice)
     try:
         subject = read_subject(seen.catalogue, seen.record, seen.log, watched.relation, watched.choice)
         refuse(subject)
@@ -82,8 +82,16 @@ def _before_ours(seen: Checked, watched: Watched) -> Iterator[Finding]:
             yield Finding(
                 str(watched.relation.table),
                 f"trigger {trigger.name} fires before capture: what it changes stands in the log too early",
-                f"rename it so that it sorts after {first}",
+                f"rename it so that it sorts after {first}:",
+                commands=(_renamed(seen, watched, trigger),),
             )
+
+
+def _renamed(seen: Checked, watched: Watched, trigger: Installed) -> str:
+    """The statement after which a trigger fires behind ours: a tilde sorts after all letters."""
+    quoted, table = seen.log.dialect.quote, watched.relation.table
+    there = qualified(seen.log.dialect, trigger.schema, trigger.table or table.name)
+    return f"alter trigger {quoted(trigger.name)} on {there} rename to {quoted('~' + trigger.name)};"
 
 
 def _cascades(seen: Checked, watched: Watched) -> Iterator[Finding]:
@@ -107,7 +115,7 @@ def _replicated(seen: Checked, watched: Watched) -> Iterator[Finding]:
         yield Finding(
             str(table),
             f"subscription {name} writes to it as a replica, which fires no trigger of ours",
-            f"eventlog track {quote(str(table))}{replace(watched.choice, replicated=True).flags()}",
+            seen.track(table, replace(watched.choice, replicated=True)),
         )
 
 

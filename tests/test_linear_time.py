@@ -21,9 +21,12 @@ from eventlog.gbase.dump import read_dump
 from eventlog.gbase.schema import read_schema
 from eventlog.linter import types as linter
 from eventlog.original import export, hush, jdbc, known
+from eventlog.publishing import cleanup
 from eventlog.qlik import mask, sequence, sqltypes
 from eventlog.receiver import incoming
+from eventlog.sql.dialects import POSTGRESQL
 from eventlog.sql.keytypes import KEY_TYPES
+from eventlog.sql.log import Log
 from eventlog.tables import Column
 from eventlog.values import Kind
 from eventlog.xds import answers, split
@@ -255,3 +258,46 @@ BEFORE = [
 def test_texts(name: str) -> None:
     for piece, before, behind in product(PIECES, BEFORE, ("", "x")):
         attempt(TEXTS[name], before + piece * (LETTERS // len(piece)) + behind)
+
+
+# --- statements
+
+
+def clean_up(text: str) -> object:
+    return (
+        cleanup.cleans_up(text, THE_LOG),
+        cleanup.names_log(text, THE_LOG),
+        cleanup.calls_routine(text, THE_LOG),
+    )
+
+
+THE_LOG = Log(POSTGRESQL)
+STATEMENTS = [
+    "/*",
+    "/**/",
+    "/* ",
+    "--",
+    "'",
+    "''",
+    "' ",
+    '"',
+    '" ',
+    "`",
+    "1, ",
+    "+ 1 ",
+    "f(",
+    "(",
+    "a ",
+    "a.",
+]
+BEGINNINGS = ["", "delete from eventlog where status = 'S' and event_time < 1 "]
+
+
+def test_statements() -> None:
+    for piece, before in product(STATEMENTS, BEGINNINGS):
+        attempt(clean_up, before + piece * (LETTERS // len(piece)))
+
+
+def test_a_long_list_is_read() -> None:
+    numbers = ", ".join(map(str, range(200_000)))
+    assert cleanup.cleans_up(f"delete from eventlog where record_id in ({numbers})", THE_LOG)

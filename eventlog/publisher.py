@@ -26,7 +26,8 @@ from eventlog.publishing.tally import LETTERS, Tally, Waits
 from eventlog.settings import setting
 from eventlog.sinks.sink import Document, Item, Reply, Sink
 from eventlog.sql.inserts import Bounds
-from eventlog.sql.snapshot import Choice, Snapshot
+from eventlog.sql.pending import Choice
+from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.store import Store
 from eventlog.sql.work import Spelling
 from eventlog.xds.answers import Level

@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.sql import migrate
 from eventlog.sql.log import Log
-from eventlog.sql.snapshot import Choice, pending_statement
+from eventlog.sql.pending import Choice, pending_statement
 from eventlog.sql.store import Store
 from tests.databases import Database
 

@@ -17,8 +17,9 @@ from eventlog.identity import ObjectName, object_of
 from eventlog.publishing.batches import Remembered, Sending
 from eventlog.publishing.head import Head, look_at_all
 from eventlog.publishing.queryback import CurrentRows
+from eventlog.sql.pending import Cells, Choice
 from eventlog.sql.readable import ReadableTable
-from eventlog.sql.snapshot import Cells, Choice, Snapshot
+from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.work import Spelling
 from eventlog.tables import Table, Tables
 from eventlog.xds.settings import XdsSettings

@@ -13,10 +13,10 @@ from sqlalchemy.engine import Connection
 from eventlog import tablekey
 from eventlog.errors import EventlogError, WrongRow
 from eventlog.sql import templates
+from eventlog.sql.current import KeyColumn, Sought
 from eventlog.sql.dialects import Dialect
 from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.keytypes import key_type_of
-from eventlog.sql.snapshot import KeyColumn, Sought
 from eventlog.sql.triggers import Child, qualified
 from eventlog.tables import Column, Table
 

@@ -9,7 +9,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.config import Config
 from eventlog.publishing.opening import opened
-from eventlog.sql.snapshot import Choice, pending_statement
+from eventlog.sql.pending import Choice, pending_statement
 from tests.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, ZONED, Attached
 from tests.test_pick_up_plan import SERIES, plan

@@ -12,7 +12,7 @@ from eventlog.publishing.opening import read_readable, read_tables
 from eventlog.publishing.reading import Reader
 from eventlog.sql import track
 from eventlog.sql.choice import Choice
-from eventlog.sql.snapshot import Choice as Pick
+from eventlog.sql.pending import Choice as Pick
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World
 

@@ -15,7 +15,8 @@ from sqlalchemy.engine import Connection
 from eventlog.entry import Status
 from eventlog.publishing.head import Head, Look, look_at_all
 from eventlog.sql.leader import Leader
-from eventlog.sql.snapshot import Cells, Choice, Snapshot
+from eventlog.sql.pending import Cells, Choice
+from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.stretch import NO_STRETCH
 from eventlog.sql.work import Waiting
 from tests.publisher.world import World, key

@@ -287,7 +287,7 @@ class Publisher:
         divided: list[Draft] = []
         taken, begun = 0, time.monotonic()
         written = begun
-        replies = self._sink.deliver([_document(draft) for draft in batch])
+        replies = self._sink.deliver([self._document(draft) for draft in batch])
         for draft, reply in zip(batch, replies, strict=False):
             if reply.fault is not None:
                 self._suffer(reply)
@@ -305,6 +305,11 @@ class Publisher:
             self._cycle.down = f"the sink replied to {taken} of {len(batch)} documents"
         self._cycle.delivery += time.monotonic() - begun
         return [*divided, *batch[taken:]]
+
+    def _document(self, draft: Draft) -> Document:
+        name_of = self._reader.association_of
+        items = [tuple.__new__(Item, (s.event_id, s.text, None, name_of(s.object))) for s in draft.sendings]
+        return Document(draft.name, items)
 
     def _take(self, draft: Draft, reply: Reply) -> None:
         """Note the answer to a document."""
@@ -369,7 +374,3 @@ def _facts(draft: Draft) -> dict[str, object]:
         "event_ids": [sending.event_id for sending in draft.sendings],
         "record_ids": [row for sending in draft.sendings for row in sending.settles],
     }
-
-
-def _document(draft: Draft) -> Document:
-    return Document(draft.name, [tuple.__new__(Item, (s.event_id, s.text, None)) for s in draft.sendings])

@@ -25,6 +25,12 @@ class Item(NamedTuple):
     event_id: str
     text: str
     object: str | None = None  # its association, where somebody has read it already
+    name: str | None = None  # the one association of its object, where rows may spell it in several ways
+
+    @property
+    def key(self) -> str:
+        """What all events of one object have in common."""
+        return self.association if self.name is None else self.name
 
     @property
     def association(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -166,7 +166,7 @@ class Catalogue:
         foreign_keys: tuple[ForeignKey, ...],
     ) -> Table:
         view = kind.endswith("view")
-        references = {f.columns[0]: f.target for f in foreign_keys if len(f.columns) == 1}
+        references = _references(foreign_keys)
         described = {
             column: Column(
                 name=column,
@@ -174,7 +174,8 @@ class Catalogue:
                 kind=kind_of(row["type_name"], self.dialect.name),
                 published=read_name(column).published if view else column,
                 multivalued=view and read_name(column).many,
-                reference=references.get(column),
+                reference=references[column][0] if column in references else None,
+                by=references[column][1] if column in references else (),
                 bounds=bounds_of(row["type_name"], self.dialect.name),
                 number=number_of(row["type_name"], self.dialect.name),
                 effective=read_name(column).name if view else None,
@@ -191,6 +192,17 @@ class Catalogue:
         statement = text(templates.statement(self.dialect, f"catalogue_{question}"))
         for row in self.connection.execute(statement, given).mappings():
             yield {str(name): value for name, value in row.items()}
+
+
+def _references(foreign_keys: Iterable[ForeignKey]) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
+    """The table to which each column refers, and by which columns: by itself where it does that too."""
+    found: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
+    for foreign in sorted(foreign_keys, key=lambda foreign: len(foreign.columns)):
+        target = Table(foreign.target_schema, foreign.target, {})
+        by = tuple(zip(foreign.columns, foreign.target_columns, strict=True))
+        for column in foreign.columns:
+            found.setdefault(column, (str(target), by))
+    return found
 
 
 def _foreign_keys(rows: Iterator[Facts]) -> Iterator[ForeignKey]:

@@ -36,7 +36,7 @@ class ReadableTable:
         self.table = table
         self._dialect = dialect
         self._collations = collations or {}
-        self._read_as = _read_as(table, children)
+        self._read_as = _read_as(table)
         self.source = _source(table, children, self._read_as, dialect)
         self.columns = table.data
         compared = {column.name: self._compared(column) for column in table.key_columns}
@@ -106,41 +106,48 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
     """The table with the columns of its children as attributes of many values."""
     columns = dict(table.columns)
     for child in children:
+        own = child.relation.table
         for column in child.columns:
-            name = f"{child.relation.table.name}.{column.name}"
+            bare = f"{own.name}.{column.name}"
+            name = f"{own}.{column.name}" if bare in columns else bare  # two children of one name
             columns[name] = replace(
                 column,
                 name=name,
                 published=name,
                 multivalued=True,
-                reference=None,
-                aliases=tuple(f"{child.relation.table}.{own}" for own in (column.name, *column.aliases)),
+                by=column.by if len(column.by) == 1 else (),  # its values are told apart from those beside it
+                aliases=tuple(f"{own}.{called}" for called in (column.name, *column.aliases)),
+                of_child=(*child.relation.place, column.name),
             )
     return replace(table, columns=columns)
 
 
-def _read_as(table: Table, children: Iterable[Child]) -> dict[str, str]:
+def _read_as(table: Table) -> dict[str, str]:
     """What the columns of children are called where they are read: no long name, and none of the parent's."""
     free = (name for number in count() if (name := f"child{number}") not in table.columns)
-    names = (f"{child.relation.table.name}.{c.name}" for child in children for c in child.columns)
-    return dict(zip(names, free, strict=False))
+    return {column.name: next(free) for column in table.columns.values() if column.of_child}
 
 
 def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str], dialect: Dialect) -> str:
-    """What is read from: the table, or its rows once for each row of its children."""
+    """What is read from: the table, or its rows once for each row of each child, one child after another."""
     parent = qualified(dialect, table.schema, table.name)
     if not children:
         return parent
     columns, joins = ["p.*"], [f"{parent} p"]
+    turns = " union all ".join(f"select {number} as turn{dialect.dual}" for number in range(len(children)))
+    joins += [f"cross join ({turns}) n"] if len(children) > 1 else []
     for number, child in enumerate(children):
         own, quote = child.relation.table, dialect.quote
         columns += [
-            f"c{number}.{quote(c.name)} as {quote(read_as[f'{own.name}.{c.name}'])}" for c in child.columns
+            f"c{number}.{quote(column.of_child[2])} as {quote(read_as[column.name])}"
+            for column in table.columns.values()
+            if column.of_child is not None and column.of_child[:2] == child.relation.place
         ]
         link = zip(child.link.columns, child.link.target_columns, strict=True)
         equals = EXPRESSIONS[dialect.name].equals
-        on = " and ".join(f"c{number}.{quote(mine)} {equals} p.{quote(theirs)}" for mine, theirs in link)
-        joins.append(f"left join {qualified(dialect, own.schema, own.name)} c{number} on {on}")
+        on = [f"c{number}.{quote(mine)} {equals} p.{quote(theirs)}" for mine, theirs in link]
+        on += [f"n.turn = {number}"] if len(children) > 1 else []
+        joins.append(f"left join {qualified(dialect, own.schema, own.name)} c{number} on {' and '.join(on)}")
     return f"(select {', '.join(columns)} from {' '.join(joins)})"  # noqa: S608 - quoted names of the catalogue
 
 

@@ -104,7 +104,3 @@ class Relation:
     @property
     def key(self) -> tuple[tuple[str, Column], ...]:
         return tuple((column.name, column) for column in self.table.key_columns)
-
-    def parent(self, schema: str | None, name: str) -> ForeignKey | None:
-        """The foreign key to that table, None where there is none."""
-        return next((f for f in self.foreign_keys if (f.target_schema, f.target) == (schema, name)), None)

@@ -135,7 +135,7 @@ def _named_by(seen: Checked, names: Iterable[str]) -> Iterator[Table]:
 def _unknown_names(seen: Checked, names: Counter[str], tables: Tables) -> Iterator[Finding]:
     for name, count in sorted(names.items()):
         try:
-            known = tables.find(name) is not None
+            known = tables.find(name) is not None or bool(tables.parents(name))
         except AmbiguousName as fault:
             yield seen.of_log(f"{count} pending rows: {fault}", "log the name with its schema")
             continue

@@ -61,7 +61,7 @@ def plan(connection: Connection, dialect: str, statement: str, values: dict[str,
         found = connection.execute(text("select plan_table_output from table(dbms_xplan.display())"))
         return "\n".join(row[0] for row in found)
     found = connection.execute(text(f"explain {statement}"), values)
-    return "\n".join(" ".join(map(str, row)) for row in found if dialect == "postgresql" or "r" in row)
+    return "\n".join(" ".join(map(str, row)) for row in found if dialect != "mariadb" or "r" in row)
 
 
 CHOICES = (Choice(), Choice(driver_user="idm"), Choice(driver_user="idm", future=True))

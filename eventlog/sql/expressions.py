@@ -140,7 +140,7 @@ _BASE64 = (
 # the moment itself, not its rendering in the session's zone, which is ambiguous when clocks go back
 _MOMENT = "convert(timestamp'1970-01-01 00:00:00' + interval unix_timestamp({x}) second using utf8mb4)"
 
-MYSQL = Expressions(
+MARIADB = Expressions(
     by_type={
         **_all("tinyint, smallint, mediumint, int, integer, bigint", Expression(_NUMBER, True, _NULL_SAFE)),
         **_all("tinyint(1), boolean, bit(1)", Expression(_BOOLEAN, True, _NULL_SAFE)),
@@ -160,6 +160,10 @@ MYSQL = Expressions(
     joined=", ",
     wrapped="concat({parts})",
 )
+
+# MySQL writes a sum in 22 characters at most, which cuts digits; as JSON it has them all, and a fraction
+_SHORTEST = Expression("trim(trailing '.0' from convert(cast({x} + 0e0 as json) using utf8mb4))", True)
+MYSQL = MARIADB._replace(by_type={**MARIADB.by_type, **_all("float, double, real", _SHORTEST)})
 
 _TM9 = "to_char({x}, 'TM9', 'NLS_NUMERIC_CHARACTERS=''.,''')"
 _LEADING_ZERO = rf"regexp_replace({_TM9}, '^(-?)\.', '\10.')"  # TM9 writes .5
@@ -214,5 +218,5 @@ EXPRESSIONS: dict[str, Expressions] = {
     "postgresql": POSTGRESQL,
     "oracle": ORACLE,
     "mysql": MYSQL,
-    "mariadb": MYSQL,
+    "mariadb": MARIADB,
 }

@@ -120,3 +120,14 @@ def test_a_session_cannot_switch_capture_off_by_a_variable(my: Tracked) -> None:
             connection.execute(text("insert into t values (1)"))
         connection.commit()
     assert [row for row in my.logged() if row.type == 5] == [Logged(5, "k=1")] * 7
+
+
+@pytest.mark.parametrize(
+    "value", ["-2.1796119222992764e-53", "-1.7976931348623157e+308", "100", "1e+22", "0.1", "0"]
+)
+def test_a_double_keeps_all_of_its_digits(my: Tracked, value: str) -> None:
+    my.run("create table t (k integer primary key, v double)")
+    my.track("t", insert=1)
+    (row,) = my.after(f"insert into t values (1, {value})")
+    assert float(row.new or "") == float(value)
+    assert not (row.new or "").endswith(".0")

@@ -139,6 +139,7 @@ class Column:
     number: Number | None = None  # how its values are compared, where they are other numbers
     effective: str | None = None  # of a view's column: what all forms of its name have in common
     of_child: tuple[str, str, str] | None = None  # schema and name of the child that has it, its name there
+    unread: str = ""  # why no query-back reads it, if none does
 
     def load(self, text: str) -> Scalar:
         """The value that a text of the column stands for; InvalidValue if it is none of its type."""
@@ -216,8 +217,9 @@ class Table:
 
     @cached_property
     def data(self) -> tuple[Column, ...]:
-        """The columns beside the key that may leave, in their order."""
-        return tuple(c for c in self.columns.values() if c.leaves and c.name not in self.key)
+        """The columns beside the key that a query-back reads and that may leave, in their order."""
+        readable = (c for c in self.columns.values() if c.leaves and not c.unread)
+        return tuple(c for c in readable if c.name not in self.key)
 
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:

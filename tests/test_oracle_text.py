@@ -42,6 +42,7 @@ HOLES = {
     "within": 't."K" > :a0',
     "key_text": "'k=' || t.\"K\"",
     "columns": ', t."A"',
+    "functions": "",
     "typed_keys": "",
     "typed_paths": ", k0 number path '$.k0'",
     "matches": 't."K" = k.k0',

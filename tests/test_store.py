@@ -300,6 +300,7 @@ class Usr:
     key = (KeyColumn("t.idu", "integer"), KeyColumn("t.part", "varchar(9)"))
     expressions = ("t.fname",)
     source = "usr"
+    functions = ""
 
 
 @pytest.fixture

@@ -275,6 +275,8 @@ def _query_field(of: Object, entry: Entry, place: Place) -> Step:
     name, _, silence, known, _ = of.reader.attributes[entry.column_name]
     if not known:
         raise UnknownColumn(of.reader.table, entry.column_name)
+    if unread := of.table.columns[name].unread:
+        raise WrongRow(f"column {name} {unread}: no query-back has its value")
     return Step(place, entry, entry.event_type, of.reader.query_ops[entry.event_type], name, (), silence)
 
 

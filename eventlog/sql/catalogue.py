@@ -16,6 +16,7 @@ from eventlog.metaid import read_name
 from eventlog.sql import templates
 from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
+from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
 from eventlog.sql.relation import Firing, ForeignKey, Identity, Installed, Owner, Place, Relation
 from eventlog.tables import Column, Table, Tables, bounds_of, kind_of, number_of
@@ -179,6 +180,7 @@ class Catalogue:
                 bounds=bounds_of(row["type_name"], self.dialect.name),
                 number=number_of(row["type_name"], self.dialect.name),
                 effective=read_name(column).name if view else None,
+                unread=EXPRESSIONS[self.dialect.name].of(row["type_name"]).unreadable,
             )
             for row in columns
             for column in (row["column_name"],)

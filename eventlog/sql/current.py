@@ -40,6 +40,9 @@ class Readable(Protocol):
     @property
     def expressions(self) -> Sequence[str]: ...  # of alias t: the text of each column that may leave
 
+    @property
+    def functions(self) -> str: ...  # of the query's own, with which it begins
+
 
 class Searchable(Readable, Protocol):
     """One whose rows can be looked for by what they hold."""
@@ -93,6 +96,7 @@ def search(
 def _current_holes(table: Readable) -> dict[str, str]:
     return {
         **_typed(table.key),
+        "functions": unbound(table.functions),
         "source": unbound(table.source),
         "columns": "".join(f",\n  {unbound(expression)}" for expression in table.expressions),
         "matches": " and ".join(_matching(table.key)),

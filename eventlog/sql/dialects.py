@@ -66,6 +66,7 @@ class Dialect:
     script_head: tuple[str, ...] = ()  # what a script for the database's own client opens with
     script_tail: tuple[str, ...] = ()
     block_end: str = ";"  # what ends a statement that holds semicolons of its own
+    reads_lines: bool = False  # its client looks at each line for the end of a statement, even within names
     block_mark: str | None = None  # announces such a statement's end to the client
 
     def quote(self, name: str) -> str:
@@ -163,6 +164,7 @@ ORACLE = Dialect(
     # a blank line would end a statement, an & ask for a value
     script_head=("set define off", "set sqlblanklines on", "whenever sqlerror exit failure", ""),
     block_end="\n/",
+    reads_lines=True,
 )
 
 MYSQL = Dialect(

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from eventlog import values
 from eventlog.errors import InvalidValue
-from eventlog.sql.expressions import split_type
+from eventlog.sql.expression import split_type
 from eventlog.values import Kind, Number
 
 

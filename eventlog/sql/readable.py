@@ -42,7 +42,7 @@ class ReadableTable:
         compared = {column.name: self._compared(column) for column in table.key_columns}
         self._sent = {name: sent for name, (_, sent) in compared.items()}
         self.key = tuple(column for column, _ in compared.values())
-        self.key_texts = tuple(map(self._text_of, table.key_columns))
+        self.key_texts = tuple(map(self._key_text_of, table.key_columns))
         self.expressions = tuple(map(self._text_of, self.columns))
 
     def narrowed(self, table: Table) -> ReadableTable:
@@ -85,17 +85,32 @@ class ReadableTable:
         found = key_type_of(self._dialect.name, column.type)
         equals = EXPRESSIONS[self._dialect.name].equals
         if found is None or ("{collation}" in found.matches and column.name not in self._collations):
-            compared = KeyColumn(self._text_of(column), self._dialect.text_type, f"{{c}} {equals} {{k}}")
+            compared = KeyColumn(self._key_text_of(column), self._dialect.text_type, f"{{c}} {equals} {{k}}")
             return compared, str
         charset, collation = self._collations.get(column.name, ("", ""))
         known = {"charset": charset, "collation": collation, "equals": equals, "c": "{c}", "k": "{k}"}
         name = self._dialect.quote(self._read_as.get(column.name, column.name))
         return KeyColumn(f"t.{name}", found.declared, templates.fill(found.matches, known)), found.sent
 
+    @property
+    def functions(self) -> str:
+        """Those of our functions that the texts call, as a query begins with them."""
+        called = EXPRESSIONS[self._dialect.name].called_by(self.expressions)
+        made = "\n".join(templates.statement(self._dialect, name) for name in called)
+        return f"with\n{made}\n" if made else ""
+
     def _text_of(self, column: Column) -> str:
         """The expression of the column's text."""
-        read = replace(column, name=self._read_as.get(column.name, column.name))
-        return EXPRESSIONS[self._dialect.name].text(read, "t", self._dialect)
+        return EXPRESSIONS[self._dialect.name].text(self._read(column), "t", self._dialect)
+
+    def _key_text_of(self, column: Column) -> str:
+        """The expression of the column's text as a key has it."""
+        expressions = EXPRESSIONS[self._dialect.name]
+        in_key, name = expressions.of(column.type).in_key, self._dialect.quote(self._read(column).name)
+        return in_key.format(x=f"t.{name}") if in_key else self._text_of(column)
+
+    def _read(self, column: Column) -> Column:
+        return replace(column, name=self._read_as.get(column.name, column.name))
 
     @property
     def _told(self) -> str:

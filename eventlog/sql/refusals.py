@@ -110,7 +110,7 @@ def _unknown_column(subject: Subject) -> Iterator[str]:
 
 
 def _nothing_but_key(subject: Subject) -> Iterator[str]:
-    if not subject.columns and subject.choice.insert in PER_FIELD:
+    if not subject.per_field and subject.choice.insert in PER_FIELD:
         yield (
             f"no column beside its key is logged, so --insert {subject.choice.insert} has nothing to say:"
             " choose --insert 5"
@@ -118,14 +118,25 @@ def _nothing_but_key(subject: Subject) -> Iterator[str]:
 
 
 def _unreadable(subject: Subject) -> Iterator[str]:
-    if not {subject.choice.insert, subject.choice.update} & VALUES:
+    """Columns without a text, where they are asked for by name; others are left out with a warning."""
+    named = [*subject.columns] if subject.choice.columns else []
+    columns = [*named, *(column for child in subject.children for column in child.columns)]
+    if not {subject.choice.insert, subject.choice.update} & PER_FIELD:
         return
-    for column in subject.columns:
+    for column in columns:
         if unreadable := EXPRESSIONS[subject.dialect.name].of(column.type).unreadable:
-            yield (
-                f"column {column.name} is of type {column.type}, which {unreadable}: leave it out with"
-                " --columns, or choose --insert 5 --update 6, which read it later"
-            )
+            yield f"column {column.name} is of type {column.type}, which {unreadable}: leave it out"
+
+
+def _broken_names(subject: Subject) -> Iterator[str]:
+    """A client that ends statements at a line of its own would take a part of a name for its commands."""
+    if not subject.dialect.reads_lines:
+        return
+    relations = (subject.relation, *(child.relation for child in subject.children))
+    for table in (relation.table for relation in relations):
+        for name in (table.schema or "", table.name, *table.columns):
+            if any(ord(character) < 32 for character in name):
+                yield f"the name {name!r} holds a line end or another control character: rename it"
 
 
 def _children_of_values(subject: Subject) -> Iterator[str]:
@@ -171,6 +182,7 @@ REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
     _unknown_column,
     _nothing_but_key,
     _unreadable,
+    _broken_names,
     _children_of_values,
     _cascaded_children,
     _rows_of_partitions,

@@ -96,8 +96,9 @@ def installed_of(
 
 def trigger_names(log: Log, table: str, parents: Iterable[str | None]) -> set[str]:
     """The names that triggers of ours have on a table; a parent is named where it is a child."""
-    name_of = writer_of(log.dialect).name
-    return {name_of(log, table, event, parent) for parent in parents for event in EVENTS}
+    writer = writer_of(log.dialect)
+    events = (*EVENTS, *writer.more)
+    return {writer.name(log, table, event, parent) for parent in parents for event in events}
 
 
 def _called(relation: Relation, names: Collection[str]) -> Iterator[Installed]:

@@ -13,6 +13,8 @@ from eventlog.sql import templates
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.connect import execute_plain
+from eventlog.sql.dialects import literal
+from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
 from eventlog.sql.record import Record, forget, read_record, write_record
 from eventlog.sql.refusals import refuse
@@ -167,6 +169,14 @@ def _warnings(subject: Subject) -> Iterator[str]:
                     f"the foreign key of {relation.table} to {foreign.target} cascades and fires no trigger"
                     f" in {subject.dialect.title}: such changes will not be logged"
                 )
+    readable = set(subject.per_field)
+    for column in subject.columns:
+        if column not in readable:
+            unreadable = EXPRESSIONS[subject.dialect.name].of(column.type).unreadable
+            yield (
+                f"column {column.name} is of type {column.type}, which {unreadable}: no row and no document"
+                " has its value"
+            )
 
 
 def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ()) -> Iterator[str]:
@@ -176,10 +186,21 @@ def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ())
             "trigger": log.dialect.quote(trigger.name),
             "table": qualified(log.dialect, trigger.schema, trigger.table),
             "schema": log.dialect.quote(trigger.schema or ""),
+            "drop_package": literal(f"drop package {_package(log, trigger)}"),
         }
         yield from templates.statements(log.dialect, "drop_trigger", holes)
     for routine in sorted({t.routine for t in stale if t.routine} - set(used)):
         yield from templates.statements(log.dialect, "drop_routine", {"routine": routine})
+
+
+def _package(log: Log, trigger: Installed) -> str:
+    """The quoted name of the package behind a trigger, where there are packages."""
+    package_of = writer_of(log.dialect).package
+    return (
+        ""
+        if package_of is None
+        else qualified(log.dialect, log.place, package_of(log, trigger.schema, trigger.name))
+    )
 
 
 def _run(connection: Connection, statements: Iterable[str]) -> None:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from eventlog.sql import templates
 from eventlog.sql.choice import Choice
 from eventlog.sql.dialects import Dialect
-from eventlog.sql.expressions import EXPRESSIONS, Expressions
+from eventlog.sql.expression import Expressions
+from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
 from eventlog.sql.relation import Firing, ForeignKey, Relation
 from eventlog.tables import Column, Table
@@ -63,6 +64,12 @@ class Subject:
     def columns(self) -> tuple[Column, ...]:
         return self.relation.columns(self.choice.columns, self.choice.without)
 
+    @property
+    def per_field(self) -> tuple[Column, ...]:
+        """The columns that rows of their own can tell: those with a text."""
+        of = EXPRESSIONS[self.dialect.name].of
+        return tuple(column for column in self.columns if not of(column.type).unreadable)
+
 
 class Row(NamedTuple):
     """One row that a trigger logs, in SQL."""
@@ -95,6 +102,8 @@ class Writer(NamedTuple):
     replicates: bool = False  # triggers can log what replication writes
     no_name_with: str = ""  # a name that holds all of these cannot stand in a trigger
     reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
+    more: tuple[str, ...] = ()  # what `name` takes for an event, of further triggers of a wide table
+    package: Callable[[Log, str | None, str], str] | None = None  # behind a trigger, by its schema and name
 
 
 class Rows:
@@ -192,7 +201,16 @@ class Rows:
         return self.expressions.given.format(x=f"{alias}.{self.dialect.quote(column.name)}")
 
 
-ROUTINES = ("event", "key_value", "capture", "capture_off", "capture_on", "capture_is_off")
+ROUTINES = (
+    "event",
+    "key_value",
+    "capture",
+    "capture_off",
+    "capture_on",
+    "capture_is_off",
+    "switch",
+    "leadership",
+)
 
 
 def routines(log: Log, file: str = "routines", **more: str) -> Iterator[str]:

@@ -4,3 +4,5 @@ drop function {key_value}
 /
 drop package {capture}
 /
+drop package {switch}
+/

@@ -16,6 +16,18 @@ begin
   return {quoted};
 end;
 /
+-- made once, and never again: to replace a package with a variable breaks every session that uses it
+begin
+  execute immediate q'[
+create package {switch} authid definer is
+  is_off boolean := false;
+end;
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
 create or replace package {capture} authid definer is
   procedure off(reason in varchar2);
   procedure resume;
@@ -23,25 +35,24 @@ create or replace package {capture} authid definer is
 end;
 /
 create or replace package body {capture} is
-  switched_off boolean := false;
-
   procedure off(reason in varchar2) is
     pragma autonomous_transaction; -- the line stays, whatever becomes of the load
   begin
     insert into {notice} (username, kind, words)
-    values (sys_context('USERENV', 'SESSION_USER'), 'capture off', sys_context('USERENV', 'SID') || ': ' || reason);
+    values (
+      sys_context('USERENV', 'SESSION_USER'), 'capture off', sys_context('USERENV', 'SID') || ': ' || off.reason);
     commit;
-    switched_off := true;
+    {switch}.is_off := true;
   end;
 
   procedure resume is
   begin
-    switched_off := false;
+    {switch}.is_off := false;
   end;
 
   function is_off return boolean is
   begin
-    return switched_off;
+    return {switch}.is_off;
   end;
 end;
 /

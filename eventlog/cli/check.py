@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog import distribution, tablesfile
 from eventlog.cli.database import database_options, read_settings
-from eventlog.cli.terminal import say, show, tell
+from eventlog.cli.terminal import Shade, say, show, tell
 from eventlog.config import Config, statements
 from eventlog.publishing.opening import place_of, read_tables
 from eventlog.publishing.postpoll import UnsafeStatement, unsafe, unseen
@@ -99,7 +99,7 @@ def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -
 
 
 def _tell(finding: Finding) -> None:
-    show(f"{finding.where}: {finding.what}")
+    show(Shade(finding.where, "red" if finding.fault else "yellow"), f": {finding.what}")
     show(f"  {finding.remedy}")
     for command in finding.commands:
         show(f"    {command}")

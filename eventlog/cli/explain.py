@@ -22,13 +22,13 @@ from eventlog.cli.options import (
     settings_options,
     tables_option,
 )
-from eventlog.cli.terminal import say, show
+from eventlog.cli.terminal import Shade, say, show
 from eventlog.convert import Job, Report
 from eventlog.convert import explain as run_explain
 from eventlog.errors import Refused
 from eventlog.files.limits import Limits
 from eventlog.files.sorting import Sorter
-from eventlog.fold import Outcome, Rules
+from eventlog.fold import Fate, Outcome, Rules
 from eventlog.identity import speaks_of
 from eventlog.log import LogSettings
 from eventlog.pickup import Found
@@ -115,20 +115,34 @@ def explain(
 
 def _tell(explained: Iterable[tuple[Found, Outcome]], as_json: bool) -> None:
     for found, outcome in explained:
-        show(_json(found, outcome) if as_json else _line(found, outcome))
+        show(*([_json(found, outcome)] if as_json else _line(found, outcome)))
 
 
-def _line(found: Found, outcome: Outcome) -> str:
+COLOURS = {
+    Fate.SENT: "green",
+    Fate.SUPERSEDED: "bright_black",
+    Fate.NO_EFFECT: "bright_black",
+    Fate.SAYS_NOTHING: "bright_black",
+    Fate.LOOPBACK: "yellow",
+    Fate.FUTURE: "yellow",
+    Fate.HELD: "yellow",
+    Fate.REFUSED: "red",
+    Fate.NOT_NEW: "bright_black",
+    Fate.BEYOND: "yellow",
+}
+
+
+def _line(found: Found, outcome: Outcome) -> tuple[str, Shade, str]:
     entry = found.entry
     row = f"{entry.record_id:>8}  {entry.event_type}  {entry.table_name} {entry.table_key}"
-    said = str(outcome.fate)
+    said = ""
     if outcome.event_id is not None:
         said += f" in {outcome.event_id}"
     if outcome.by is not None:
         said += f", by row {outcome.by}"
     if outcome.reason:
         said += f": {outcome.reason}"
-    return f"{row:<40}  {said}"
+    return f"{row:<40}  ", Shade(str(outcome.fate), COLOURS[outcome.fate]), said
 
 
 def _json(found: Found, outcome: Outcome) -> str:

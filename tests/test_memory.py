@@ -142,7 +142,7 @@ def test_a_small_file_that_unpacks_to_a_large_one(tmp_path: Path) -> None:
             file.write((b"1" * 1023 + b"\n") * 1024)
     whole, refused, _, reason = read(tmp_path / "f.csv.gz")
     assert (whole < 300 * 1024, refused) == (True, 1)
-    assert "bytes, over 250 times as many (--max-ratio)" in reason
+    assert "bytes, over 250 times as many (the setting max-ratio)" in reason
     assert read(tmp_path / "f.csv.gz", ratio=2000)[:2] == (600 * 1024, 0)
 
 

@@ -15,6 +15,7 @@ from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import clock
 from eventlog.cli.explain_live import configured, explain_log
 from eventlog.cli.guessing import refuse_flags
+from eventlog.cli.hints import hinted
 from eventlog.cli.options import (
     SettingsCommand,
     current_option,
@@ -141,7 +142,7 @@ def _line(found: Found, outcome: Outcome) -> tuple[str, Shade, str]:
     if outcome.by is not None:
         said += f", by row {outcome.by}"
     if outcome.reason:
-        said += f": {outcome.reason}"
+        said += f": {hinted(outcome.reason)}"
     return f"{row:<40}  ", Shade(str(outcome.fate), COLOURS[outcome.fate]), said
 
 

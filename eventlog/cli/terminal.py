@@ -9,6 +9,7 @@ from typing import IO, Any, NamedTuple
 
 import click
 
+from eventlog.cli.hints import hinted
 from eventlog.files.standard import standard_output
 from eventlog.shown import one_line, visible, without_secrets
 
@@ -21,7 +22,7 @@ def say(sentence: str, colour: str = "") -> None:
 def tell(line: str, before: str = "") -> None:
     """A line on standard error, which may be gone by now; no secret and no control character is in it."""
     with suppress(OSError, ValueError):
-        click.echo(before + one_line(without_secrets(line)), err=True)
+        click.echo(before + one_line(without_secrets(hinted(line))), err=True)
 
 
 class Shade(NamedTuple):

@@ -45,7 +45,7 @@ def _rows(lines: _Lines, name: str, width: int) -> Iterator[Row | Refused]:
         number = lines.number
         if lines.is_cut(line):
             lines.pass_rest()
-            reason = f"the line has over {lines.longest} bytes (--max-record)"
+            reason = f"the line has over {lines.longest} bytes (the setting max-record)"
             yield Refused(f"{name}:{number}", reason, line)
             continue
         if b'"' not in line:

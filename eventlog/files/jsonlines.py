@@ -95,13 +95,13 @@ class _Lines:
         if len(line) >= most and not line.endswith(b"\n"):
             while (rest := self._file.readline(most)) and not rest.endswith(b"\n"):
                 pass
-            return f"the line has over {most} bytes (--max-record)"
+            return f"the line has over {most} bytes (the setting max-record)"
         return self._over_marks(line)
 
     def _over_marks(self, text: bytes) -> str:
         most = self._limits.max_marks
         if len(text) > most and len(_STRING.sub(b"", text)) > most:
-            return f"beside its texts it has over {most} characters (1/64 of --max-record)"
+            return f"beside its texts it has over {most} characters (1/64 of the setting max-record)"
         return ""
 
 

@@ -18,7 +18,11 @@ def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object
         size = int.from_bytes(head, "big")
         message = file.read(size) if len(head) == 4 and size <= limits.max_record else b""
         if len(head) < 4 or len(message) < size:
-            over = f"over the {limits.max_record} of --max-record, or " if size > limits.max_record else ""
+            over = (
+                f"over the {limits.max_record} of the setting max-record, or "
+                if size > limits.max_record
+                else ""
+            )
             reason = f"the message is cut short, or its length {size} is {over}no length"
             yield Refused(f"{name}:{number}", reason, head + message)
             return

@@ -47,7 +47,9 @@ class Unpacked(io.RawIOBase):
         self._furthest = unpacked
         packed, limits = self._packed.tell(), self._limits
         if unpacked > limits.max_unpacked:
-            raise Expands(f"byte {packed}: it unpacks to over {limits.max_unpacked} bytes (--max-unpacked)")
+            raise Expands(
+                f"byte {packed}: it unpacks to over {limits.max_unpacked} bytes (the setting max-unpacked)"
+            )
         if unpacked > max(limits.max_record, packed * limits.max_ratio):
-            times = f"over {limits.max_ratio} times as many (--max-ratio)"
+            times = f"over {limits.max_ratio} times as many (the setting max-ratio)"
             raise Expands(f"byte {packed}: it unpacks to {unpacked} bytes, {times}")

@@ -57,10 +57,14 @@ class Budget:
         largest = max((page.size for page in pages), default=0)
         most, unpacked = self._limits.max_page, self._limits.max_unpacked
         if largest > most:
-            raise InvalidDocument(f"{where}: a page of {largest} bytes, the limit is {most} (--max-page)")
+            raise InvalidDocument(
+                f"{where}: a page of {largest} bytes, the limit is {most} (the setting max-page)"
+            )
         self._unpacked += sum(page.size for page in pages)
         if self._unpacked > unpacked:
-            raise InvalidDocument(f"{where}: the file unpacks to over {unpacked} bytes (--max-unpacked)")
+            raise InvalidDocument(
+                f"{where}: the file unpacks to over {unpacked} bytes (the setting max-unpacked)"
+            )
 
     def _share(self, column: Any, pages: Sequence[Page]) -> float:
         """The bytes of a row that a column may take."""

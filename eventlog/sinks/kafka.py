@@ -78,7 +78,7 @@ class KafkaSink:
     def __init__(self, settings: KafkaSettings) -> None:
         options = read_options(settings.kafka_options)
         if settings.kafka_brokers is None and "test.mock.num.brokers" not in options:
-            raise Misuse("the kafka sink needs kafka-brokers")
+            raise Misuse("the kafka sink needs the setting kafka-brokers")
         self._topic = settings.kafka_topic
         self._timeout = settings.kafka_timeout
         self._options = {

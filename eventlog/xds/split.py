@@ -73,6 +73,6 @@ def _elements(pieces: Iterable[bytes], parser: Parser, number: int, max_event: i
             elif depth == 0:
                 return
         if size > max_event:
-            raise InvalidDocument(f"an event is over {max_event} bytes (--max-record)")
+            raise InvalidDocument(f"an event is over {max_event} bytes (the setting max-record)")
     parser.close()
     raise InvalidDocument("the document is cut short")

@@ -104,7 +104,7 @@ def test_a_packed_file_of_current_rows_and_one_to_deliver(shell: Shell) -> None:
     done = shell.run("deliver", "--max-unpacked", "5000", "in.xml.gz")
     assert (done.code, "(--max-unpacked)" in done.stderr) == (1, True), done
     (shell.folder / "eventlog.toml").write_text("max-unpacked = 5001\n")
-    assert "over 5001 bytes (--max-unpacked)" in shell.run("deliver", "in.xml.gz").stderr
+    assert "over 5001 bytes (max-unpacked in eventlog.toml)" in shell.run("deliver", "in.xml.gz").stderr
 
 
 def test_a_parquet_file_is_held_to_its_limits(shell: Shell) -> None:

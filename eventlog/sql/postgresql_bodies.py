@@ -154,6 +154,19 @@ class Bodies:
 
     def moves(self, pairs: str, moved: str, taken: str = "") -> str:
         """Rows with another key: all deletes before all inserts."""
+        if not self.subject.relation.below or self.subject.relation.deferrable:
+            return self._moves(pairs, moved, taken)
+        # a merge that inserts before it updates: the server may show the inserted row as the new one
+        doubtful = f"({moved}) and {self._still(taken)}"
+        return "\n".join(
+            (
+                self._moves(pairs, f"({moved}) and not ({self._still(taken)})", taken),
+                self.log([Row(5)], "o", pairs, doubtful),
+                self.log([Row(5)], "n", pairs, doubtful),
+            )
+        )
+
+    def _moves(self, pairs: str, moved: str, taken: str) -> str:
         deletes = [self.deletes(pairs, moved, taken)] if self.rows.deleted() else []
         return "\n".join((*deletes, self.log(self.rows.inserted("n"), "n", pairs, moved)))
 
@@ -166,12 +179,16 @@ class Bodies:
         deleted = self.log(self.rows.deleted(), "o", source, where)
         if not self.subject.relation.deferrable:
             return deleted
+        condition = f"({where}) and {self._still(taken)}" if where else self._still(taken)
+        return "\n".join((deleted, self.log([Row(5)], "o", source, condition)))
+
+    def _still(self, taken: str) -> str:
+        """Whether another row has the old key now, but for those that moved to it."""
         table = qualified(self.dialect, self.subject.table.schema, self.subject.table.name)
-        conditions = [f"({where})"] if where else []
-        conditions.append(f"exists (select from {table} t where {self._same_row('t', 'o')})")
-        if taken:
-            conditions.append(f"not exists (select from {taken} t where {self._same_row('t', 'o')})")
-        return "\n".join((deleted, self.log([Row(5)], "o", source, " and ".join(conditions))))
+        there = f"exists (select from {table} t where {self._same_row('t', 'o')})"
+        if not taken:
+            return there
+        return f"{there} and not exists (select from {taken} t where {self._same_row('t', 'o')})"
 
     def _taken(self, pairs: str, moved: str) -> str:
         """The new keys of rows that moved."""

@@ -108,6 +108,10 @@ class Catalogue:
         found = self._ask("marked", mark=f"{MARK}{{", log=names["log"], **given)
         return {(row["schema_name"], row["table_name"]): bool(row["ours"]) for row in found}
 
+    def routines(self, log: Log) -> dict[str, str]:
+        """The bodies of the routines in a log's schema, as far as we may see them, without single quotes."""
+        return {row["routine_name"]: row["body"] for row in self._ask("routines", schema=log.place)}
+
     def shows_triggers(self, place: Place) -> bool:
         """Whether we may see the triggers of a table; not, where that cannot be told."""
         if not self.dialect.hides_triggers:

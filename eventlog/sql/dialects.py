@@ -62,6 +62,7 @@ class Dialect:
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
     usage_of_schema: bool = False  # a right of its own, without which nothing in the schema is reached
+    replaces_routines: bool = True  # keeping who may execute them; else they are dropped and made anew
     hides_triggers: bool = False  # from users without the right to make some on the table
     script_head: tuple[str, ...] = ()  # what a script for the database's own client opens with
     script_tail: tuple[str, ...] = ()
@@ -191,6 +192,7 @@ MYSQL = Dialect(
     time_text="cast({column} as char)",
     number_of_text=_NUMBER_IN_MYSQL,
     share_lock="lock in share mode",
+    replaces_routines=False,
     hides_triggers=True,
     force_index="force index ({index})",
     block_mark="//",

@@ -62,7 +62,8 @@ def adopt(engine: Engine, log: Log) -> list[str]:
 def install_routines(engine: Engine, log: Log) -> None:
     """The procedures for triggers of one's own, and the switch for bulk loads; any number of times."""
     with engine.begin() as connection:
-        _run(connection, routines(Catalogue(connection).located(log)))
+        catalogue = Catalogue(connection)
+        _run(connection, _routines(catalogue, catalogue.located(log)))
 
 
 def remove_routines(engine: Engine, log: Log) -> None:
@@ -133,11 +134,26 @@ def _replacing(catalogue: Catalogue, record: Record, subject: Subject) -> Iterat
     stale = [t for t in installed if (t.schema, t.table, t.name) not in expected]
     used = {t.routine for t in installed} - {t.routine for t in stale}
     yield from _drops(subject.log, stale, used)
-    yield from routines(subject.log)
+    yield from _routines(catalogue, subject.log)
     if subject.owner is not None:
         yield from routines(subject.log, "routines_owner", owner=subject.dialect.quote(subject.owner))
     for trigger in expected.values():
         yield from trigger.create
+
+
+def _routines(catalogue: Catalogue, log: Log) -> Iterator[str]:
+    """The statements that make the log's routines; of those that lose their grants when they are made anew,
+    only what does not stand as it should."""
+    made = list(routines(log))
+    if log.dialect.replaces_routines:
+        yield from made
+        return
+    bodies = catalogue.routines(log)
+    standing = {qualified(log.dialect, log.place, name): body for name, body in bodies.items()}
+    for drop, create in zip(made[::2], made[1::2], strict=True):
+        _, begin, body = create.partition("begin\n")
+        if standing.get(drop.partition(" if exists ")[2]) != (begin + body).replace("'", ""):
+            yield from (drop, create)
 
 
 def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], tuple[str, Firing]]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 import pytest
 from sqlalchemy import text
 
 from eventlog.sql.check import check
 from eventlog.sql.choice import Choice
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.refusals import CannotTrack
 from eventlog.sql.track import plan_track
 from tests.sql.tracked import Logged, Tracked
@@ -131,3 +133,39 @@ def test_a_double_keeps_all_of_its_digits(my: Tracked, value: str) -> None:
     (row,) = my.after(f"insert into t values (1, {value})")
     assert float(row.new or "") == float(value)
     assert not (row.new or "").endswith(".0")
+
+
+def test_a_session_cannot_choose_the_numbers_of_the_log(my: Tracked) -> None:
+    """It could use up all that are left, and nobody could write to a tracked table any more."""
+    my.run("create table t (k integer primary key)")
+    my.track("t")
+    highest = "set insert_id = 9223372036854775807"
+    for statement in (
+        "insert into t values (1)",
+        f"call {my.dialect.quote('eventlog_event')}(6, 't', 'k=1', null, null, null)",
+    ):
+        with suppress(DatabaseFailed):
+            my.run(highest, statement)
+    my.run("insert into t values (2)")
+    with my.engine.connect() as connection:
+        numbers = connection.execute(text("select record_id from eventlog")).scalars().all()
+    assert 0 < len(numbers) <= 3
+    assert max(numbers) < 10
+
+
+def test_functions_that_are_called_like_the_server_s_are_not_taken_for_them(my: Tracked) -> None:
+    """Whoever may make routines in the schema of a tracked table would run them as the log's owner."""
+    my.run("create table t (k varchar(9) primary key, n integer, d double, b blob, c char(3))")
+    with my.engine.connect() as connection:
+        plan = plan_track(connection, my.log, "t", Choice(insert=1, update=2))
+    called = set(re.findall(r"\b([a-z_0-9]+)\(", "\n".join(plan.statements)))
+    for name in sorted(called - {"exists", "if", "values", "convert", "cast", "char", "left"}):
+        with suppress(DatabaseFailed):
+            my.run(
+                f"create function `{name}` (v longtext) returns longtext deterministic no sql return 'forged'"
+            )
+    my.track("t", insert=1, update=2)
+    assert my.after("insert into t values ('x+', 1, 0.5, x'aaaa', 'c')") == [
+        Logged(1, 'k="x+"', column, None, value)
+        for column, value in (("n", "1"), ("d", "0.5"), ("b", "qqo="), ("c", "c"))
+    ]

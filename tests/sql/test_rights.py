@@ -274,6 +274,11 @@ def test_a_loader_switches_capture_off_with_the_documented_grant(house: House, o
     )
     house.does(app, "insert into app.usr values (2, 'Jane')")
     assert house.does(owner, f"select table_key from {house.log}") == [("idu=2",)]
+    house.run("create table app.dept (idd integer primary key)", "grant select on app.dept to eventlog_owner")
+    house.run("grant trigger on app.dept to eventlog_owner")
+    trusted(house, owner, "install")
+    trusted(house, owner, "track", house.named("app.dept"))
+    house.does(app, f"{routine} {house.log}_capture_off('once more')")
 
 
 def test_a_publisher_publishes_and_answers_for_its_rows(

@@ -12,6 +12,9 @@ create procedure `indirect`.`eventlog_event`(
 sql security definer
 modifies sql data
 begin
+  if @@session.insert_id <> 0 then
+    signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+  end if;
   insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
   values (an_event_type, left(user(), char_length(user()) - locate('@', reverse(user()))), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
 end//
@@ -66,6 +69,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     if new.`born` is not null then
       insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
       values (1, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'born', null, if(new.`born` = 0, '0000-00-00 00:00:00', convert(timestamp'1970-01-01 00:00:00' + interval unix_timestamp(new.`born`) second using utf8mb4)));
@@ -108,6 +114,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     if not (cast(convert(old.`site` using utf8mb4) as binary) <=> cast(convert(new.`site` using utf8mb4) as binary)) or not (old.`idu` <=> new.`idu`) then
       insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
       values (4, who, 'usr', concat('site=', case when convert(old.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(old.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(old.`site` using utf8mb4) end, '+idu=', convert(old.`idu` + 0 using utf8mb4)));
@@ -171,6 +180,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
     values (4, who, 'usr', concat('site=', case when convert(old.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(old.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(old.`site` using utf8mb4) end, '+idu=', convert(old.`idu` + 0 using utf8mb4)));
   end if;
@@ -195,6 +207,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     if new.`idu` is not null and new.`site` is not null then
       if new.`phoneno` is not null then
         insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
@@ -223,6 +238,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     if not (old.`idu` <=> new.`idu`) or not (cast(convert(old.`site` using utf8mb4) as binary) <=> cast(convert(new.`site` using utf8mb4) as binary)) then
       if exists (select 1 from `indirect`.`usr` p where p.`idu` = old.`idu` and p.`site` = old.`site`) then
         if old.`phoneno` is not null then
@@ -266,6 +284,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     if exists (select 1 from `indirect`.`usr` p where p.`idu` = old.`idu` and p.`site` = old.`site`) then
       if old.`phoneno` is not null then
         insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)

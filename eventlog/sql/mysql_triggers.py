@@ -3,8 +3,8 @@
 The order of the rows is right by itself: unique keys are checked row by row, so an update can give a
 row only a key that is free by then, and no trigger may change the table that it stands on.
 
-A session may choose the next number of a table (`insert_id`), and so use up those of the log: MariaDB's triggers
-take that back; MySQL's cannot, and refuse the change.
+A session may choose the next number of a table (`insert_id`), and so use up those of the log: MariaDB's
+triggers take that back; MySQL's cannot, and refuse the change.
 """
 
 from __future__ import annotations

@@ -131,9 +131,9 @@ def followed(tracking: Tracked, finding: Finding) -> int:
     for command in printed:
         if command.startswith("eventlog "):
             shell(tracking, command)
-        else:
-            assert command.endswith(";")
-            tracking.run(command.removesuffix(";"))
+    statements = [command for command in printed if not command.startswith("eventlog ")]
+    assert all(statement.endswith(";") for statement in statements)
+    tracking.run(*(statement.removesuffix(";") for statement in statements))  # in one session
     return len(printed)
 
 

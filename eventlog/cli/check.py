@@ -16,12 +16,14 @@ from eventlog.config import Config, statements
 from eventlog.publishing.opening import place_of, read_tables
 from eventlog.publishing.postpoll import UnsafeStatement, unsafe, unseen
 from eventlog.publishing.session import SessionSettings
+from eventlog.sinks.files import FilesSettings, highest_in
 from eventlog.sql.binding import bind
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.check import check as run_check
 from eventlog.sql.checks.finding import Finding
 from eventlog.sql.log import Log
 from eventlog.sql.migrate import exists
+from eventlog.sql.position import advance
 from eventlog.tables import Tables
 
 _MEND = "write it so, or use eventlog purge: no publisher starts with it"
@@ -45,12 +47,18 @@ _MEND = "write it so, or use eventlog purge: no publisher starts with it"
     type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
     help="write the tables file of the published tables there instead of checking",
 )
+@click.option(
+    "--advance-sequence",
+    is_flag=True,
+    help="set the log's sequence past every record_id that went out, where such come again",
+)
 @database_options
 def check(
     driver_user: str | None,
     patience: float,
     ways_round: bool,
     write_tables: Path | None,
+    advance_sequence: bool,
     config: Path | None,
     url: str | None,
     log_table: str | None,
@@ -72,6 +80,9 @@ def check(
         log = place.find(engine)
         if not exists(connection, log):
             bind(connection, log)  # which says what is missing
+        if advance_sequence:
+            _advance(connection, bind(connection, log), settings)
+            return
         after = statements(settings.build(SessionSettings).post_poll_stmt)
         found = [
             *run_check(
@@ -91,6 +102,13 @@ def check(
     if faults:
         sys.exit(1)
     tell("nothing is wrong")
+
+
+def _advance(connection: Connection, log: Log, settings: Config) -> None:
+    """Let the log's sequence go on behind what went out, also as far as the files sink's record tells."""
+    files = settings.build(SessionSettings).sink == "files"
+    found = advance(connection, log, highest_in(settings.build(FilesSettings)) if files else None)
+    tell("the sequence stands past them all" if found is None else f"the next record_id is {found}")
 
 
 def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:

@@ -61,6 +61,7 @@ class Dialect:
     shares_snapshots: bool = False  # other sessions can see what one of ours sees
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
+    sequence_hidden: bool = False  # who may read the log does not see where its sequence stands
     usage_of_schema: bool = False  # a right of its own, without which nothing in the schema is reached
     replaces_routines: bool = True  # keeping who may execute them; else they are dropped and made anew
     hides_triggers: bool = False  # from users without the right to make some on the table
@@ -131,6 +132,7 @@ POSTGRESQL = Dialect(
     statement_triggers=True,
     truncate_triggers=True,
     usage_of_schema=True,
+    sequence_hidden=True,
     script_head=("\\set ON_ERROR_STOP on", "begin;", ""),
     script_tail=("commit;",),
 )

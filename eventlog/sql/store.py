@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.errors import EventlogError
 from eventlog.sql.leader import Holder, Leader, holder_of
 from eventlog.sql.log import Log
+from eventlog.sql.position import Position, read_position
 from eventlog.sql.queries import Queries
 from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.upkeep import Upkeep
@@ -88,6 +89,11 @@ class Store:
         """How associations are written, as is on record of this log."""
         with self.engine.connect() as connection:
             return str(self.queries.run(connection, "association").scalar() or "as-logged")
+
+    def position(self) -> Position:
+        """Where the record ids stand."""
+        with self.engine.connect() as connection:
+            return read_position(connection, self.log)
 
     @contextmanager
     def _transaction(self, kind: str) -> Iterator[Connection]:

@@ -13,6 +13,7 @@ from eventlog.sql import templates
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.connect import execute_plain
+from eventlog.sql.defaults import demand_defaults
 from eventlog.sql.dialects import literal
 from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
@@ -37,6 +38,7 @@ class Plan:
 def track(engine: Engine, log: Log, name: str, choice: Choice) -> Plan:
     """Bring the triggers of a table to the choice; an empty plan says that they were so already."""
     with engine.begin() as connection:
+        demand_defaults(connection, log)
         plan = plan_track(connection, log, name, choice)
         _run(connection, plan.statements)
     return plan

@@ -255,3 +255,17 @@ def test_columns_in_capitals_and_more_of_them(engine: Engine, database: Database
     assert log.call("run", "--once").stdout.count("<delete") == 1
     assert set(log.letters().values()) == {"S"}
     assert "PROCESS" in log.told("status", EVENTLOG_LOG_TABLE="process")
+
+
+def test_track_asks_for_what_triggers_leave_to_the_log(engine: Engine, database: Database) -> None:
+    log = Attached(engine, database.dialect, {})
+    assert log.call("install").exit_code == 0
+    told = log.told("track", "usr")
+    assert "gives its rows no record_id, status, event_time" in told
+    log.change("insert into usr values (1, 'Jack', 'Frost')")  # no trigger stands in the way of the user
+    for line in told.splitlines():
+        if line.strip().startswith("alter"):
+            log.change(line.strip().rstrip(";"))
+    assert log.call("track", "usr").exit_code == 0, log.told("track", "usr")
+    log.change("update usr set fname = 'John' where idu = 1")
+    assert list(log.letters().values()) == ["N"]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from eventlog.sql import templates
 from eventlog.sql.checks.finding import Checked, Finding
 from eventlog.sql.leader import holder_of
+from eventlog.sql.position import read_position
 from eventlog.sql.queries import Queries
 
 
@@ -43,6 +44,16 @@ def _sequence(seen: Checked) -> Iterator[Finding]:
             " order of the changes",
             "have it hand out one at a time, in order:" if mended else "alter it to nocache order",
             *mended,
+        )
+
+
+def _position(seen: Checked) -> Iterator[Finding]:
+    position = read_position(seen.connection, seen.log)
+    if position.last is not None and position.comes_again:
+        yield seen.of_log(
+            f"record ids come again: the next one is {position.last + 1}, and rows up to {position.highest}"
+            " went out before; no publisher starts",
+            seen.command("check --advance-sequence"),
         )
 
 
@@ -93,6 +104,7 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _lock,
     _index,
     _sequence,
+    _position,
     _encoding,
     _made_anew,
     _not_on_record,

@@ -40,7 +40,10 @@ def _missing(connection: Connection, log: Log) -> Iterator[str]:
     here = Catalogue(connection).at((log.place or "", place))
     if here is None or here.triggers:
         return
-    found = inspect(connection).get_columns(log.reflected(place), log.place and log.reflected(log.place))
+    # not on our connection: for the inspector's statements errors are not translated, and it stays so
+    found = inspect(connection.engine).get_columns(
+        log.reflected(place), log.place and log.reflected(log.place)
+    )
     known = {column["name"].lower(): column for column in found}
     for name in _LEFT_TO_THE_LOG:
         column = known.get(log.column(name).lower())

@@ -122,15 +122,20 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
     columns = dict(table.columns)
     for child in children:
         own = child.relation.table
+        taken = any(f"{own.name}.{column.name}" in columns for column in child.columns)
+        prefix = str(own) if taken else own.name  # two children of one name
+        names = {column.name: f"{prefix}.{column.name}" for column in child.columns}
+        names |= zip(child.link.columns, child.link.target_columns, strict=True)
         for column in child.columns:
-            bare = f"{own.name}.{column.name}"
-            name = f"{own}.{column.name}" if bare in columns else bare  # two children of one name
+            name = names[column.name]
+            known = all(beside in names for beside, _ in column.by)
             columns[name] = replace(
                 column,
                 name=name,
                 published=name,
                 multivalued=True,
-                by=column.by if len(column.by) == 1 else (),  # its values are told apart from those beside it
+                reference=column.reference if known else None,
+                by=tuple((names[beside], theirs) for beside, theirs in column.by) if known else (),
                 aliases=tuple(f"{own}.{called}" for called in (column.name, *column.aliases)),
                 of_child=(*child.relation.place, column.name),
             )

@@ -239,6 +239,8 @@ class _JointReferences:
 
     def _renderer(self, column: Column, beside: Mapping[str, Side]) -> Render:
         """How a value is rendered that stands beside these."""
+        if column.multivalued:  # which of its values stands beside which of the others is not told
+            return partial(_render_dn, column.kind, "")
         target, own = self._targets[column.name], {theirs: mine for mine, theirs in column.by}
         sides = [(name, own[name], beside.get(own[name], ABSENT)) for name in target.key]
         if any(side is None or side is ABSENT or isinstance(side, tuple) for _, _, side in sides):

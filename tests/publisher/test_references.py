@@ -163,3 +163,24 @@ def test_a_child_that_may_not_be_read_is_an_error_at_start(world: World) -> None
 def own_tables(world: World) -> list[str]:
     names = world.log.names()
     return [names[name] for name in ("log", "state", "batch", "retry", "held", "failed", "notice", "tracked")]
+
+
+def test_a_reference_of_several_columns_of_a_child_is_told_without_its_association(world: World) -> None:
+    """Which value of the one column stands beside which of the other is not known any more."""
+    names = "usr team usr_seat member"
+    with made(
+        world,
+        "create table team (site varchar(9), id integer, primary key (site, id))",
+        "create table member (id integer primary key)",
+        "create table usr_seat (idu integer, tsite varchar(9), tid integer,"
+        " foreign key (idu) references usr (idu), foreign key (tsite, tid) references team (site, id))",
+    ):
+        world.user(1)
+        world.change("update eventlog set status = 'S'")
+        world.change("insert into team values ('a', 7), ('b', 8)")
+        world.change("insert into usr_seat values (1, 'a', 7), (1, 'b', 8)")
+        known(world, names)
+        world.write(key(1))
+        (event,) = texts(world, sync_tables=names)
+        assert sorted(values(event, "usr_seat.tsite")) == [("dn", None, "a"), ("dn", None, "b")]
+        assert sorted(values(event, "usr_seat.tid")) == [("dn", None, "7"), ("dn", None, "8")]

@@ -54,7 +54,7 @@ class Dialect:
     indexes_expressions: bool = False
     share_lock: str = ""  # keeps a row from changing until our transaction ends
     force_index: str = ""  # said behind a table, where the optimizer would rather sort
-    lock_is_transactional: bool = False  # the leader's lock ends with its transaction, not its session
+    lock_is_transactional: bool = False  # the leader's lock is a transaction's, until its session has it
     empty_is_null: bool = False  # '' is stored as null
     wakes: bool = False  # sessions can be told that there is work
     transactional_ddl: bool = False  # a failed migration leaves nothing

@@ -134,7 +134,9 @@ def _migrate(connection: Connection, log: Log, target: str, own: bool, *, fresh:
 
     with EnvironmentContext(Config(), scripts, fn=steps) as environment:
         environment.configure(
-            connection=connection, version_table=f"{log.table}_version", version_table_schema=log.place
+            connection=connection,
+            version_table=log.reflected(log.beside("version")),
+            version_table_schema=log.place,
         )
         with environment.begin_transaction():
             environment.run_migrations(run=run)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from eventlog.sql import templates
 from eventlog.sql.choice import Choice
-from eventlog.sql.dialects import Dialect
+from eventlog.sql.dialects import Dialect, literal
 from eventlog.sql.expression import Expressions
 from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
@@ -217,6 +217,7 @@ def routines(log: Log, file: str = "routines", **more: str) -> Iterator[str]:
     """What belongs to the log as a whole, made any number of times; or taken away, by drop_routines."""
     holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in ROUTINES}
     quoted = EXPRESSIONS[log.dialect.name].quoted.format(v="value")
+    holes["routine_texts"] = ", ".join(literal(log.beside(name)) for name in ROUTINES)
     filled = log.names() | holes | {"quoted": quoted, "off": holes["capture_is_off"]} | more
     yield from templates.statements(log.dialect, file, filled)
 

@@ -42,7 +42,7 @@ def _sequence(seen: Checked) -> Iterator[Finding]:
         yield seen.of_log(
             f"sequence {name} hands out numbers from a cache ({cached}): the order of record_id is not the"
             " order of the changes",
-            "have it hand out one at a time, in order:" if mended else "alter it to nocache order",
+            "have it hand out one at a time, in order:" if mended else "alter it to order",
             *mended,
         )
 

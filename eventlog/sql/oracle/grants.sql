@@ -16,3 +16,5 @@ grant select, insert on {notice} to {role}
 /
 grant select on {tracked} to {role}
 /
+grant execute on {leadership} to {role}
+/

@@ -56,3 +56,41 @@ create or replace package body {capture} is
   end;
 end;
 /
+create or replace package {leadership} authid definer is
+  procedure hold;
+  function held return number;
+end;
+/
+create or replace package body {leadership} is
+  answer number; -- of the request, in this session
+
+  procedure hold is
+  begin
+    -- a name of its own, not one of dbms_lock: what the owner was not granted must not break the others
+    execute immediate 'begin :answer := sys.dbms_lock.request(:id, 6, 0, false); end;'
+    using out answer, in {lock_number};
+  exception
+    when others then
+      if sqlcode <> -6550 then raise; end if; -- ORA-06550: the owner may not execute dbms_lock
+      answer := null;
+  end;
+
+  function held return number is
+  begin
+    return case when answer in (0, 4) then 1 when answer is not null then 0 end; -- 4: this session has it
+  end;
+end;
+/
+declare
+  told varchar2(4000);
+begin
+  select max(e.type || ' ' || e.name || ', line ' || e.line || ': ' || substr(e.text, 1, 1000))
+    keep (dense_rank first order by e.type, e.name, e.sequence)
+  into told
+  from sys.all_errors e
+  where e.attribute = 'ERROR' and e.owner = {schema_text} and e.name in ({routine_texts});
+  if told is not null then
+    raise_application_error(-20000, 'a routine of the log does not compile: ' || told);
+  end if;
+end;
+/

@@ -20,3 +20,5 @@ grant select, insert on "EVENTLOG_NOTICE" to "PUBLISHER";
 
 grant select on "EVENTLOG_TRACKED" to "PUBLISHER";
 
+grant execute on "EVENTLOG_LEADERSHIP" to "PUBLISHER";
+

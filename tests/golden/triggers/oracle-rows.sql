@@ -65,6 +65,47 @@ create or replace package body "INDIRECT"."EVENTLOG_CAPTURE" is
 end;
 /
 
+create or replace package "INDIRECT"."EVENTLOG_LEADERSHIP" authid definer is
+  procedure hold;
+  function held return number;
+end;
+/
+
+create or replace package body "INDIRECT"."EVENTLOG_LEADERSHIP" is
+  answer number; -- of the request, in this session
+
+  procedure hold is
+  begin
+    -- a name of its own, not one of dbms_lock: what the owner was not granted must not break the others
+    execute immediate 'begin :answer := sys.dbms_lock.request(:id, 6, 0, false); end;'
+    using out answer, in 366338621;
+  exception
+    when others then
+      if sqlcode <> -6550 then raise; end if; -- ORA-06550: the owner may not execute dbms_lock
+      answer := null;
+  end;
+
+  function held return number is
+  begin
+    return case when answer in (0, 4) then 1 when answer is not null then 0 end; -- 4: this session has it
+  end;
+end;
+/
+
+declare
+  told varchar2(4000);
+begin
+  select max(e.type || ' ' || e.name || ', line ' || e.line || ': ' || substr(e.text, 1, 1000))
+    keep (dense_rank first order by e.type, e.name, e.sequence)
+  into told
+  from sys.all_errors e
+  where e.attribute = 'ERROR' and e.owner = 'INDIRECT' and e.name in ('EVENTLOG_EVENT', 'EVENTLOG_KEY_VALUE', 'EVENTLOG_CAPTURE', 'EVENTLOG_CAPTURE_OFF', 'EVENTLOG_CAPTURE_ON', 'EVENTLOG_CAPTURE_IS_OFF', 'EVENTLOG_SWITCH', 'EVENTLOG_LEADERSHIP');
+  if told is not null then
+    raise_application_error(-20000, 'a routine of the log does not compile: ' || told);
+  end if;
+end;
+/
+
 create or replace package "INDIRECT"."EVENTLOG$USR$d62fae47db30d497" authid definer is
   type entry is record (
     event_type number(10),

@@ -27,6 +27,6 @@ join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 left join pg_catalog.pg_proc p on p.oid = t.tgfoid
 left join pg_catalog.pg_namespace pn on pn.oid = p.pronamespace
 left join pg_catalog.pg_constraint k on k.oid = t.tgconstraint
-where t.tgisinternal or t.tgparentid = 0 -- a partition's copy of a row-level trigger goes with it
+where t.tgparentid = 0 -- a partition's copy of a row-level trigger goes with it
 order by 2, 3, 1
 /

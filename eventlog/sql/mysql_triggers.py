@@ -3,6 +3,9 @@
 The order of the rows is right by itself: unique keys are checked row by row, so an update can give a
 row only a key that is free by then, and no trigger may change the table that it stands on.
 
+MySQL replaces no trigger in one step: a trial that does nothing is made first, so that what cannot be made
+leaves the trigger that stands.
+
 A session may choose the next number of a table (`insert_id`), and so use up those of the log: MariaDB's
 triggers take that back; MySQL's cannot, and refuse the change.
 """
@@ -119,6 +122,7 @@ class _Writer:
         there = {
             "schema": self.dialect.quote(table.schema or ""),
             "trigger": self.dialect.quote(name),
+            "trial": self.dialect.quote(object_name(self.dialect, name, "trial")),
             "table": qualified(self.dialect, table.schema, table.name),
             "event": event,
             "body": body,

@@ -332,3 +332,7 @@ def test_without_trust_in_the_binary_log_install_and_track_say_the_remedy(house:
         assert "set persist log_bin_trust_function_creators = on" in str(done.exception)
     trusted(house, user, "install")
     assert "is tracked" in trusted(house, user, "track", "usr").stderr
+    again = CliRunner().invoke(cli, ("track", "usr", "--insert", "1"), env=environment)
+    assert again.exit_code == 1
+    house.run("insert into app.usr values (1, 'Jack')")
+    assert house.does(user, f"select event_type from {house.log}") == [(5,)]

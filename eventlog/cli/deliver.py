@@ -30,6 +30,7 @@ NOT_DELIVERING = (
     "max_insert_rows",
     "max_insert_bytes",
     "wake_up",
+    "wake_interval",
     "post_poll_stmt",
     "transaction_isolation_level",
     "max_page",

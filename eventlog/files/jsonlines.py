@@ -15,6 +15,7 @@ from eventlog.files.csv import plain_cell
 from eventlog.files.limits import LIMITS, Limits
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # also one that is not closed
+_BOM = b"\xef\xbb\xbf"
 _PEEKED = 1000  # lines that tell the columns of rows
 
 
@@ -56,7 +57,7 @@ class _Lines:
     def value(self, first: bytes) -> tuple[Any, bytes]:
         """The value that begins on a line, and its bytes; ValueError if there is none."""
         try:
-            return json.loads(first), first
+            return _load(first), first
         except ValueError:
             rest = self._rest(first)
             if not rest:
@@ -65,7 +66,7 @@ class _Lines:
         try:
             if over := self._over_marks(joined):
                 raise ValueError(over)
-            return json.loads(joined), joined
+            return _load(joined), joined
         except ValueError:
             self._again.extendleft(reversed(rest))
             self.number -= len(rest)
@@ -103,6 +104,11 @@ class _Lines:
         if len(text) > most and len(_STRING.sub(b"", text)) > most:
             return f"beside its texts it has over {most} characters (1/64 of the setting max-record)"
         return ""
+
+
+def _load(data: bytes) -> Any:
+    """The value of some bytes, which are UTF-8: what Python guesses to be UTF-16 may be lines cut in two."""
+    return json.loads(data.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
 
 
 # What may not stand at the beginning of a line inside of a value, by how the value begins.

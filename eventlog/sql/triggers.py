@@ -217,6 +217,7 @@ def routines(log: Log, file: str = "routines", **more: str) -> Iterator[str]:
     """What belongs to the log as a whole, made any number of times; or taken away, by drop_routines."""
     holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in ROUTINES}
     quoted = EXPRESSIONS[log.dialect.name].quoted.format(v="value")
+    holes["event_label"] = log.dialect.quote(log.beside("event"))
     holes["routine_texts"] = ", ".join(literal(log.beside(name)) for name in ROUTINES)
     filled = log.names() | holes | {"quoted": quoted, "off": holes["capture_is_off"]} | more
     yield from templates.statements(log.dialect, file, filled)

@@ -173,7 +173,7 @@ def identifiers(text: str) -> set[str]:
 
 def at_risk(statement: str) -> set[str]:
     """The words of an SQL statement that a column of that name would be meant by."""
-    bare = _STRINGS.sub("''", statement)
+    bare = re.sub(r"(insert into \S+) \([^)]*\)", r"\1", _STRINGS.sub("''", statement))
     targets = re.findall(r"\binto (\w+)", bare)
     return {
         word[0].upper()
@@ -210,7 +210,9 @@ def test_no_column_of_a_log_is_taken_for_a_parameter() -> None:
     columns = dict(zip((*ours, "column_name", "old_value", "new_value"), names, strict=True))
     log = Log(ORACLE, schema="indirect", columns=columns)
     given = ((f"C{n}", kind) for n, kind in enumerate(TYPES))
-    found = list(_SQL.findall(everything(subject_of(given, Choice(1, 2), log))))
+    text = "\n".join((everything(subject_of(given, Choice(1, 2), log)), *routines(log)))
+    found = list(_SQL.findall(text))
+    assert sum(words.startswith("insert into") for words in found) == 3
     assert sum("sys.dual" in text for text in found) == 3
     for statement in found:
         if "sys.all_errors" not in statement:

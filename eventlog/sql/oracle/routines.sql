@@ -8,7 +8,9 @@ create or replace procedure {event}(
 ) authid definer is
 begin
   insert into {log} ({event_type}, {perpetrator}, {table_name}, {table_key}, {column_name}, {old_value}, {new_value})
-  values (an_event_type, sys_context('USERENV', 'SESSION_USER'), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
+  values (
+    {event_label}.an_event_type, sys_context('USERENV', 'SESSION_USER'), {event_label}.a_table_name,
+    {event_label}.a_table_key, {event_label}.a_column_name, {event_label}.an_old_value, {event_label}.a_new_value);
 end;
 /
 create or replace function {key_value}(value in varchar2) return varchar2 deterministic is

@@ -12,7 +12,9 @@ create or replace procedure "INDIRECT"."EVENTLOG_EVENT"(
 ) authid definer is
 begin
   insert into "INDIRECT"."EVENTLOG" ("EVENT_TYPE", "PERPETRATOR", "TABLE_NAME", "TABLE_KEY", "COLUMN_NAME", "OLD_VALUE", "NEW_VALUE")
-  values (an_event_type, sys_context('USERENV', 'SESSION_USER'), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
+  values (
+    "EVENTLOG_EVENT".an_event_type, sys_context('USERENV', 'SESSION_USER'), "EVENTLOG_EVENT".a_table_name,
+    "EVENTLOG_EVENT".a_table_key, "EVENTLOG_EVENT".a_column_name, "EVENTLOG_EVENT".an_old_value, "EVENTLOG_EVENT".a_new_value);
 end;
 /
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from eventlog.sql import oracle_triggers
 from eventlog.sql.choice import Choice
 from eventlog.sql.triggers import Trigger
 from eventlog.sql.writers import WRITERS
@@ -27,10 +28,10 @@ class Adaptation(NamedTuple):
     reason: str
 
 
-_NAME = r'"INDIRECT"\."EVENTLOG\$USR\$[0-9a-f]{16}"'
+_NAME = r'"INDIRECT"\.("EVENTLOG\$USR[^"]*")'
 ADAPTED = (
     Adaptation(r"  if not capturing then\n    return;\n  end if;\n", "", "no return from a trigger"),
-    Adaptation(_NAME, '"EVENTLOG$USR"', "a package has no schema before it"),
+    Adaptation(_NAME, r"\1", "a package has no schema before it"),
     Adaptation(r'"INDIRECT"\."EVENTLOG"', "eventlog", "nor has the log of a test"),
     Adaptation(
         r"(?s)  function capturing return boolean is.*?\n  end;\n", "", "the switch is another package's"
@@ -95,9 +96,10 @@ def oracle_mode(database: Database) -> Iterator[Tracked]:
 
 
 def install(tracking: Tracked, choice: Choice) -> None:
-    (trigger,) = WRITERS["oracle"].write(subject("oracle", choice))
-    head, body = (adapted(text).replace("authid definer ", "") for text in trigger.create[:2])
-    tracking.run("set sql_mode = 'ORACLE,NO_BACKSLASH_ESCAPES'", USR, head, body, *of_events(trigger))
+    tracking.run("set sql_mode = 'ORACLE,NO_BACKSLASH_ESCAPES'", USR)
+    for trigger in WRITERS["oracle"].write(subject("oracle", choice)):
+        head, body = (adapted(text).replace("authid definer ", "") for text in trigger.create[:2])
+        tracking.run("set sql_mode = 'ORACLE,NO_BACKSLASH_ESCAPES'", head, body, *of_events(trigger))
 
 
 def of_events(trigger: Trigger) -> Iterator[str]:
@@ -109,7 +111,8 @@ def of_events(trigger: Trigger) -> Iterator[str]:
         text = (row[1] + row[2]).replace(*_NO_OTHER_ROW[event])
         for name in ("insert", "update", "delete"):
             text = re.sub(rf"\b{name.removesuffix('e')}ing\b", str(name == event).lower(), text)
-        yield f'create trigger t_{event} after {event} on "USR" for each row\ndeclare\n{text}end'
+        name = f"{event} {trigger.name}"
+        yield f'create trigger "{name}" after {event} on "USR" for each row\ndeclare\n{text}end'
 
 
 INSERT = "insert into \"USR\" values (1, 'a+b', '2025-01-02 03:04:05', x'aaaa', 1.50, null)"
@@ -153,4 +156,21 @@ def test_what_is_noted_runs(
     assert moved[0] == Logged(4, KEY)
     assert {row.key for row in moved[1:]} == {'SITE="a+b"+IDU=2'}
     assert {row.type for row in moved[1:]} == {choice.insert}
+    assert oracle_mode.after(quotes, 'delete from "USR"') == [Logged(4, 'SITE="a+b"+IDU=2')]
+
+
+def test_several_triggers_log_what_one_would(oracle_mode: Tracked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle_triggers, "LARGEST", 2000)
+    choice = Choice(insert=1, update=2)
+    assert len(list(WRITERS["oracle"].write(subject("oracle", choice)))) == 3
+    install(oracle_mode, choice)
+    quotes = "set sql_mode = 'ANSI_QUOTES'"
+    first, *others = oracle_mode.after(quotes, INSERT)
+    assert [first.column, *(row.column for row in others)] == ["BORN", "PHOTO", "AMOUNT"]
+    assert oracle_mode.after(quotes, 'update "USR" set "PHOTO" = x\'bbbb\', "BIO" = \'x\'') == [
+        Logged(2, KEY, "PHOTO", "qqo=", "u7s="),
+        Logged(2, KEY, "BIO", None, "x"),
+    ]
+    moved = oracle_mode.after(quotes, 'update "USR" set "IDU" = 2')
+    assert [row.type for row in moved] == [4, 1, 1, 1, 1]
     assert oracle_mode.after(quotes, 'delete from "USR"') == [Logged(4, 'SITE="a+b"+IDU=2')]

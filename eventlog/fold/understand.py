@@ -146,7 +146,7 @@ class TableReader:
             return Attribute(column.name, self._loader(column), silence, known=True)
         if not column.leaves:
             return Attribute(column.name, _load_nothing, f"column {column.name} is withheld", known=True)
-        return Attribute(column.name, self._loader(column), "", known=True)
+        return Attribute(column.name, self._loader(column), "", known=True, unread=column.unread != "")
 
 
 def _load_nothing(text: str | None) -> Value:

@@ -34,3 +34,10 @@ def test_it_is_left_out_of_what_is_read_back_and_kept_in_rows_that_say_it() -> N
     assert told == [[("A", "a")], [("B", "x")], [("A", "a")]]
     assert planned.outcomes[4].fate is Fate.REFUSED
     assert "column B no expression can read" in planned.outcomes[4].reason
+
+
+def test_a_query_back_of_its_row_does_not_speak_for_it() -> None:
+    entries = [entry(1, 6, None), entry(2, 3, "B", "x")._replace(table_key="K=1")]
+    planned = plan(entries, Tables([TABLE], "oracle"), Rules(), answerable={TABLE})
+    (event,) = planned.events(lambda table, key: [("a",)])
+    assert [(field.column, field.after) for field in event.change.fields] == [("A", "a"), ("B", "x")]

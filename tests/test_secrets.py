@@ -26,16 +26,22 @@ ESCAPE = "\x1b]0;owned\x07\x9b31m"
 LEGAL = "\x9b31mowned"  # XML can hold it
 
 
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    made = Shell(tmp_path_factory.mktemp("secrets"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(started: Shell, tmp_path: Path) -> Shell:
     """Commands in a folder with a log whose names and values speak to a terminal."""
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "usr.toml").write_text(USR)
     (folder / "log.csv").write_text(HEADER + f"1,2,usr,idu=1,fname,a,{LEGAL}\n2,4,{ESCAPE},idu=1,,,\n")
-    made = Shell(folder)
-    yield made
-    made.close()
+    started.folder = folder
+    return started
 
 
 @pytest.mark.parametrize(

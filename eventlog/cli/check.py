@@ -15,6 +15,7 @@ from eventlog.cli.terminal import Shade, say, show, tell
 from eventlog.config import Config, statements
 from eventlog.publishing.opening import place_of, read_tables
 from eventlog.publishing.postpoll import UnsafeStatement, unsafe, unseen
+from eventlog.publishing.references import among
 from eventlog.publishing.session import SessionSettings
 from eventlog.sinks.files import FilesSettings, highest_in
 from eventlog.sql.binding import bind
@@ -113,7 +114,10 @@ def _advance(connection: Connection, log: Log, settings: Config) -> None:
 
 def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:
     """The tables that are published; where there is no log, those that need no naming."""
-    return read_tables(engine, log, settings) if exists(connection, log) else Catalogue(connection).tables()
+    if exists(connection, log):
+        return read_tables(engine, log, settings)
+    found = Catalogue(connection).tables()
+    return Tables(among([*found]), found.dialect)
 
 
 def _tell(finding: Finding) -> None:

@@ -19,6 +19,16 @@ def refer(column: Column, table: Table, targets: Sequence[Table], *, meta: bool)
     return replace(column, by=column.by if len(column.by) > 1 else ())
 
 
+def among(tables: Sequence[Table]) -> list[Table]:
+    """The tables with the references that they have to each other, and no others."""
+    return [
+        replace(
+            table, columns={name: refer(one, table, tables, meta=True) for name, one in table.columns.items()}
+        )
+        for table in tables
+    ]
+
+
 def _in_view(column: Column, table: Table, targets: Sequence[Table]) -> Column:
     """A column fk__idg__name refers to whatever has the key idg: to a view, if there is one, else to a table.
     Columns of one group refer together; where several could be meant none is."""

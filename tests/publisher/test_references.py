@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -184,3 +185,20 @@ def test_a_reference_of_several_columns_of_a_child_is_told_without_its_associati
         (event,) = texts(world, sync_tables=names)
         assert sorted(values(event, "usr_seat.tsite")) == [("dn", None, "a"), ("dn", None, "b")]
         assert sorted(values(event, "usr_seat.tid")) == [("dn", None, "7"), ("dn", None, "8")]
+
+
+def test_the_tables_file_of_a_database_without_a_log_can_be_read(world: World, tmp_path: Path) -> None:
+    """Also where a foreign key refers to what the file does not hold, or by what is no key."""
+    with made(
+        world,
+        "create table team (id integer primary key, code integer unique)",
+        "create table member (id integer primary key, team integer, code integer,"
+        " foreign key (team) references team (id), foreign key (code) references team (code))",
+    ):
+        url, file = world.engine.url.render_as_string(hide_password=False), tmp_path / "tables.toml"
+        words = ("check", "--log-table", "no_log", "--write-tables", str(file))
+        done = CliRunner().invoke(cli, words, env={"EVENTLOG_URL": url})
+        assert done.exit_code == 0, done.output
+        columns = tablesfile.read(file.read_text()).get("member").columns
+        assert str(columns["team"].reference).endswith("team")
+        assert columns["code"].reference is None

@@ -169,3 +169,15 @@ def test_functions_that_are_called_like_the_server_s_are_not_taken_for_them(my: 
         Logged(1, 'k="x+"', column, None, value)
         for column, value in (("n", "1"), ("d", "0.5"), ("b", "qqo="), ("c", "c"))
     ]
+
+
+def test_what_cannot_be_made_leaves_the_triggers_that_stand(my: Tracked) -> None:
+    """A printed script, run after the table lost a column."""
+    my.run("create table t (k integer primary key, v integer, w integer)")
+    my.track("t")
+    with my.engine.connect() as connection:
+        plan = plan_track(connection, my.log, "t", Choice(insert=1, update=2))
+    my.run("alter table t drop column w")
+    with pytest.raises(DatabaseFailed, match="w"):
+        my.run(*plan.statements)
+    assert my.after("insert into t values (1, 2)") == [Logged(5, "k=1")]

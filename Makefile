@@ -18,7 +18,7 @@ demo: $(VENV)/.demo ## see it work: a database, changes, their documents, a back
 	@$(BIN)/eventlog demo $(ARGS)
 
 test: $(VENV)/.test ## run the whole suite, or TESTS="tests/core tests/test_cli.py"; in one process TESTS="-n 0"
-	$(BIN)/python -m pytest --numprocesses auto --dist loadgroup $(TESTS)
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(TESTS)
 
 check: $(VENV)/.check ## lint, types, import contracts, documentation
 	$(BIN)/ruff check .

@@ -30,12 +30,6 @@ def pytest_xdist_auto_num_workers() -> int:
     return parallel.workers()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if item.get_closest_marker("xdist_group") is None:
-            item.add_marker(pytest.mark.xdist_group(parallel.group(item)))
-
-
 @pytest.fixture(scope="session")
 def embedded() -> Iterator[Server]:
     """The embedded PostgreSQL, started once."""

@@ -192,7 +192,6 @@ def test_without_spark_its_remedy_is_told(tmp_path: Path, capsys: pytest.Capture
     assert capsys.readouterr().out == ""
 
 
-@pytest.mark.xdist_group("spark")
 def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     with Backlog(tmp_path, wanted=True, rows=500) as backlog:
@@ -203,7 +202,6 @@ def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFix
     assert (tmp_path / "documents" / "_SUCCESS").exists()
 
 
-@pytest.mark.xdist_group("spark")
 def test_what_spark_says_is_told_when_it_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     (tmp_path / "documents").write_text("in the way")

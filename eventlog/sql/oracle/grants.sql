@@ -18,3 +18,10 @@ grant select on {tracked} to {role}
 /
 grant execute on {leadership} to {role}
 /
+begin
+  execute immediate q'[grant select on {log_sequence} to {role}]';
+exception
+  when others then
+    if sqlcode not in (-942, -2289, -4043) then raise; end if; -- an attached log may have no such sequence
+end;
+/

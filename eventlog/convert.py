@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
@@ -65,7 +64,6 @@ class Report:
         self, tell: Callable[[Refused], None], keep: IO[bytes] | None = None, strict: bool = False
     ) -> None:
         self.refused = 0
-        self.changes: Counter[Op] = Counter()
         self._tell = tell
         self._keep = keep
         self._strict = strict
@@ -100,7 +98,6 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
             changes: Iterable[Change] = read_changes(job, source, sources, current, report, given)
         else:
             changes = report.good(allowed(report.good(carried.answers), job.tables))
-        changes = _counted(changes, report)
         if job.expand_truncate:
             changes = report.good(expand_truncates(changes, job.tables, current))
         _write(job, target, changes, report, given, to_place=carried is None)
@@ -121,7 +118,7 @@ def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
     batches = follow_stream(name, job.tables, reading, state=state, chunks=pieces(name, endless=endless))
     with Output(job.output, target.shape, job.output_container, grows=True) as output:
         for answers in batches:
-            changes = _counted(report.good(allowed(report.good(answers), job.tables)), report)
+            changes = report.good(allowed(report.good(answers), job.tables))
             for record in report.good(target.write(changes, job.tables, writing)):
                 output.write(record)
             output.flush()
@@ -243,12 +240,6 @@ def allowed(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refu
             continue
         if told is not None:
             yield told
-
-
-def _counted(changes: Iterable[Change], report: Report) -> Iterator[Change]:
-    for change in changes:
-        report.changes[change.op] += 1
-        yield change
 
 
 def expand_truncates(

@@ -5,7 +5,7 @@ export PYTHON VENV
 
 # What each environment holds, as extras of pyproject.toml. The types are checked against what the tests import.
 DEMO := embedded,spark,java
-TEST := $(DEMO),parquet,oracle,mysql,kafka,avro,test
+TEST := $(DEMO),oracle,mysql,kafka,avro,test
 CHECK := $(TEST),check
 
 .DEFAULT_GOAL := help
@@ -17,8 +17,8 @@ help: ## list what can be done
 demo: $(VENV)/.demo ## see it work: a database, changes, their documents, a backlog on Spark
 	@$(BIN)/eventlog demo $(ARGS)
 
-test: $(VENV)/.test ## run the whole suite, or TESTS="tests/core tests/test_cli.py"
-	$(BIN)/python -m pytest $(TESTS)
+test: $(VENV)/.test ## run the whole suite, or TESTS="tests/core tests/test_cli.py"; in one process TESTS="-n 0"
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(TESTS)
 
 check: $(VENV)/.check ## lint, types, import contracts, documentation
 	$(BIN)/ruff check .

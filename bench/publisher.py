@@ -35,7 +35,7 @@ from eventlog.sql.choice import Choice as Tracked
 from eventlog.sql.connect import connect
 from eventlog.sql.dialects import POSTGRESQL
 from eventlog.sql.log import Log
-from eventlog.sql.snapshot import Choice
+from eventlog.sql.pending import Choice
 from eventlog.sql.store import Store
 from eventlog.sql.track import track
 from eventlog.tables import Tables

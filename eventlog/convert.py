@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from eventlog.current import CurrentFiles
 from eventlog.entry import read_event_time
 from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused, Stopped
 from eventlog.files.inputs import Advance, check_inputs, container_of, open_sources, stem_of
+from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
 from eventlog.files.text import read_text
 from eventlog.fold import Rules
@@ -52,6 +52,11 @@ class Job:
         """The kind of place, other than files, where one side stands."""
         return "kafka" if self.given.get("kafka") else "url" if self.url else ""
 
+    @property
+    def limits(self) -> Limits:
+        """What an input may hold."""
+        return settings.build(Limits, self.given)
+
 
 class Report:
     """Says what was left out, and counts."""
@@ -60,7 +65,6 @@ class Report:
         self, tell: Callable[[Refused], None], keep: IO[bytes] | None = None, strict: bool = False
     ) -> None:
         self.refused = 0
-        self.changes: Counter[Op] = Counter()
         self._tell = tell
         self._keep = keep
         self._strict = strict
@@ -97,11 +101,10 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
         return
     with load_current(job) as current, _carried(job, source, given) as carried:
         if carried is None:
-            sources = report.good(open_sources(job.inputs, source.shape, job.container, advance))
+            sources = report.good(open_sources(job.inputs, source.shape, job.container, advance, job.limits))
             changes: Iterable[Change] = read_changes(job, source, sources, current, report, given)
         else:
             changes = report.good(allowed(report.good(carried.answers), job.tables))
-        changes = _counted(changes, report)
         if job.expand_truncate:
             changes = report.good(expand_truncates(changes, job.tables, current))
         _write(job, target, changes, report, given, to_place=carried is None)
@@ -126,7 +129,7 @@ def _convert_log(
     check_inputs(job.inputs)
     rules, writing = settings.build(Rules, given), settings.build(XdsSettings, given)
     with load_current(job) as current:
-        pickup = BulkPickup(job.tables, rules, writing, current, given["now"], report.refuse)
+        pickup = BulkPickup(job.tables, rules, writing, current, given["now"], report.refuse, job.limits)
         with Output(job.output, Shape.BYTES, job.output_container) as output:
             for record in report.good(pickup.documents(inputs, advance)):
                 output.write(record)
@@ -145,7 +148,7 @@ def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
     batches = follow_stream(name, job.tables, reading, state=state, chunks=pieces(name, endless=endless))
     with Output(job.output, target.shape, job.output_container, grows=True) as output:
         for answers in batches:
-            changes = _counted(report.good(allowed(report.good(answers), job.tables)), report)
+            changes = report.good(allowed(report.good(answers), job.tables))
             for record in report.good(target.write(changes, job.tables, writing)):
                 output.write(record)
             output.flush()
@@ -206,7 +209,7 @@ def explain(job: Job, report: Report, clock: str, tell: Tell) -> None:
     """The outcome of every row of a log that can be understood; the others are refused."""
     source = format_named("log")
     with load_current(job) as current:
-        sources = report.good(open_sources(job.inputs, source.shape, job.container))
+        sources = report.good(open_sources(job.inputs, source.shape, job.container, limits=job.limits))
         for _ in pick_up(job, current, report, clock, tell).events(sources):
             pass
 
@@ -223,7 +226,7 @@ def load_current(job: Job) -> CurrentFiles:
     with ExitStack() as stack:
         current = stack.enter_context(CurrentFiles())
         for table, file in job.current:
-            current.load(job.tables, table, file)
+            current.load(job.tables, table, file, limits=job.limits)
         stack.pop_all()
     return current
 
@@ -267,12 +270,6 @@ def allowed(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refu
             continue
         if told is not None:
             yield told
-
-
-def _counted(changes: Iterable[Change], report: Report) -> Iterator[Change]:
-    for change in changes:
-        report.changes[change.op] += 1
-        yield change
 
 
 def expand_truncates(

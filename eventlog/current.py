@@ -17,6 +17,7 @@ from eventlog.change import Key
 from eventlog.codec import Cell, Row, Shape, Source
 from eventlog.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.files.inputs import container_of, open_input, open_source
+from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Answer, CurrentRow, QueryKey, query_key
 from eventlog.tables import Table, Tables
 
@@ -38,7 +39,14 @@ class CurrentFiles:
     ) -> None:
         self._rows.close()
 
-    def load(self, tables: Tables, table_name: str, file_name: str, container: str | None = None) -> None:
+    def load(
+        self,
+        tables: Tables,
+        table_name: str,
+        file_name: str,
+        container: str | None = None,
+        limits: Limits = LIMITS,
+    ) -> None:
         """Take the rows of a table from a file; the error says what the file lacks."""
         table = tables.get(table_name)
         if not table.key:
@@ -47,8 +55,8 @@ class CurrentFiles:
             raise Misuse(f"--current {table_name}: no file {file_name}")
         form = container_of(file_name, Shape.ROWS, container)
         try:
-            with open_input(file_name) as file:
-                self._fill(table, open_source(file, file_name, Shape.ROWS, form))
+            with open_input(file_name, limits=limits) as file:
+                self._fill(table, open_source(file, file_name, Shape.ROWS, form, limits))
         except (OSError, EOFError, zlib.error) as fault:
             raise InvalidDocument(f"{file_name}: {fault}") from None
         self.tables.add(table)

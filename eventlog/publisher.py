@@ -24,11 +24,12 @@ from eventlog.publishing.head import Head
 from eventlog.publishing.reading import Reader, Reading
 from eventlog.publishing.tally import LETTERS, Tally, Waits
 from eventlog.settings import setting
-from eventlog.sinks.sink import Document, Item, Reply, Sink
+from eventlog.sinks.sink import Document, Item, Recording, Reply, Sink
 from eventlog.sql.inserts import Bounds
-from eventlog.sql.snapshot import Choice, Snapshot
+from eventlog.sql.pending import Choice
+from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.store import Store
-from eventlog.sql.work import Spelling
+from eventlog.sql.work import Spelling, Work
 from eventlog.xds.answers import Level
 
 logger = logging.getLogger("eventlog.publisher")
@@ -115,6 +116,7 @@ class Publisher:
         self._waits = Waits(settings.retry_wait, settings.retry_longest)
         self._open: list[int] | None = None  # the batches that are remembered; None: not looked yet
         self._number = 0
+        self._highest = 0  # record_id that ever went out, as far as we know
         self._was_down = False  # the receiver, in the last cycle
         self._faults = 0  # documents without an answer, one after another
         self._clock: datetime | None = None  # the database's, when ours stood at 0
@@ -141,6 +143,7 @@ class Publisher:
         if self._open == []:
             return
         if self._open is None:
+            self._check_ids()
             self._name_holds()
         remembered = self._store.remembered()
         self._open = [batch.number for batch in remembered]
@@ -205,11 +208,21 @@ class Publisher:
         reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, choice, self._head))
         if reading.cut is not None:
             logger.warning("the insert of %s %s is cut: max-insert-rows or -bytes is too small", *reading.cut)
+        if min(reading.picked, default=self._highest + 1) <= self._highest:
+            self._check_ids()
         self._cycle.rows += len(reading.picked)
         self._cycle.full = reading.full
         self._tally.spelled += reading.spelled
         self._account(reading)
         return reading
+
+    def _check_ids(self) -> None:
+        """IdsComeAgain where rows are given the record ids of others that went out."""
+        position = self._store.position()
+        if isinstance(self._sink, Recording):
+            position = position.came_out(self._sink.highest())
+        position.demand_new()
+        self._highest = max(self._highest, position.highest)
 
     def _name_holds(self) -> None:
         """The objects that wait under the names that they have with the tables as they are."""
@@ -286,7 +299,7 @@ class Publisher:
         divided: list[Draft] = []
         taken, begun = 0, time.monotonic()
         written = begun
-        replies = self._sink.deliver([_document(draft) for draft in batch])
+        replies = self._sink.deliver([self._document(draft) for draft in batch])
         for draft, reply in zip(batch, replies, strict=False):
             if reply.fault is not None:
                 self._suffer(reply)
@@ -304,6 +317,11 @@ class Publisher:
             self._cycle.down = f"the sink replied to {taken} of {len(batch)} documents"
         self._cycle.delivery += time.monotonic() - begun
         return [*divided, *batch[taken:]]
+
+    def _document(self, draft: Draft) -> Document:
+        name_of = self._reader.association_of
+        items = [tuple.__new__(Item, (s.event_id, s.text, None, name_of(s.object))) for s in draft.sendings]
+        return Document(draft.name, items)
 
     def _take(self, draft: Draft, reply: Reply) -> None:
         """Note the answer to a document."""
@@ -338,9 +356,15 @@ class Publisher:
                 work.settle(number)
             if coming:
                 work.remember(self._number + 1, batches.write_memory(coming, self._tally.worst))
+                self._note_highest(work, max(max(s.settles) for draft in coming for s in draft.sendings))
         self._tally.clear()
         self._number += bool(coming)
         self._open = [self._number] if coming else []
+
+    def _note_highest(self, work: Work, record_id: int) -> None:
+        if record_id > self._highest:
+            work.note_highest(record_id)
+            self._highest = record_id
 
     def _set_clock(self, now: str) -> None:
         """The database's clock, by which waits are counted."""
@@ -368,7 +392,3 @@ def _facts(draft: Draft) -> dict[str, object]:
         "event_ids": [sending.event_id for sending in draft.sendings],
         "record_ids": [row for sending in draft.sendings for row in sending.settles],
     }
-
-
-def _document(draft: Draft) -> Document:
-    return Document(draft.name, [tuple.__new__(Item, (s.event_id, s.text, None)) for s in draft.sendings])

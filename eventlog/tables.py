@@ -132,11 +132,14 @@ class Column:
     published: str  # the attribute's name in documents
     multivalued: bool = False
     reference: str | None = None  # the table that a foreign key points to, if that is published
+    by: tuple[tuple[str, str], ...] = ()  # its columns and those of that table's key; empty: the column alone
     leaves: bool = True  # whether its values may leave at all
     aliases: tuple[str, ...] = ()  # other names by which rows and lists may call it
     bounds: tuple[int, int] | None = None  # of integers, the least and the greatest
     number: Number | None = None  # how its values are compared, where they are other numbers
     effective: str | None = None  # of a view's column: what all forms of its name have in common
+    of_child: tuple[str, str, str] | None = None  # schema and name of the child that has it, its name there
+    unread: str = ""  # why no query-back reads it, if none does
 
     def load(self, text: str) -> Scalar:
         """The value that a text of the column stands for; InvalidValue if it is none of its type."""
@@ -214,8 +217,9 @@ class Table:
 
     @cached_property
     def data(self) -> tuple[Column, ...]:
-        """The columns beside the key that may leave, in their order."""
-        return tuple(c for c in self.columns.values() if c.leaves and c.name not in self.key)
+        """The columns beside the key that a query-back reads and that may leave, in their order."""
+        readable = (c for c in self.columns.values() if c.leaves and not c.unread)
+        return tuple(c for c in readable if c.name not in self.key)
 
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:
@@ -358,6 +362,19 @@ class Tables:
 def plain_name(name: str) -> str:
     """An identifier of a catalogue that keeps plain names in capitals, as people write it."""
     return name.lower() if name == name.upper() else name
+
+
+def refers_with_others(column: Column) -> bool:
+    """Whether the column names a row of another table only together with other columns."""
+    return column.reference is not None and len(column.by) > 1
+
+
+def joint_reference(tables: Tables, column: Column) -> Table | None:
+    """The table of which the column names a row together with other columns, if it does that."""
+    if column.reference is None or len(column.by) < 2:
+        return None
+    target = tables.get(column.reference)
+    return target if {theirs for _, theirs in column.by} == set(target.key) else None
 
 
 def reference_key(tables: Tables, column: Column) -> tuple[Table, str] | None:

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.embedded import Server
+from tests import parallel
 from tests.databases import AT_HAND, EMBEDDED, Database, embedded_server, fresh, server_url, told
 
 # Tests never judge time: a loaded machine is no fault.
@@ -23,6 +24,10 @@ def pytest_report_header() -> str:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     terminalreporter.write_line(told())
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    return parallel.workers()
 
 
 @pytest.fixture(scope="session")

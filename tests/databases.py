@@ -93,13 +93,13 @@ def embedded_server() -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def fresh(name: str, url: URL) -> Iterator[Database]:
+def fresh(name: str, url: URL, options: str = "") -> Iterator[Database]:
     """An empty database on that server (a schema of its own on Oracle), dropped afterwards."""
     owner = connect.connect(url)
     dialect = connect.dialect_at(owner)
     place = f"t_{secrets.token_hex(6)}"
     make, drop, reach = _PLACES[dialect.name]
-    _run(owner, make, place)
+    _run(owner, (make[0] + options, *make[1:]), place)
     try:
         yield Database(name, reach(url, place), dialect)
     finally:

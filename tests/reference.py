@@ -42,7 +42,7 @@ def documents(
         of_object = sorted(row for row in rows if row[2] == key)
         for life in lives(of_object):
             ended = life[-1][1] == 4
-            steps = supersede(life[:-1] if ended else life)
+            steps = supersede(life[:-1] if ended else life, [key_column, *columns])
             if ended:
                 steps.append(Remaining(life[-1][0], 4, None, None, None, [life[-1][0]]))
             found += merge(steps, key, ended, current.get(key), key_column, columns, add)
@@ -59,12 +59,14 @@ def lives(rows: list[Row]) -> list[list[Row]]:
     return [life for life in found if life]
 
 
-def supersede(life: list[Row]) -> list[Remaining]:
-    """Rule 3."""
-    ids = [row[0] for row in life]
+def supersede(life: list[Row], known: list[str]) -> list[Remaining]:
+    """Rule 3; a query-back swallows rows of a column only if it reads that column (section 8)."""
     types = [row[1] for row in life]
     if 5 in types or 6 in types:
-        return [Remaining(ids[0], 5 if 5 in types else 6, None, None, None, ids)]
+        ids = [row[0] for row in life if row[1] in (5, 6) or row[3] in known]
+        others = [Remaining(row[0], row[1], *row[3:], [row[0]]) for row in life if row[0] not in ids]
+        spokesman = Remaining(ids[0], 5 if 5 in types else 6, None, None, None, ids)
+        return sorted([spokesman, *others], key=lambda step: step.place)
     remaining = []
     done = set()
     for row in life:

@@ -12,6 +12,7 @@ import pytest
 from eventlog.cli import COMMANDS, cli
 from eventlog.cli.examples import EXAMPLES
 from tests.commands import Shell
+from tests.people.generated import context_of
 from tests.support import HEADER, USR
 
 LOG = HEADER + "1,4,usr,idu=1,,,\n"
@@ -134,9 +135,8 @@ def test_every_command_has_examples() -> None:
 def test_an_example_names_options_that_there_are(line: str) -> None:
     program, name, *words = shlex.split(line.partition(" > ")[0])
     assert program == "eventlog"
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
-    given, rest, _ = command.make_parser(click.Context(command)).parse_args(words)
+    context = context_of(name)
+    given, rest, _ = context.command.make_parser(context).parse_args(words)
     assert given or rest or not words
 
 

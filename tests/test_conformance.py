@@ -62,3 +62,14 @@ def test_the_categories_of_event_types() -> None:
     assert those(True, True) == {7, 8}
     assert those(False, False) == {4}
     assert those(False, True) == {5, 6}
+
+
+def test_the_blank_at_an_associations_end(tmp_path: Path) -> None:
+    """The original's document, as it is printed: the blank is no part of the schema's name."""
+    event = '<delete class-name="usr"><association>idu=1,table=usr,schema=indirect{}</association></delete>'
+    read = [
+        run_convert(tmp_path, "xds", "xds", f"<nds><input>{event.format(end)}</input></nds>")[0]
+        for end in ("", " ")
+    ]
+    assert read[0] == read[1]
+    assert "schema=indirect</association>" in read[1]

@@ -1,14 +1,20 @@
 """Every session printed in README and docs is run as a newcomer runs it, and prints what stands there.
 
 The program is the bare wheel, without extras, in an environment with a home and a path. A `console` session
-needs only the files of the clone; the `shell-session`s of a page are one story, on a fresh database.
+needs only the files of the clone; the `shell-session`s of a page are one story, on a fresh database. One with
+`&` at its end runs until its section of the page ends: it must say what stands there, and do its work.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
+import socket
 import subprocess
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,16 +24,26 @@ from eventlog import embedded
 from eventlog.embedded import FAST, embedded_postgres
 from tests.installed import ROOT, Installation, base, build, source
 
+DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 # What differs from one run to the next.
 CHANGING = re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d+)?Z?|\d+\.\d+ s|\d+ events/s|[\w.-]+:\d{3,}")
 
 
+def sections(page: Path, kind: str) -> list[list[tuple[str, str]]]:
+    """The commands of a page's sessions of that kind, section by section, each with what it prints."""
+    parts = re.split(r"^(?=## )", page.read_text("utf-8"), flags=re.MULTILINE)
+    return [[step for found in blocks(part, kind) for step in COMMAND.findall(found)] for part in parts]
+
+
+def blocks(text: str, kind: str) -> list[str]:
+    found = re.findall(r"^```(\S*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [body for named, body in found if named == kind]
+
+
 def steps(page: Path, kind: str) -> list[tuple[str, str]]:
-    """The commands of a page's sessions of that kind, each with what it prints."""
-    found = re.findall(rf"^```{kind}\n(.*?)^```$", page.read_text("utf-8"), re.MULTILINE | re.DOTALL)
-    return [step for session in found for step in COMMAND.findall(session)]
+    return [step for section in sections(page, kind) for step in section]
 
 
 def name(page: Path) -> str:
@@ -36,6 +52,18 @@ def name(page: Path) -> str:
 
 SESSIONS = [(name(page), *step) for page in PAGES for step in steps(page, "console")]
 STORIES = [page for page in PAGES if steps(page, "shell-session")]
+FOR_PEOPLE = ("quick-start", "identity-engineers", "data-engineers", "operators", "faq")
+# Commands of these pages without output, and what runs them.
+ELSEWHERE = {
+    "make demo": (".ci/installs", 'make -C "$work/clone" demo'),
+    "export EVENTLOG_URL=postgresql://postgres@localhost/postgres": (
+        "tests/test_documents.py",
+        '"EVENTLOG_URL": ',
+    ),
+    "docker compose -f docker/compose.yaml up": (".ci/containers", "compose up --detach"),
+}
+PORTS = ("8780", "9780")  # that the pages name
+PATIENCE = 60.0
 
 
 @pytest.fixture(scope="session")
@@ -86,6 +114,53 @@ def run(command: str, environment: dict[str, str]) -> str:
     return done.stdout
 
 
+def stable(said: str) -> str:
+    """What is said, without what differs from one run to the next."""
+    return CHANGING.sub("~", said)
+
+
+@contextmanager
+def running(command: str, output: str, environment: dict[str, str]) -> Iterator[None]:
+    """A command that runs until it is ended, once it has said what stands on the page."""
+    folder = Path(environment["HOME"])
+    for number in PORTS:
+        command = command.replace(number, str(port_of(folder, number)))
+    said = folder / f"{shlex.split(command)[1]}.said"
+    with said.open("wb") as file:
+        process = subprocess.Popen(
+            shlex.split(command), cwd=folder, env=environment, stdout=file, stderr=subprocess.STDOUT
+        )
+    deadline = time.monotonic() + PATIENCE
+    while said.read_text().count("\n") < output.count("\n") and process.poll() is None:
+        assert time.monotonic() < deadline, said.read_text()
+        time.sleep(0.05)
+    try:
+        assert stable(said.read_text()) == stable(output), command
+        yield
+    finally:
+        process.terminate()
+        code = process.wait(PATIENCE)
+    assert code == 0, said.read_text()
+
+
+def await_published(environment: dict[str, str]) -> None:
+    """Until the publisher that runs has sent everything."""
+    deadline = time.monotonic() + PATIENCE
+    while (status := json.loads(run("eventlog status --json", environment)))["pending"]:
+        assert time.monotonic() < deadline, status
+        time.sleep(0.1)
+    assert "S" in status["counts"]
+
+
+def port_of(folder: Path, number: str) -> int:
+    """A free port, the same for all commands of a story that name this number."""
+    kept = folder / f"port-{number}"
+    if not kept.exists():
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            kept.write_text(str(server.getsockname()[1]))
+    return int(kept.read_text())
+
+
 @pytest.mark.parametrize(("page", "command", "output"), SESSIONS)
 def test_a_printed_session_prints_what_stands_there(
     page: str, command: str, output: str, bare: dict[str, str]
@@ -95,12 +170,24 @@ def test_a_printed_session_prints_what_stands_there(
 
 @pytest.mark.parametrize("page", STORIES, ids=name)
 def test_a_story_on_a_database_prints_what_stands_there(page: Path, with_database: dict[str, str]) -> None:
-    for command, output in steps(page, "shell-session"):
-        found = run(command, with_database)
-        assert CHANGING.sub("~", found) == CHANGING.sub("~", output), command
+    for section in sections(page, "shell-session"):
+        with ExitStack() as stack:
+            for command, output in section:
+                if command.endswith(" &"):
+                    stack.enter_context(running(command.removesuffix(" &"), output, with_database))
+                else:
+                    assert stable(run(command, with_database)) == stable(output), command
+            if any(command.startswith("eventlog run") and command.endswith("&") for command, _ in section):
+                await_published(with_database)
 
 
 def test_the_pages_for_newcomers_have_sessions() -> None:
     told = {page for page, *_ in SESSIONS} | {name(page) for page in STORIES}
-    pages = ("quick-start", "identity-engineers", "data-engineers", "operators", "faq")
-    assert {f"docs/{page}.md" for page in pages} <= told
+    assert {f"docs/{page}.md" for page in FOR_PEOPLE} <= told
+
+
+def test_every_other_block_of_these_pages_is_run_elsewhere() -> None:
+    found = [block.strip() for page in FOR_PEOPLE for block in blocks((DOCS / f"{page}.md").read_text(), "")]
+    assert set(found) == ELSEWHERE.keys()
+    for file, words in ELSEWHERE.values():
+        assert words in (ROOT / file).read_text()

@@ -23,7 +23,7 @@ from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.dialects import DIALECTS, IllegalName
 from eventlog.sql.log import Log, UnknownLogColumn, log_named
 from eventlog.sql.migrate import LogInUse, LogWritten
-from eventlog.sql.snapshot import Choice
+from eventlog.sql.pending import Choice
 from eventlog.sql.store import Store
 from eventlog.sql.work import Waiting, object_hash
 from tests.databases import Database

@@ -21,9 +21,12 @@ from eventlog.gbase.dump import read_dump
 from eventlog.gbase.schema import read_schema
 from eventlog.linter import types as linter
 from eventlog.original import export, hush, jdbc, known
+from eventlog.publishing import cleanup
 from eventlog.qlik import mask, sequence, sqltypes
 from eventlog.receiver import incoming
+from eventlog.sql.dialects import POSTGRESQL
 from eventlog.sql.keytypes import KEY_TYPES
+from eventlog.sql.log import Log
 from eventlog.tables import Column
 from eventlog.values import Kind
 from eventlog.xds import answers, split
@@ -193,12 +196,12 @@ TEXTS: dict[str, Read] = {
 }
 for kind in Kind:
     TEXTS[kind.value] = values.CODECS[kind].load
-for kind, syntax in product(values.TIMES, (1, 2, 3)):
+for kind, syntax in product((kind for kind in values.Kind if kind in values.TIMES), (1, 2, 3)):
     TEXTS[f"{kind.value}, syntax {syntax}"] = lambda text, kind=kind, syntax=syntax: values.read_time(  # type: ignore[misc]
         kind, text, syntax
     )
 for dialect, key_types in KEY_TYPES.items():
-    for key_type in set(key_types.values()):
+    for key_type in dict.fromkeys(key_types.values()):
         TEXTS[f"key of {dialect}, {key_type.declared}"] = key_type.sent
 
 PIECES = [
@@ -255,3 +258,46 @@ BEFORE = [
 def test_texts(name: str) -> None:
     for piece, before, behind in product(PIECES, BEFORE, ("", "x")):
         attempt(TEXTS[name], before + piece * (LETTERS // len(piece)) + behind)
+
+
+# --- statements
+
+
+def clean_up(text: str) -> object:
+    return (
+        cleanup.cleans_up(text, THE_LOG),
+        cleanup.names_log(text, THE_LOG),
+        cleanup.calls_routine(text, THE_LOG),
+    )
+
+
+THE_LOG = Log(POSTGRESQL)
+STATEMENTS = [
+    "/*",
+    "/**/",
+    "/* ",
+    "--",
+    "'",
+    "''",
+    "' ",
+    '"',
+    '" ',
+    "`",
+    "1, ",
+    "1 + ",
+    "f(",
+    "(",
+    "a ",
+    "a.",
+]
+BEGINNINGS = ["", "delete from eventlog where status = 'S' and event_time < "]
+
+
+def test_statements() -> None:
+    for piece, before in product(STATEMENTS, BEGINNINGS):
+        attempt(clean_up, before + piece * (LETTERS // len(piece)))
+
+
+def test_a_long_list_is_read() -> None:
+    numbers = ", ".join(map(str, range(200_000)))
+    assert cleanup.cleans_up(f"delete from eventlog where record_id in ({numbers})", THE_LOG)

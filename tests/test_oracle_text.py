@@ -9,8 +9,8 @@ import sqlfluff
 
 from eventlog.sql.dialects import ORACLE
 from eventlog.sql.log import Log
+from eventlog.sql.pending import Choice, pending_statement
 from eventlog.sql.queries import Queries
-from eventlog.sql.snapshot import Choice, pending_statement
 from eventlog.sql.stored import OURS, Stored, storage_of
 from eventlog.sql.stretch import Lane, Stretch, between
 from eventlog.sql.templates import statements
@@ -42,6 +42,7 @@ HOLES = {
     "within": 't."K" > :a0',
     "key_text": "'k=' || t.\"K\"",
     "columns": ', t."A"',
+    "functions": "",
     "typed_keys": "",
     "typed_paths": ", k0 number path '$.k0'",
     "matches": 't."K" = k.k0',

@@ -13,9 +13,9 @@ from eventlog.errors import WrongRow
 from eventlog.sql import migrate
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log import Log
+from eventlog.sql.pending import Choice
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.resync import Resync, resync
-from eventlog.sql.snapshot import Choice
 from eventlog.sql.store import Store
 from tests.databases import Database
 

@@ -16,8 +16,8 @@ from eventlog.entry import read_entry
 from eventlog.sql import migrate
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log import Log
+from eventlog.sql.pending import Choice
 from eventlog.sql.resync import NoKey, Resync, UnlikeKey, dump_key, load_key, resync
-from eventlog.sql.snapshot import Choice
 from eventlog.sql.store import Store
 from eventlog.tables import Table
 from tests.databases import Database

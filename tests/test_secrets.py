@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,24 +17,31 @@ from eventlog.settings import declared
 from eventlog.shown import without_secrets
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Document, Item
-from tests.commands import Shell, environment
+from tests.commands import Shell
 from tests.support import HEADER, USR
+from tests.terminal import on_a_terminal
 
 SECRET = "hunter2"
 ESCAPE = "\x1b]0;owned\x07\x9b31m"
 LEGAL = "\x9b31mowned"  # XML can hold it
 
 
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    made = Shell(tmp_path_factory.mktemp("secrets"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(started: Shell, tmp_path: Path) -> Shell:
     """Commands in a folder with a log whose names and values speak to a terminal."""
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "usr.toml").write_text(USR)
     (folder / "log.csv").write_text(HEADER + f"1,2,usr,idu=1,fname,a,{LEGAL}\n2,4,{ESCAPE},idu=1,,,\n")
-    made = Shell(folder)
-    yield made
-    made.close()
+    started.folder = folder
+    return started
 
 
 @pytest.mark.parametrize(
@@ -94,29 +98,6 @@ def test_the_settings_page_shows_no_setting_that_may_hold_a_secret() -> None:
     assert len(shown) == len(secret)
 
 
-def on_a_terminal(folder: Path, *words: str) -> bytes:
-    """What a command writes to a terminal, output and messages."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "eventlog", *words], cwd=folder, env=environment(TERM="xterm", NO_COLOR="1"),
-        stdin=slave, stdout=slave, stderr=slave,
-    )  # fmt: skip
-    os.close(slave)
-    written = bytearray()
-    while piece := _read(master):
-        written += piece
-    process.wait()
-    os.close(master)
-    return bytes(written)
-
-
-def _read(master: int) -> bytes:
-    try:
-        return os.read(master, 1 << 16)
-    except OSError:  # the other side is closed
-        return b""
-
-
 COMMANDS = [
     ("convert", "--from", "log", "--to", "log", "--tables", "usr.toml", "log.csv"),
     ("convert", "--from", "log", "--to", "xds", "--tables", "usr.toml", "log.csv"),
@@ -128,7 +109,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: words[0] if words[0] != ESCAPE else "escape")
 def test_no_control_character_reaches_a_terminal(words: tuple[str, ...], shell: Shell) -> None:
-    written = on_a_terminal(shell.folder, *words)
+    written = on_a_terminal(shell.folder, *words, NO_COLOR="1")
     assert b"owned" in written
     assert not set(written.decode()) & set("\x1b\x07\x9b")
 

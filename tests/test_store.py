@@ -14,8 +14,9 @@ from sqlalchemy.engine import Engine
 from eventlog.entry import Status, read_entry
 from eventlog.sql import connect, migrate
 from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.current import KeyColumn
 from eventlog.sql.log import Log
-from eventlog.sql.snapshot import Choice, KeyColumn
+from eventlog.sql.pending import Choice
 from eventlog.sql.store import IllegalSnapshot, Store
 from eventlog.sql.upkeep import Which
 from eventlog.sql.work import Failure, LeadershipLost, Waiting, Work
@@ -299,6 +300,7 @@ class Usr:
     key = (KeyColumn("t.idu", "integer"), KeyColumn("t.part", "varchar(9)"))
     expressions = ("t.fname",)
     source = "usr"
+    functions = ""
 
 
 @pytest.fixture

@@ -29,10 +29,6 @@ BACKLOG = ("backlog", *LOG_TO, "xds", "-o", "out")
 # What needs each extra, and what is said of it.
 NEEDING: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "embedded": [("a PostgreSQL of its own", ("demo",))],
-    "parquet": [
-        ("Parquet", ("convert", *LOG_TO, "log", "-o", "log.parquet")),
-        ("Parquet", ("convert", "--from", "log", "--to", "changes", "rows.parquet")),
-    ],
     "spark": [("a backlog", BACKLOG)],
     "oracle": [("Oracle", ("check", "--url", "oracle://scott@localhost/free"))],
     "mysql": [

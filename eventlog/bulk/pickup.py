@@ -26,6 +26,7 @@ from eventlog.current import CurrentFiles
 from eventlog.entry import Entry
 from eventlog.errors import EventlogError, Refused
 from eventlog.files.inputs import Advance, open_input, stem_of
+from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import CurrentRow, Fate, Rules, query_key
 from eventlog.tables import Table, Tables
 from eventlog.xds.documents import finish
@@ -45,6 +46,7 @@ class BulkPickup:
         current: CurrentFiles,
         clock: str,
         refused: Callable[[Refused], None],
+        limits: Limits = LIMITS,
         memory: int = _MEMORY,
     ) -> None:
         self._tables = tables
@@ -53,6 +55,7 @@ class BulkPickup:
         self._current = current
         self._clock = clock
         self._refused = refused
+        self._limits = limits
         self._memory = memory
         self._engine = Engine(
             tables,
@@ -69,7 +72,7 @@ class BulkPickup:
             spool = stack.enter_context(Spool(self._tables, self._memory))
             leaving = stack.enter_context(closing(Leaving()))
             ids = stack.enter_context(closing(RecordIds()))
-            refusals = Refusals(inputs)
+            refusals = Refusals(inputs, self._limits)
             for number, (name, container) in enumerate(inputs):
                 for rows in self._rows(number, name, container, advance, refusals):
                     ids.add(rows.column("record_id").to_numpy())
@@ -88,9 +91,9 @@ class BulkPickup:
         self, number: int, name: str, container: str, advance: Advance, refusals: Refusals
     ) -> Iterator[pa.RecordBatch]:
         """The rows of a file that can be understood; the others are refused."""
-        with open_input(name, advance) as file:
+        with open_input(name, advance, self._limits) as file:
             try:
-                columns, found = slabs.read(file, name, container)
+                columns, found = slabs.read(file, name, container, self._limits)
                 checker = Checker(number, columns, name, self._clock, self._rules)
                 for slab in found:
                     if isinstance(slab, Refused):

@@ -10,13 +10,15 @@ from eventlog.codec import Shape
 from eventlog.columnar.vectors import Ints
 from eventlog.errors import Refused
 from eventlog.files.inputs import open_sources
+from eventlog.files.limits import Limits
 
 
 class Refusals:
     """The places of refused rows in these files, and the reasons."""
 
-    def __init__(self, inputs: Sequence[tuple[str, str]]) -> None:
+    def __init__(self, inputs: Sequence[tuple[str, str]], limits: Limits) -> None:
         self._inputs = inputs
+        self._limits = limits
         self._reasons: dict[str, int] = {}  # most rows are refused for one of a few
         self._found: list[list[tuple[Ints, Ints]]] = [[] for _ in inputs]
 
@@ -37,13 +39,17 @@ class Refusals:
                 where, codes = (np.concatenate(some) for some in zip(*found, strict=True))
                 order = np.argsort(where)
                 wanted = zip(where[order].tolist(), codes[order].tolist(), strict=True)
-                yield from _records(name, container, ((at, reasons[code]) for at, code in wanted))
+                yield from _records(
+                    name, container, self._limits, ((at, reasons[code]) for at, code in wanted)
+                )
 
 
-def _records(name: str, container: str, wanted: Iterator[tuple[int, str]]) -> Iterator[Refused]:
+def _records(
+    name: str, container: str, limits: Limits, wanted: Iterator[tuple[int, str]]
+) -> Iterator[Refused]:
     """The rows at these places, which ascend."""
     place, reason = next(wanted)
-    for source in open_sources([name], Shape.ROWS, container):
+    for source in open_sources([name], Shape.ROWS, container, limits=limits):
         if isinstance(source, Refused):
             continue
         for row in source.records:

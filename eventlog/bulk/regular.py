@@ -17,6 +17,7 @@ import pyarrow.csv as pv
 Bytes = npt.NDArray[np.uint8]
 Ints = npt.NDArray[np.int64]
 _QUOTE, _COMMA, _LF, _CR = b'",\n\r'
+_END = 2  # bytes of the end of a line
 
 
 class Piece(NamedTuple):
@@ -34,13 +35,16 @@ def cut(data: bytes) -> int:
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
-def read(data: bytes, names: Sequence[str], wanted: Sequence[str], line: int) -> Piece | None:
-    """The records of a piece of whole ones, the first on this line; None if it is not regular."""
+def read(data: bytes, names: Sequence[str], line: int, longest: int) -> Piece | None:
+    """The records of a piece of whole ones, the first on this line; None if it is not regular, or one of them
+    is nearly as long as one may be."""
     found = np.frombuffer(data, np.uint8)
     quotes = np.flatnonzero(found == _QUOTE).astype(np.int64)
     if len(quotes) % 2 or not _sound_quotes(found, quotes) or not _sound_returns(found, quotes):
         return None
-    lines = _lines(found, quotes, line)
+    lines, longest_found = _lines(found, quotes, line)
+    if longest_found + _END >= longest:
+        return None
     try:
         table = pv.read_csv(
             pa.BufferReader(data),
@@ -48,7 +52,6 @@ def read(data: bytes, names: Sequence[str], wanted: Sequence[str], line: int) ->
             pv.ParseOptions(newlines_in_values=len(quotes) > 0),
             pv.ConvertOptions(
                 column_types=dict.fromkeys(names, pa.string()),
-                include_columns=list(wanted),
                 strings_can_be_null=True,
                 quoted_strings_can_be_null=False,
                 null_values=[""],
@@ -58,7 +61,7 @@ def read(data: bytes, names: Sequence[str], wanted: Sequence[str], line: int) ->
         return None
     if table.num_rows != len(lines):
         return None
-    return Piece({name: _whole(table.column(name)) for name in wanted}, lines)
+    return Piece({name: _whole(table.column(name)) for name in names}, lines)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:
@@ -90,8 +93,8 @@ def _sound_returns(data: Bytes, quotes: Ints) -> bool:
     return bool((outside + 1 < len(data)).all() and (data[outside + 1] == _LF).all())
 
 
-def _lines(data: Bytes, quotes: Ints, line: int) -> Ints:
-    """The line on which each record begins; empty lines are none."""
+def _lines(data: Bytes, quotes: Ints, line: int) -> tuple[Ints, int]:
+    """The line on which each record begins, and the bytes of the longest; empty lines are none."""
     ends = np.flatnonzero(data == _LF)
     closing = np.searchsorted(quotes, ends) % 2 == 0
     numbers = np.arange(len(ends)) + line
@@ -105,4 +108,4 @@ def _lines(data: Bytes, quotes: Ints, line: int) -> Ints:
     sizes = last - begins
     empty = (sizes == 0) | ((sizes == 1) & (data[np.minimum(begins, len(data) - 1)] == _CR))
     found: Ints = first[~empty].astype(np.int64)
-    return found
+    return found, int(sizes.max())

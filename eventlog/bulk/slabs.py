@@ -14,6 +14,7 @@ from eventlog.bulk import regular
 from eventlog.codec import Row
 from eventlog.errors import Refused
 from eventlog.files import csv, parquet
+from eventlog.files.limits import Limits
 
 _PIECE = 4 << 20  # bytes
 _ROWS = 8192  # of a slab that is read row by row
@@ -32,15 +33,15 @@ class Slab(NamedTuple):
 Slabs = Iterator["Slab | list[Row] | Refused"]
 
 
-def read(file: IO[bytes], name: str, container: str) -> tuple[tuple[str, ...], Slabs]:
+def read(file: IO[bytes], name: str, container: str, limits: Limits) -> tuple[tuple[str, ...], Slabs]:
     """The column names, and the rows: by column where they are regular, else as they are."""
     if container == "csv":
-        lines = csv.Lines(file)
+        lines = csv.Lines(file, limits.max_record)
         columns = csv.header(lines, name)
         if lines.reads_again:  # its header has a quote that is never closed
             return columns, _batched(csv.rows(lines, name, len(columns)))
-        return columns, _csv(file, lines.number, name, columns)
-    names, batches = parquet.read_batches(file, name)
+        return columns, _csv(file, lines.number, name, columns, limits.max_record)
+    names, batches = parquet.read_batches(file, name, limits)
     return names, _parquet(batches, names)
 
 
@@ -57,28 +58,28 @@ def _parquet(batches: Iterable[parquet.Batch | Refused], names: Sequence[str]) -
             yield Slab(dict(zip(names, columns, strict=True)), where, partial(parquet.rows_of, batch))
 
 
-def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str]) -> Slabs:
+def _csv(file: IO[bytes], line: int, name: str, columns: Sequence[str], longest: int) -> Slabs:
     data = b""
     while more := file.read(_PIECE):
         data += more
         end = regular.cut(data)
-        piece = regular.read(data[:end], columns, columns, line + 1) if end else None
+        piece = regular.read(data[:end], columns, line + 1, longest) if end else None
         if piece is not None:
             yield Slab(piece.columns, piece.lines)
             line += data.count(b"\n", 0, end)
             data = data[end:]
             continue
         begun = _Begun(data, file)
-        lines = csv.Lines(begun, line)
+        lines = csv.Lines(begun, longest, line)
         yield from _until_taken(csv.rows(lines, name, len(columns)), begun, lines)
         line, data = lines.number, b""
     if data:
-        piece = regular.read(data, columns, columns, line + 1)
+        piece = regular.read(data, columns, line + 1, longest)
         if piece is not None:
             yield Slab(piece.columns, piece.lines)
         else:
             begun = _Begun(data, file)
-            yield from _batched(csv.rows(csv.Lines(begun, line), name, len(columns)))
+            yield from _batched(csv.rows(csv.Lines(begun, longest, line), name, len(columns)))
 
 
 class _Begun:

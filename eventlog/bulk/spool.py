@@ -47,6 +47,8 @@ class Spool:
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take some rows."""
+        if not rows.num_rows:
+            return
         self._held.append(rows)
         self._size += rows.nbytes
         if self._size > self._memory:

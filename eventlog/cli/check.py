@@ -11,17 +11,20 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog import distribution, tablesfile
 from eventlog.cli.database import database_options, read_settings
-from eventlog.cli.terminal import say, show, tell
+from eventlog.cli.terminal import Shade, say, show, tell
 from eventlog.config import Config, statements
 from eventlog.publishing.opening import place_of, read_tables
 from eventlog.publishing.postpoll import UnsafeStatement, unsafe, unseen
+from eventlog.publishing.references import among
 from eventlog.publishing.session import SessionSettings
+from eventlog.sinks.files import FilesSettings, highest_in
 from eventlog.sql.binding import bind
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.check import Finding
 from eventlog.sql.check import check as run_check
+from eventlog.sql.checks.finding import Finding
 from eventlog.sql.log import Log
 from eventlog.sql.migrate import exists
+from eventlog.sql.position import advance
 from eventlog.tables import Tables
 
 _MEND = "write it so, or use eventlog purge: no publisher starts with it"
@@ -45,12 +48,18 @@ _MEND = "write it so, or use eventlog purge: no publisher starts with it"
     type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
     help="write the tables file of the published tables there instead of checking",
 )
+@click.option(
+    "--advance-sequence",
+    is_flag=True,
+    help="set the log's sequence past every record_id that went out, where such come again",
+)
 @database_options
 def check(
     driver_user: str | None,
     patience: float,
     ways_round: bool,
     write_tables: Path | None,
+    advance_sequence: bool,
     config: Path | None,
     url: str | None,
     log_table: str | None,
@@ -72,6 +81,9 @@ def check(
         log = place.find(engine)
         if not exists(connection, log):
             bind(connection, log)  # which says what is missing
+        if advance_sequence:
+            _advance(connection, bind(connection, log), settings)
+            return
         after = statements(settings.build(SessionSettings).post_poll_stmt)
         found = [
             *run_check(
@@ -86,18 +98,30 @@ def check(
     for one in unseen(after, log):
         say(f"post-poll-stmt: what this runs cannot be seen; it must leave rows of the log alone: {one}")
     faults = [finding for finding in found if finding.fault]
-    for finding in found if ways_round else faults:
+    for finding in found if ways_round else [finding for finding in found if finding.fault or finding.told]:
         _tell(finding)
     if faults:
         sys.exit(1)
     tell("nothing is wrong")
 
 
+def _advance(connection: Connection, log: Log, settings: Config) -> None:
+    """Let the log's sequence go on behind what went out, also as far as the files sink's record tells."""
+    files = settings.build(SessionSettings).sink == "files"
+    found = advance(connection, log, highest_in(settings.build(FilesSettings)) if files else None)
+    tell("the sequence stands past them all" if found is None else f"the next record_id is {found}")
+
+
 def _known(engine: Engine, connection: Connection, log: Log, settings: Config) -> Tables:
     """The tables that are published; where there is no log, those that need no naming."""
-    return read_tables(engine, log, settings) if exists(connection, log) else Catalogue(connection).tables()
+    if exists(connection, log):
+        return read_tables(engine, log, settings)
+    found = Catalogue(connection).tables()
+    return Tables(among([*found]), found.dialect)
 
 
 def _tell(finding: Finding) -> None:
-    show(f"{finding.where}: {finding.what}")
+    show(Shade(finding.where, "red" if finding.fault else "yellow"), f": {finding.what}")
     show(f"  {finding.remedy}")
+    for command in finding.commands:
+        show(f"    {command}")

@@ -24,12 +24,14 @@ from eventlog.cli.terminal import say
 from eventlog.convert import Job, Report
 from eventlog.convert import convert as run_convert
 from eventlog.convert import follow as follow_stream
+from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.qlik.topics import KafkaSettings
 
 FORMAT_NAMES = click.Choice(tuple(FORMATS))
 DECLARING = [
+    ("the input", Limits),
     ("the log", Rules),
     *((name, known.settings) for name, known in FORMATS.items()),
     ("qlik-message in Kafka", KafkaSettings),
@@ -113,7 +115,7 @@ def convert(
 
 def taking_part(source: str, target: str) -> set[str]:
     """The headings of the settings that a conversion has a use for."""
-    parts = {source, target}
+    parts = {"the input", source, target}
     if source == "log":
         parts.add("the log")
     if "qlik-message" in parts:

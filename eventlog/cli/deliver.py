@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
-from eventlog.cli.live import SINK, live_options, read_live
+from eventlog.cli.live import INPUT, SINK, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
 from eventlog.files.inputs import open_input
+from eventlog.files.limits import Limits
 from eventlog.publisher import PublisherSettings
 from eventlog.publishing.deliver import Delivery, Memory, memory_beside
 from eventlog.publishing.session import SessionSettings
@@ -22,15 +23,18 @@ from eventlog.publishing.tally import Waits
 from eventlog.sinks import open_sink
 
 _CHUNK = 1 << 20
-# What only a log has.
+# What only a log has, or a file of rows.
 NOT_DELIVERING = (
     "delete_from_log",
     "query_limit",
     "max_insert_rows",
     "max_insert_bytes",
     "wake_up",
+    "wake_interval",
     "post_poll_stmt",
     "transaction_isolation_level",
+    "max_page",
+    "max_batch",
 )
 
 
@@ -39,7 +43,7 @@ NOT_DELIVERING = (
 @click.option(
     "--memory", type=click.Path(path_type=Path), help="what was answered  [default: FILE.delivered]"
 )
-@live_options((*SINK, ("retries", PublisherSettings)), without=NOT_DELIVERING)
+@live_options((*INPUT, *SINK, ("retries", PublisherSettings)), without=NOT_DELIVERING)
 def deliver(
     file: str,
     memory: Path | None,
@@ -54,13 +58,15 @@ def deliver(
     events of their object. What was answered is on record; a second run sends only the rest.
     """
     config = read_live(flags, config_file, verbose, log_format)
-    settings = config.build(PublisherSettings)
+    settings, limits = config.build(PublisherSettings), config.build(Limits)
     with tempfile.TemporaryDirectory() as folder:
         source = _kept(Path(folder)) if file == "-" else file
         sink = open_sink(config.build(SessionSettings).sink, config.given)
         kept = Memory(memory) if memory else memory_beside(Path(source))
-        delivery = Delivery(sink, kept, Waits(settings.retry_wait, settings.retry_longest), say)
-        delivery.run(lambda: _chunks(source))
+        delivery = Delivery(
+            sink, kept, Waits(settings.retry_wait, settings.retry_longest), say, max_event=limits.max_record
+        )
+        delivery.run(lambda: _chunks(source, limits))
         sink.close()
         kept.close()
     told = ", ".join(f"{count} {level}" for level, count in delivery.levels.items())
@@ -77,7 +83,7 @@ def _kept(folder: Path) -> str:
     return str(path)
 
 
-def _chunks(name: str) -> Iterator[bytes]:
-    with open_input(name) as source:
+def _chunks(name: str, limits: Limits) -> Iterator[bytes]:
+    with open_input(name, limits=limits) as source:
         while piece := source.read(_CHUNK):
             yield piece

@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 
 import click
 
+from eventlog.cli.hints import stand
 from eventlog.cli.terminal import say, tell
 from eventlog.errors import EventlogError, Misuse
 from eventlog.publishing.records import Records
@@ -118,6 +119,7 @@ def verbose_option(**more: Any) -> click.Option:
     """-v, of every command."""
 
     def keep(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
+        stand(ctx)
         if value:
             ctx.find_root().ensure_object(Ending).trace(True)
         return value

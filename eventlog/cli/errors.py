@@ -11,7 +11,7 @@ import click
 from eventlog.cli.choosing import which_options
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import show
+from eventlog.cli.terminal import Shade, show
 from eventlog.publishing.opening import opened
 from eventlog.publishing.redriving import has_several_rows
 from eventlog.publishing.upkeep import failures, unusable, whole_events
@@ -40,7 +40,7 @@ def errors(
     """
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         for failed in failures(store, Which(whole_events(store, ids), table, reason)):
-            show(json.dumps(failed._asdict(), default=str) if as_json else _line(failed))
+            show(*([json.dumps(failed._asdict(), default=str)] if as_json else _line(failed)))
             if document and not as_json and failed.document is not None:
                 show(f"          {failed.document}")
         if not ids and reason is None:
@@ -54,11 +54,12 @@ def _excluded(row: Unusable) -> str:
     return f"{named:<40}  {row.reason}"
 
 
-def _line(failed: Failed) -> str:
+def _line(failed: Failed) -> tuple[str, Shade, str]:
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
-    row = f"{failed.record_id:>8}  {failed.status} {failed.event_type}  {_short(_where(failed))}"
+    row = f" {failed.event_type}  {_short(_where(failed))}"
     of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""
-    return f"{row:<40}  {failed.reason or 'no reason is kept'}{tries}{of}"
+    told = f"{row:<29}  {failed.reason or 'no reason is kept'}{tries}{of}"
+    return f"{failed.record_id:>8}  ", Shade(failed.status, "red"), told
 
 
 def _where(row: Failed | Unusable) -> str:

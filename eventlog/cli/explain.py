@@ -14,6 +14,8 @@ from eventlog import tablekey
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import clock
 from eventlog.cli.explain_live import configured, explain_log
+from eventlog.cli.guessing import refuse_flags
+from eventlog.cli.hints import hinted
 from eventlog.cli.options import (
     SettingsCommand,
     current_option,
@@ -21,17 +23,21 @@ from eventlog.cli.options import (
     settings_options,
     tables_option,
 )
-from eventlog.cli.terminal import say, show
+from eventlog.cli.terminal import Shade, say, show
 from eventlog.convert import Job, Report
 from eventlog.convert import explain as run_explain
 from eventlog.errors import Refused
+from eventlog.files.limits import Limits
 from eventlog.files.sorting import Sorter
-from eventlog.fold import Outcome, Rules
+from eventlog.fold import Fate, Outcome, Rules
 from eventlog.identity import speaks_of
 from eventlog.log import LogSettings
 from eventlog.pickup import Found
+from eventlog.settings import declared
 
-_OF_FILES = ("now", "status")  # settings that a live log has no use for
+_LIMITS = tuple(field.name for field in declared(Limits))
+_OF_FILES = ("container", "tables_file", "current", "now", "status", *_LIMITS)
+_OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
 
 
 @click.command(cls=SettingsCommand, short_help="What becomes of each row of a log, and why.")
@@ -49,7 +55,7 @@ _OF_FILES = ("now", "status")  # settings that a live log has no use for
 @click.option("--key", help="only rows of this table_key, likewise")
 @click.option("--all", "everything", is_flag=True, help="of a live log every pending row, one by one")
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a row")
-@settings_options([("the log", Rules), ("rows", LogSettings)])
+@settings_options([("the log", Rules), ("rows", LogSettings), ("the input", Limits)])
 def explain(
     inputs: tuple[str, ...],
     source_format: str,
@@ -74,8 +80,10 @@ def explain(
         tablekey.read(key)
     flags = {"url": url, "log_table": log_table} | {n: v for n, v in given.items() if n not in _OF_FILES}
     if not inputs and configured(flags, config_file):
+        refuse_flags(_OF_FILES, "is for files, and what is explained is the log of a database")
         _tell(explain_log(flags, config_file, table, key, everything, say), as_json)
         return
+    refuse_flags(_OF_A_DATABASE, "is for the log of a database, and what is explained are files")
     job = Job(
         source_format,
         "xds",
@@ -108,20 +116,34 @@ def explain(
 
 def _tell(explained: Iterable[tuple[Found, Outcome]], as_json: bool) -> None:
     for found, outcome in explained:
-        show(_json(found, outcome) if as_json else _line(found, outcome))
+        show(*([_json(found, outcome)] if as_json else _line(found, outcome)))
 
 
-def _line(found: Found, outcome: Outcome) -> str:
+COLOURS = {
+    Fate.SENT: "green",
+    Fate.SUPERSEDED: "bright_black",
+    Fate.NO_EFFECT: "bright_black",
+    Fate.SAYS_NOTHING: "bright_black",
+    Fate.LOOPBACK: "yellow",
+    Fate.FUTURE: "yellow",
+    Fate.HELD: "yellow",
+    Fate.REFUSED: "red",
+    Fate.NOT_NEW: "bright_black",
+    Fate.BEYOND: "yellow",
+}
+
+
+def _line(found: Found, outcome: Outcome) -> tuple[str, Shade, str]:
     entry = found.entry
     row = f"{entry.record_id:>8}  {entry.event_type}  {entry.table_name} {entry.table_key}"
-    said = str(outcome.fate)
+    said = ""
     if outcome.event_id is not None:
         said += f" in {outcome.event_id}"
     if outcome.by is not None:
         said += f", by row {outcome.by}"
     if outcome.reason:
-        said += f": {outcome.reason}"
-    return f"{row:<40}  {said}"
+        said += f": {hinted(outcome.reason)}"
+    return f"{row:<40}  ", Shade(str(outcome.fate), COLOURS[outcome.fate]), said
 
 
 def _json(found: Found, outcome: Outcome) -> str:

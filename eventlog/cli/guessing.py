@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -67,6 +67,15 @@ def _format_of(name: str) -> str | None:
     if stem_of(name).lower().endswith(SUFFIX):
         return "qlik-table"
     return _BY_EXTENSION.get(Path(name.removesuffix(".gz")).suffix.lower())
+
+
+def refuse_flags(names: Container[str], reason: str) -> None:
+    """Misuse for a flag of these parameters that stands on the command line."""
+    ctx = click.get_current_context()
+    for parameter in ctx.command.params:
+        given = ctx.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+        if given and parameter.name in names:
+            raise Misuse(f"{parameter.opts[0]} {reason}")
 
 
 def refuse_strangers(declaring: Sequence[tuple[str, type]], parts: set[str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from eventlog.cli.database import database_options, read_place
+from eventlog.cli.guessing import refuse_flags
 from eventlog.cli.terminal import put, tell
 from eventlog.errors import Misuse
 from eventlog.sql import migrate, track, triggers
@@ -14,6 +15,7 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialects import DIALECTS, dialect_named
 from eventlog.sql.log import Log
 
+_OF_SQL = ("dialect", "attach", "grants")
 _sql = click.option("--sql", is_flag=True, help="print the DDL instead; needs no connection")
 _dialect = click.option(
     "--dialect", type=click.Choice(tuple(DIALECTS)), help="the database that --sql writes for"
@@ -55,6 +57,7 @@ def install(
         text = script or migrate.install_script(log, attached=attach, future_events=future_events)
         put(text if grants else text + _routines(log, "routines"))
         return
+    refuse_flags(_OF_SQL, "goes with --sql")
     engine = place.connect()
     log = place.find(engine)
     changed = migrate.install(engine, log, future_events=future_events)
@@ -95,6 +98,7 @@ def uninstall(
         script = _routines(log, "drop_routines") + migrate.uninstall_script(log, attached=attach)
         put(script)
         return
+    refuse_flags(_OF_SQL, "goes with --sql")
     engine = place.connect()
     log = place.find(engine)
     gone = migrate.uninstall(engine, log, discard=discard)

@@ -15,6 +15,7 @@ from eventlog.cli.ending import verbose_option
 from eventlog.cli.options import SettingOption, add_options, setting_option
 from eventlog.config import Config, read_config
 from eventlog.daemon import DaemonSettings
+from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.monitor import MonitorSettings
 from eventlog.publisher import PublisherSettings
@@ -40,7 +41,9 @@ SINK: Declarations = (
     ("the sink", SessionSettings),
     *((f"sink {name}", sink_kind(name).settings) for name in SINKS),
 )
-ALL: Declarations = (*READING, ("the loop", DaemonSettings), *SINK, ("monitoring", MonitorSettings))
+INPUT: Declarations = (("the input", Limits),)
+RUNNING: Declarations = (*READING, ("the loop", DaemonSettings), *SINK, ("monitoring", MonitorSettings))
+ALL: Declarations = (*RUNNING, *INPUT)  # what a file may hold
 
 _CONFIG = SettingOption(
     ["--config", "config_file"],

@@ -11,13 +11,24 @@ import click
 from eventlog.cli.live import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.errors import Misuse
+from eventlog.fold import Rules
+from eventlog.publisher import PublisherSettings
 from eventlog.publishing.answering import Answers
 from eventlog.publishing.opening import opened
 from eventlog.publishing.session import read_known
+from eventlog.settings import declared
 from eventlog.xds.answers import Level, read, read_said
 from eventlog.xds.documents import indent
 from eventlog.xds.queries import SCOPES, Query, Value
 from eventlog.xds.settings import XdsSettings
+
+# What only rows of the log have, and documents that are published.
+NOT_ASKING = (
+    *(field.name for field in declared(Rules) if field.name != "max_value"),
+    *(field.name for field in declared(PublisherSettings)),
+    "batch_size",
+    "validate",
+)
 
 
 @click.command(cls=SettingsCommand, short_help="Ask for objects as the engine does; answers instances.")
@@ -30,7 +41,7 @@ from eventlog.xds.settings import XdsSettings
 @click.option("--read", "wanted", multiple=True, metavar="NAME", help="tell this attribute  [default: all]")
 @click.option("--no-attributes", is_flag=True, help="tell no attribute: which objects there are")
 @click.option("--scope", type=click.Choice(SCOPES), default="subtree", show_default=True, help="as in XDS")
-@live_options(READING)
+@live_options(READING, without=NOT_ASKING)
 def query(
     file: BinaryIO | None,
     classes: tuple[str, ...],

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from eventlog.cli.live import ALL, live_options, read_live
+from eventlog.cli.live import RUNNING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.config import Config
 from eventlog.daemon import Daemon
@@ -31,7 +31,7 @@ _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "k
 
 @click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle.")
 @click.option("--once", is_flag=True, help="one cycle, then stop")
-@live_options(ALL, without=("pretty", "validate"))
+@live_options(RUNNING, without=("pretty", "validate"))
 def run(once: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
     """Publish what stands in the log, until SIGTERM or SIGINT; SIGHUP reads the settings again.
 

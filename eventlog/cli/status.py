@@ -12,7 +12,7 @@ import click
 
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.cli.terminal import show
+from eventlog.cli.terminal import Shade, show
 from eventlog.publishing.opening import opened
 from eventlog.publishing.standing import Standing, read_standing
 
@@ -28,7 +28,18 @@ def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: s
         show(json.dumps(asdict(standing), default=str))
         return
     for name, fact in _lines(standing):
-        show(f"{name:<12} {fact}")
+        show(Shade(f"{name:<12}", _COLOURS.get(name, "bright_black")), f" {fact}")
+
+
+# What somebody should see to; the other names are there to be found.
+_COLOURS = {
+    "excluded": "red",
+    "waiting": "yellow",
+    "status E": "red",
+    "status F": "red",
+    "paused": "yellow",
+    "status S": "green",
+}
 
 
 def _lines(standing: Standing) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import click
 
+from eventlog.cli.hints import hinted
 from eventlog.files.standard import standard_output
 from eventlog.shown import one_line, visible, without_secrets
 
@@ -21,24 +22,36 @@ def say(sentence: str, colour: str = "") -> None:
 def tell(line: str, before: str = "") -> None:
     """A line on standard error, which may be gone by now; no secret and no control character is in it."""
     with suppress(OSError, ValueError):
-        click.echo(before + one_line(without_secrets(line)), err=True)
+        click.echo(before + one_line(without_secrets(hinted(line))), err=True)
 
 
-def show(line: str) -> None:
+class Shade(NamedTuple):
+    """A part of a line that a terminal shows in a colour."""
+
+    text: str
+    colour: str
+
+
+def show(*parts: str | Shade) -> None:
     """A line for people on standard output, its spaces as they are."""
-    put(visible(line).replace("\n", "⟨U+000A⟩") + "\n")
+    line = "".join(_shown(*part) if isinstance(part, Shade) else _shown(part) for part in parts)
+    put(line + "\n", safe=True)
 
 
-def put(text: str) -> None:
-    """Text on standard output, as it is; a terminal gets it visible."""
-    out = standard_output()
+def _shown(text: str, colour: str = "") -> str:
+    return styled(visible(text).replace("\n", "⟨U+000A⟩"), sys.stdout, fg=colour or None)
+
+
+def put(text: str, safe: bool = False) -> None:
+    """Text on standard output, as it is; a terminal gets it visible, if it is not safe as it is."""
+    out = standard_output(safe)
     out.write(text.encode("utf-8", "surrogatepass"))
     out.flush()
 
 
 def styled(text: str, stream: IO[str], **style: Any) -> str:
     """The text with a colour, where the stream shows one and NO_COLOR is not set."""
-    return click.style(text, **style) if shows_colour(stream) else text
+    return click.style(text, **style) if any(style.values()) and shows_colour(stream) else text
 
 
 def shows_colour(stream: IO[str]) -> bool:

@@ -50,6 +50,11 @@ def _types(numbers: tuple[int | None, ...]) -> click.Choice[str]:
     metavar="TABLE.COLUMN",
     help="a column of a child table as a multi-valued attribute of its parent; any number of times",
 )
+@click.option(
+    "--replicated",
+    is_flag=True,
+    help="PostgreSQL: also log what logical replication writes here, which otherwise fires no trigger",
+)
 @_sql
 @database_options
 def track(
@@ -61,6 +66,7 @@ def track(
     without: str | None,
     granularity: str,
     children: tuple[str, ...],
+    replicated: bool,
     sql: bool,
     config: Path | None,
     url: str | None,
@@ -83,6 +89,7 @@ def track(
         granularity,
         children,
         _names(without) or (),
+        replicated,
     )
     place = read_place(config, url, log_table, layout, log_time)
     engine = place.connect()

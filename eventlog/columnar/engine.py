@@ -78,7 +78,7 @@ class Engine:
             doubt[texts.doubtful] = True
         doubt |= said.doubtful | answers.doubtful
         columns = judging.column_numbers(said)
-        left = spoken(batch, columns)
+        left = spoken(batch, columns, judging.unread(said))
         found = judging.judged(batch, known, said, answers, left)
         doubt |= judging.unsure(batch, known, left, found, columns, self._rules.max_changes)
         speaks = found.speaks & ~doubt[batch.objects[left.rows]]

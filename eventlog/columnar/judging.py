@@ -77,6 +77,11 @@ def column_numbers(said: Said) -> Ints:
     return np.array(found, np.int64)[said.codes]
 
 
+def unread(said: Said) -> Flags:
+    """Whether each row is of a column that a query-back of its row does not read."""
+    return np.array([part.unread for part in said.parts])[said.codes]
+
+
 def all_fates(batch: Batch, left: Spoken, found: Judged) -> Ints:
     """What becomes of each row, in the order in which the rows came."""
     fates = np.empty(len(batch.ids), np.int64)

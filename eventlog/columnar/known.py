@@ -51,6 +51,7 @@ class Part(NamedTuple):
     op: int = 0  # an index of OPS
     column: str = ""  # as its table has it
     silence: str = ""  # why it says nothing
+    unread: bool = False  # its column is one that a query-back of its row does not read
     doubtful: bool = False
 
 
@@ -140,7 +141,7 @@ class Known:
         found = self._cells.get(key)
         if found is None:
             field = Field(column, ABSENT, NEW if there else None)
-            found = self._cells[key] = self._made(self.spelled(name), OPS[op], (field,), column, "")
+            found = self._cells[key] = self._made(self.spelled(name), OPS[op], (field,), column)
         return found
 
     def frame(self, name: str, op: int) -> Frame | None:
@@ -158,7 +159,14 @@ class Known:
             of = self._reader.object(name, text)
         except EventlogError:
             return _NOTHING_SURE
-        if table is None or not table.key or of.table_key != text or of.child or MARKS & {*name, *text}:
+        if (
+            table is None
+            or not table.key
+            or _refers_jointly(table)
+            or of.table_key != text
+            or of.child
+            or MARKS & {*name, *text}
+        ):
             return Spelled(table, None)
         return Spelled(table, of, named_form(key), key_form(table, key), key)
 
@@ -173,10 +181,11 @@ class Known:
         except EventlogError:
             return _DOUBT
         if step.silence or step.type > 3:
-            return Part((), OPS.index(step.op), step.column, step.silence)
-        return self._made(spelled, step.op, step.fields, step.column, step.silence)
+            return Part((), OPS.index(step.op), step.column, step.silence, step.unread)
+        made = self._made(spelled, step.op, step.fields, step.column)
+        return made._replace(unread=step.unread)
 
-    def _made(self, spelled: Spelled, op: Op, fields: tuple[Field, ...], column: str, silence: str) -> Part:
+    def _made(self, spelled: Spelled, op: Op, fields: tuple[Field, ...], column: str) -> Part:
         """The part of fields whose values are marks."""
         try:
             body = self._skeletons.body(ELEMENTS[op], _change(spelled, op, fields))
@@ -187,7 +196,7 @@ class Known:
         pieces = tuple(
             (_SLOTS[text], 0) if text in _SLOTS else (Slot.CONSTANT, self._constant(text)) for text in body
         )
-        return Part(pieces, OPS.index(op), column, silence)
+        return Part(pieces, OPS.index(op), column)
 
     def _learn_frame(self, spelled: Spelled, op: Op) -> Frame | None:
         if spelled.object is None:
@@ -214,6 +223,11 @@ def _change(spelled: Spelled, op: Op, fields: tuple[Field, ...]) -> Change:
     assert of is not None
     facts = (("table_key", of.table_key),)
     return Change(op, of.reader.schema, of.reader.name, of.key, fields, extra=facts)
+
+
+def _refers_jointly(table: Table) -> bool:
+    """Whether columns refer together, so that what one tells depends on the values beside it."""
+    return any(len(column.by) > 1 for column in table.columns.values())
 
 
 def _twin(table: Table) -> Table:

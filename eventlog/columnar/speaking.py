@@ -21,8 +21,9 @@ class Spoken(NamedTuple):
     by: Ints  # the row that speaks for each
 
 
-def spoken(batch: Batch, columns: Ints) -> Spoken:
-    """What remains of the lives, given the column that each row is of, however rows spell it."""
+def spoken(batch: Batch, columns: Ints, unread: Flags) -> Spoken:
+    """What remains of the lives, given the column that each row is of, however rows spell it, and whether a
+    query-back of the row does not read that column."""
     kinds, starts = batch.kinds, batch.starts
     count = len(kinds)
     every = np.arange(count)
@@ -31,7 +32,7 @@ def spoken(batch: Batch, columns: Ints) -> Spoken:
         none = np.empty(0, np.int64)
         return Spoken(every, every, none, none)
     lives = batch.lives
-    whole = np.logical_or.reduceat((kinds == 5) | (kinds == 6), starts)[lives]
+    whole = np.logical_or.reduceat((kinds == 5) | (kinds == 6), starts)[lives] & ~unread
     width = int(columns.max()) + 2
     group = lives * width + np.where(whole | (kinds == 4), 0, columns + 1)
     order = np.argsort(group, kind="stable")

@@ -16,8 +16,7 @@ from typing import IO, Protocol
 
 from eventlog.codec import Cell, Row
 from eventlog.errors import InvalidDocument, Refused
-
-MAX_RECORD = 256 << 20  # bytes; a quote open for longer is taken as never closed
+from eventlog.files.limits import LIMITS, Limits
 
 _FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
 _QUOTED = re.compile(r'[",\r\n]')
@@ -30,9 +29,11 @@ class Readable(Protocol):
     def readline(self, limit: int, /) -> bytes: ...
 
 
-def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+def read(
+    file: IO[bytes], name: str, limits: Limits = LIMITS
+) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """The header's names, and the rows."""
-    lines = Lines(file)
+    lines = Lines(file, limits.max_record)
     columns = header(lines, name)
     return columns, rows(lines, name, len(columns))
 
@@ -55,9 +56,10 @@ def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
     """The rows of lines behind a header of that width."""
     while line := lines.next():
         number = lines.number
-        if len(line) >= MAX_RECORD and not line.endswith(b"\n"):
+        if lines.is_cut(line):
             lines.pass_rest()
-            yield Refused(f"{name}:{number}", f"the line has over {MAX_RECORD} bytes", line)
+            reason = f"the line has over {lines.longest} bytes (the setting max-record)"
+            yield Refused(f"{name}:{number}", reason, line)
             continue
         if b'"' not in line:
             record = line
@@ -81,7 +83,9 @@ def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
 class Lines:
     """The lines of a file, some of which may be read again."""
 
-    def __init__(self, file: Readable, number: int = 0) -> None:
+    def __init__(self, file: Readable, longest: int, number: int = 0) -> None:
+        """A quote that is open for longer than so many bytes is taken as never closed."""
+        self.longest = longest
         self._file = file
         self._again = io.BytesIO()
         self._joined = bytearray()
@@ -101,6 +105,10 @@ class Lines:
         self.number += bool(line)
         return line
 
+    def is_cut(self, line: bytes) -> bool:
+        """Whether a line is only the beginning of one."""
+        return len(line) >= self.longest and not line.endswith(b"\n")
+
     def pass_rest(self) -> None:
         """Drop the rest of a line of which only the beginning was read."""
         while (line := self._read()) and not line.endswith(b"\n"):
@@ -113,7 +121,7 @@ class Lines:
         while quotes % 2:
             line = self._read()
             self._joined += line
-            if not line or len(first) + len(self._joined) > MAX_RECORD:
+            if not line or len(first) + len(self._joined) > self.longest:
                 self._back()
                 return None
             self._count += 1
@@ -127,7 +135,7 @@ class Lines:
         self._back()
 
     def _read(self) -> bytes:
-        return self._again.readline(MAX_RECORD) or self._file.readline(MAX_RECORD)
+        return self._again.readline(self.longest) or self._file.readline(self.longest)
 
     def _back(self) -> None:
         again, place = self._mark

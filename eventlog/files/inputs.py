@@ -14,6 +14,8 @@ from typing import IO, Any
 from eventlog.codec import Shape, Source
 from eventlog.errors import InvalidDocument, Misuse, Refused
 from eventlog.files import blob, csv, jsonlines, messages, parquet
+from eventlog.files.limits import LIMITS, Limits
+from eventlog.files.packed import Unpacked
 
 Advance = Callable[[int], None]  # told of every byte read
 
@@ -50,15 +52,19 @@ def stem_of(name: str) -> str:
 
 
 def open_sources(
-    names: Sequence[str], shape: Shape, given: str | None, advance: Advance = lambda size: None
+    names: Sequence[str],
+    shape: Shape,
+    given: str | None,
+    advance: Advance = lambda size: None,
+    limits: Limits = LIMITS,
 ) -> Iterator[Source[Any] | Refused]:
     """The sources, opened one after the other; Refused for a file that cannot be read at all."""
     containers = [container_of(name, shape, given) for name in names]
     check_inputs(names)
     for name, container in zip(names, containers, strict=True):
-        with open_input(name, advance) as file:
+        with open_input(name, advance, limits) as file:
             try:
-                yield open_source(file, name, shape, container)
+                yield open_source(file, name, shape, container, limits)
             except (InvalidDocument, OSError, EOFError, zlib.error) as fault:
                 yield Refused(name, str(fault).removeprefix(f"{name}: "))
 
@@ -72,21 +78,25 @@ def check_inputs(names: Sequence[str]) -> None:
             raise Misuse(f"{name} is a folder: name its files")
 
 
-def open_source(file: IO[bytes], name: str, shape: Shape, container: str) -> Source[Any]:
+def open_source(
+    file: IO[bytes], name: str, shape: Shape, container: str, limits: Limits = LIMITS
+) -> Source[Any]:
     """The source in an open file."""
     columns: tuple[str, ...] = ()
     records: Iterable[Any]
     if shape is Shape.ROWS:
-        columns, records = ROW_CONTAINERS[container](file, name)
+        columns, records = ROW_CONTAINERS[container](file, name, limits)
     elif shape is Shape.BYTES:
         records = blob.read(file)
     else:
-        records = (messages if container == "messages" else jsonlines).read(file, name)
+        records = (messages if container == "messages" else jsonlines).read(file, name, limits)
     return Source(name, stem_of(name), columns, _guarded(records, name))
 
 
 @contextmanager
-def open_input(name: str, advance: Advance = lambda size: None) -> Iterator[IO[bytes]]:
+def open_input(
+    name: str, advance: Advance = lambda size: None, limits: Limits = LIMITS
+) -> Iterator[IO[bytes]]:
     """The bytes of a file or of standard input, unpacked."""
     if name == "-":
         yield sys.stdin.buffer
@@ -95,7 +105,7 @@ def open_input(name: str, advance: Advance = lambda size: None) -> Iterator[IO[b
         counted = io.BufferedReader(_Counted(raw, advance), 1 << 20)
         if name.endswith(".gz"):
             with gzip.open(counted) as file:
-                yield io.BufferedReader(file, 1 << 20)
+                yield io.BufferedReader(Unpacked(file, counted, limits), 1 << 20)
         else:
             yield counted
 

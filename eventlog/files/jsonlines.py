@@ -12,21 +12,21 @@ from typing import IO, Any
 from eventlog.codec import Cell, Object, Row
 from eventlog.errors import Refused
 from eventlog.files.csv import plain_cell
+from eventlog.files.limits import LIMITS, Limits
 
-MAX_LINE = 256 << 20  # bytes
-MAX_MARKS = 4 << 20  # characters outside strings: a few of them may be an object of hundreds of bytes
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # also one that is not closed
+_BOM = b"\xef\xbb\xbf"
 _PEEKED = 1000  # lines that tell the columns of rows
 
 
-def read(file: IO[bytes], name: str) -> Iterator[Object | Refused]:
+def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object | Refused]:
     """The values: one a line, over several lines as pretty printers write them, or elements of an array."""
-    lines = _Lines(file)
+    lines = _Lines(file, limits)
     while line := lines.next():
         if not line.strip():
             continue
         number = lines.number
-        if fault := _too_large(file, line):
+        if fault := lines.too_large(line):
             yield Refused(f"{name}:{number}", fault, line)
             continue
         try:
@@ -43,29 +43,30 @@ def read(file: IO[bytes], name: str) -> Iterator[Object | Refused]:
 class _Lines:
     """The lines of a file; those that were joined to a value that never ends are read again."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], limits: Limits) -> None:
         self._file = file
+        self._limits = limits
         self._again: deque[bytes] = deque()
         self.number = 0
 
     def next(self) -> bytes:
-        line = self._again.popleft() if self._again else self._file.readline(MAX_LINE)
+        line = self._again.popleft() if self._again else self._file.readline(self._limits.max_record)
         self.number += bool(line)
         return line
 
     def value(self, first: bytes) -> tuple[Any, bytes]:
         """The value that begins on a line, and its bytes; ValueError if there is none."""
         try:
-            return json.loads(first), first
+            return _load(first), first
         except ValueError:
             rest = self._rest(first)
             if not rest:
                 raise
         joined = b"".join((first, *rest))
         try:
-            if over := _over_marks(joined):
+            if over := self._over_marks(joined):
                 raise ValueError(over)
-            return json.loads(joined), joined
+            return _load(joined), joined
         except ValueError:
             self._again.extendleft(reversed(rest))
             self.number -= len(rest)
@@ -79,7 +80,7 @@ class _Lines:
         """
         rest: list[bytes] = []
         depth, size = _depth(first), len(first)
-        while depth > 0 and size <= MAX_LINE and first[:1] in _BEGINNING:
+        while depth > 0 and size <= self._limits.max_record and first[:1] in _BEGINNING:
             line = self.next()
             if not line or line[:1] in _BEGINNING[first[:1]]:
                 self._again.extendleft([line] if line else [])
@@ -88,6 +89,26 @@ class _Lines:
             rest.append(line)
             depth, size = depth + _depth(line), size + len(line)
         return rest
+
+    def too_large(self, line: bytes) -> str:
+        """What of a line is over a limit; the rest of one that is too long is passed."""
+        most = self._limits.max_record
+        if len(line) >= most and not line.endswith(b"\n"):
+            while (rest := self._file.readline(most)) and not rest.endswith(b"\n"):
+                pass
+            return f"the line has over {most} bytes (the setting max-record)"
+        return self._over_marks(line)
+
+    def _over_marks(self, text: bytes) -> str:
+        most = self._limits.max_marks
+        if len(text) > most and len(_STRING.sub(b"", text)) > most:
+            return f"beside its texts it has over {most} characters (1/64 of the setting max-record)"
+        return ""
+
+
+def _load(data: bytes) -> Any:
+    """The value of some bytes, which are UTF-8: what Python guesses to be UTF-16 may be lines cut in two."""
+    return json.loads(data.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
 
 
 # What may not stand at the beginning of a line inside of a value, by how the value begins.
@@ -100,24 +121,11 @@ def _depth(line: bytes) -> int:
     return bare.count(b"{") + bare.count(b"[") - bare.count(b"}") - bare.count(b"]")
 
 
-def _too_large(file: IO[bytes], line: bytes) -> str:
-    """What of a line is over a limit; the rest of one that is too long is passed."""
-    if len(line) >= MAX_LINE and not line.endswith(b"\n"):
-        while (rest := file.readline(MAX_LINE)) and not rest.endswith(b"\n"):
-            pass
-        return f"the line has over {MAX_LINE} bytes"
-    return _over_marks(line)
-
-
-def _over_marks(text: bytes) -> str:
-    if len(text) > MAX_MARKS and len(_STRING.sub(b"", text)) > MAX_MARKS:
-        return f"beside its texts it has over {MAX_MARKS} characters"
-    return ""
-
-
-def read_rows(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+def read_rows(
+    file: IO[bytes], name: str, limits: Limits = LIMITS
+) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """The names that the first lines use, and the rows; a name that is missing in a line is null."""
-    objects = read(file, name)
+    objects = read(file, name, limits)
     peeked = list(islice(objects, _PEEKED))
     columns = tuple(
         dict.fromkeys(

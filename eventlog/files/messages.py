@@ -7,19 +7,23 @@ from typing import IO
 
 from eventlog.codec import Object
 from eventlog.errors import Refused
+from eventlog.files.limits import LIMITS, Limits
 
-MAX_MESSAGE = 256 << 20
 
-
-def read(file: IO[bytes], name: str) -> Iterator[Object | Refused]:
+def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object | Refused]:
     """The messages; one that is cut short, or too long to be true, ends the file."""
     number = 0
     while head := file.read(4):
         number += 1
         size = int.from_bytes(head, "big")
-        message = file.read(size) if len(head) == 4 and size <= MAX_MESSAGE else b""
+        message = file.read(size) if len(head) == 4 and size <= limits.max_record else b""
         if len(head) < 4 or len(message) < size:
-            reason = f"the message is cut short, or its length {size} is no length"
+            over = (
+                f"over the {limits.max_record} of the setting max-record, or "
+                if size > limits.max_record
+                else ""
+            )
+            reason = f"the message is cut short, or its length {size} is {over}no length"
             yield Refused(f"{name}:{number}", reason, head + message)
             return
         yield Object(number, message, message)

@@ -7,13 +7,12 @@ protocol.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
 from eventlog.errors import InvalidDocument
+from eventlog.files.limits import Limits
 
-MAX_PAGE = 1 << 30  # bytes; Arrow writes a thousand values to a page, however long they are
-MAX_BATCH = 256 << 20  # bytes of the rows that are read together, as far as their pages tell
 ROWS = 8192  # of a batch
 _HEADER = 1 << 10  # bytes that are read for a header; some have long statistics
 _MAX_HEADER = 1 << 20
@@ -32,26 +31,50 @@ class Page(NamedTuple):
     is_dictionary: bool
 
 
-def rows_of_batch(file: IO[bytes], metadata: Any, schema: Any, group: int, named: Container[str]) -> int:
-    """How many rows of a row group may be read at once; `named` columns stay numbers of their dictionary."""
-    share = 0.0  # of a row, at most
-    for at in range(metadata.num_columns):
-        column = metadata.row_group(group).column(at)
-        where = f"row group {group + 1}, column {column.path_in_schema}"
-        pages = list(_pages(file, column, where))
+class Budget:
+    """What is left of a file's limits. Arrow writes a thousand values to a page, however long they are."""
+
+    def __init__(self, named: Container[str], limits: Limits) -> None:
+        """`named` columns stay numbers of their dictionary."""
+        self._named = named
+        self._limits = limits
+        self._unpacked = 0
+
+    def rows_of_batch(self, file: IO[bytes], metadata: Any, schema: Any, group: int) -> int:
+        """How many rows of a row group may be read at once."""
+        share = 0.0  # of a row, at most
+        for at in range(metadata.num_columns):
+            column = metadata.row_group(group).column(at)
+            where = f"row group {group + 1}, column {column.path_in_schema}"
+            pages = list(_pages(file, column, where))
+            self._spend(pages, where)
+            share += self._share(column, pages)
+            if column.physical_type == "FIXED_LEN_BYTE_ARRAY":
+                share += schema.column(at).length
+        return max(1, min(ROWS, int(self._limits.max_batch / share) if share else ROWS))
+
+    def _spend(self, pages: Sequence[Page], where: str) -> None:
         largest = max((page.size for page in pages), default=0)
-        if largest > MAX_PAGE:
-            raise InvalidDocument(f"{where}: a page of {largest} bytes, the limit is {MAX_PAGE}")
+        most, unpacked = self._limits.max_page, self._limits.max_unpacked
+        if largest > most:
+            raise InvalidDocument(
+                f"{where}: a page of {largest} bytes, the limit is {most} (the setting max-page)"
+            )
+        self._unpacked += sum(page.size for page in pages)
+        if self._unpacked > unpacked:
+            raise InvalidDocument(
+                f"{where}: the file unpacks to over {unpacked} bytes (the setting max-unpacked)"
+            )
+
+    def _share(self, column: Any, pages: Sequence[Page]) -> float:
+        """The bytes of a row that a column may take."""
+        largest = max((page.size for page in pages), default=0)
         data = [page for page in pages if not page.is_dictionary]
         fewest = min((page.values for page in data[:-1] or data), default=1)
         repeats = any(page.repeats or page.is_dictionary for page in pages)
-        texts = column.physical_type == "BYTE_ARRAY"
-        share += (
-            largest if repeats and texts and column.path_in_schema not in named else largest / max(1, fewest)
-        )
-        if column.physical_type == "FIXED_LEN_BYTE_ARRAY":
-            share += schema.column(at).length
-    return max(1, min(ROWS, int(MAX_BATCH / share) if share else ROWS))
+        if repeats and column.physical_type == "BYTE_ARRAY" and column.path_in_schema not in self._named:
+            return largest
+        return largest / max(1, fewest)
 
 
 def _pages(file: IO[bytes], column: Any, where: str) -> Iterator[Page]:

@@ -8,8 +8,8 @@ from typing import IO, Any, NamedTuple
 
 from eventlog.codec import Cell, Row, SheetColumn
 from eventlog.errors import InvalidDocument, Refused
-from eventlog.extras import extra
 from eventlog.files import pages
+from eventlog.files.limits import LIMITS, Limits
 
 _BATCH = 8192  # rows that are written together
 _BUFFER = 1 << 20  # bytes
@@ -25,13 +25,17 @@ class Batch(NamedTuple):
     columns: Any
 
 
-def read(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+def read(
+    file: IO[bytes], name: str, limits: Limits = LIMITS
+) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """The column names, and the rows."""
-    columns, batches = read_batches(file, name)
+    columns, batches = read_batches(file, name, limits)
     return columns, _rows(batches)
 
 
-def read_batches(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[Batch | Refused]]:
+def read_batches(
+    file: IO[bytes], name: str, limits: Limits = LIMITS
+) -> tuple[tuple[str, ...], Iterator[Batch | Refused]]:
     """The column names, and the rows by column; Refused where a row group breaks off."""
     arrow, parquet = _arrow()
     try:
@@ -42,15 +46,15 @@ def read_batches(file: IO[bytes], name: str) -> tuple[tuple[str, ...], Iterator[
         opened = parquet.ParquetFile(file, metadata=metadata, read_dictionary=named, buffer_size=_BUFFER)
     except (ValueError, NotImplementedError, OSError) as fault:
         raise InvalidDocument(f"{name}: {fault}") from fault
-    return tuple(schema.names), _batches(opened, file, name, named)
+    return tuple(schema.names), _batches(opened, file, name, pages.Budget(named, limits))
 
 
-def _batches(opened: Any, file: IO[bytes], name: str, named: Sequence[str]) -> Iterator[Batch | Refused]:
+def _batches(opened: Any, file: IO[bytes], name: str, budget: pages.Budget) -> Iterator[Batch | Refused]:
     number = 0
     for group in range(opened.num_row_groups):
         first = number
         try:
-            size = pages.rows_of_batch(file, opened.metadata, opened.schema, group, named)
+            size = budget.rows_of_batch(file, opened.metadata, opened.schema, group)
             for batch in opened.iter_batches(size, [group]):
                 batch.validate(full=True)
                 yield Batch(number, batch)
@@ -176,8 +180,9 @@ def _time(cell: Cell) -> dt.datetime | None:
 
 
 def _arrow() -> tuple[Any, Any]:
-    with extra("parquet", "Parquet"):
-        import pyarrow
-        import pyarrow.compute
-        import pyarrow.parquet
+    """Arrow, which takes a while to load."""
+    import pyarrow
+    import pyarrow.compute
+    import pyarrow.parquet
+
     return pyarrow, pyarrow.parquet

@@ -14,10 +14,11 @@ NAME = "standard output"
 _BUFFER = 1 << 16
 
 
-def standard_output() -> IO[bytes]:
-    """Where data goes that has no other place; `flush` brings it out."""
+def standard_output(safe: bool = False) -> IO[bytes]:
+    """Where data goes that has no other place; `flush` brings it out. What is safe, a terminal may obey."""
     out = sys.stdout
-    return io.BufferedWriter(_Standard(out.buffer, _for_people() if out.isatty() else bytes), _BUFFER)
+    shown = _for_people() if out.isatty() and not safe else bytes
+    return io.BufferedWriter(_Standard(out.buffer, shown), _BUFFER)
 
 
 def _for_people() -> Callable[[bytes], bytes]:

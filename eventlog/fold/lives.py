@@ -1,7 +1,8 @@
 """Rules 1 to 3: within one life of an object, query-back rows speak for their counterparts.
 
 A life is what stands between two deletes; the delete itself is not part of what is superseded.
-Decided by the rows alone: a query-back that proves to have no effect still swallows.
+Decided by the rows alone: a query-back that proves to have no effect still swallows. Rows of a column that
+it does not read stand for themselves: nothing else would tell their values.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ def remaining(life: Sequence[Step]) -> Sequence[Step]:
     if len(life) == 1 or all(step.type < 5 for step in life):
         return life
     if any(step.type in _ROW_EVENTS for step in life):
-        return (_spokesman(life, _ROW_EVENTS, life[0]),)
+        read = [step for step in life if not step.unread]
+        return sorted((_spokesman(read, _ROW_EVENTS, read[0]), *(step for step in life if step.unread)))
     return _by_column(life)
 
 

@@ -192,7 +192,10 @@ class Plan:
                 self.outcomes.update((row.record_id, _HELD) for row in rows)
                 continue
             if of.child:
-                rows = [row._replace(column_name=child_column(of.child, row.column_name)) for row in rows]
+                rows = [
+                    row._replace(column_name=child_column(of.reader.table, of.child, row.column_name))
+                    for row in rows
+                ]
             known = objects.get(of.name)
             objects[of.name] = known.joined(_Rows(of, rows)) if known else _Rows(of, rows)
         return objects

@@ -32,6 +32,7 @@ class Step(NamedTuple):
     fields: tuple[Field, ...] = ()  # what it says; a query-back learns that from the current row
     silence: str = ""  # why it says nothing
     swallowed: tuple[int, ...] = ()
+    unread: bool = False  # it speaks of a column that a query-back of its row does not read
 
 
 class Attribute(NamedTuple):
@@ -41,6 +42,7 @@ class Attribute(NamedTuple):
     load: Loader
     silence: str  # why its values do not leave: it is of the key, or withheld
     known: bool
+    unread: bool = False  # its values may leave, and a query-back of the row does not tell them
 
 
 class Object:
@@ -138,13 +140,13 @@ class TableReader:
             if self._closed:
                 silence = f"{self.name} has publish or withhold, and no column {name!r}"
                 return Attribute(name, _load_nothing, silence, known=False)
-            return Attribute(values.check_xml(name), self._loader(None), "", known=False)
+            return Attribute(values.check_xml(name), self._loader(None), "", known=False, unread=True)
         if column.name in self.table.key:
             silence = f"column {column.name} is of the key"
             return Attribute(column.name, self._loader(column), silence, known=True)
         if not column.leaves:
             return Attribute(column.name, _load_nothing, f"column {column.name} is withheld", known=True)
-        return Attribute(column.name, self._loader(column), "", known=True)
+        return Attribute(column.name, self._loader(column), "", known=True, unread=column.unread != "")
 
 
 def _load_nothing(text: str | None) -> Value:
@@ -238,41 +240,43 @@ _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
 def _insert_field(of: Object, entry: Entry, place: Place) -> Step:
-    name, load, silence, _ = of.reader.attributes[entry.column_name]
+    name, load, silence, _, unread = of.reader.attributes[entry.column_name]
     fields = (_new(Field, (name, ABSENT, load(entry.new_value))),)
-    return _new(Step, (place, entry, 1, _INSERT, name, fields, silence, ()))
+    return _new(Step, (place, entry, 1, _INSERT, name, fields, silence, (), unread))
 
 
 def _update_field(of: Object, entry: Entry, place: Place) -> Step:
-    name, load, silence, _ = of.reader.attributes[entry.column_name]
+    name, load, silence, _, unread = of.reader.attributes[entry.column_name]
     before, after = load(entry.old_value), load(entry.new_value)
     if before == after:
         silence = silence or "old and new value are equal, or both null"
     fields = (_new(Field, (name, before, after)),)
-    return _new(Step, (place, entry, 2, _UPDATE, name, fields, silence, ()))
+    return _new(Step, (place, entry, 2, _UPDATE, name, fields, silence, (), unread))
 
 
 def _replace_field(of: Object, entry: Entry, place: Place) -> Step:
-    name, load, silence, _ = of.reader.attributes[entry.column_name]
+    name, load, silence, _, unread = of.reader.attributes[entry.column_name]
     fields = (_new(Field, (name, ABSENT, load(entry.new_value))),)
-    return _new(Step, (place, entry, 3, _UPDATE, name, fields, silence, ()))
+    return _new(Step, (place, entry, 3, _UPDATE, name, fields, silence, (), unread))
 
 
 def _delete_row(of: Object, entry: Entry, place: Place) -> Step:
-    return _new(Step, (place, entry, 4, _DELETE, "", (), "", ()))
+    return _new(Step, (place, entry, 4, _DELETE, "", (), "", (), False))
 
 
 def _query_row(of: Object, entry: Entry, place: Place) -> Step:
     of.query_key()
     number = entry.event_type
-    return _new(Step, (place, entry, number, of.reader.query_ops[number], "", (), "", ()))
+    return _new(Step, (place, entry, number, of.reader.query_ops[number], "", (), "", (), False))
 
 
 def _query_field(of: Object, entry: Entry, place: Place) -> Step:
     of.query_key()
-    name, _, silence, known = of.reader.attributes[entry.column_name]
+    name, _, silence, known, _ = of.reader.attributes[entry.column_name]
     if not known:
         raise UnknownColumn(of.reader.table, entry.column_name)
+    if unread := of.table.columns[name].unread:
+        raise WrongRow(f"column {name} {unread}: no query-back has its value")
     return Step(place, entry, entry.event_type, of.reader.query_ops[entry.event_type], name, (), silence)
 
 

@@ -10,7 +10,7 @@ from eventlog.errors import EventlogError
 from eventlog.monitor import pages
 from eventlog.monitor.board import Board, NoDatabase, NotAllowed
 from eventlog.page.server import Reply, Request, asset, sorry
-from eventlog.page.words import count
+from eventlog.page.words import are
 from eventlog.sql.upkeep import Which
 
 _PAGES: dict[str, Callable[[Board, Request], str]] = {
@@ -75,9 +75,9 @@ def _act(board: Board, which: Which, request: Request) -> list[str]:
     token, act, reason = (form.get(name, [""])[0] for name in ("token", "act", "reason"))
     if act == "skip":
         skipped = board.skip(which, token, reason or "skipped on the status page")
-        return [f"{count(skipped.rows)} rows are skipped: they will not be published."]
+        return [f"{are(skipped.rows, 'row')} skipped, and will not be published."]
     done = board.redrive(which, token)
-    new = [f"{count(done.rows)} rows are new again, and go with the next cycle."] if done.rows else []
+    new = [f"{are(done.rows, 'row')} new again, to go with the next cycle."] if done.rows else []
     return [*new, *(f"{told}." for told in map(str, done.told))]
 
 

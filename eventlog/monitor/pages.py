@@ -10,7 +10,7 @@ from eventlog.monitor.board import PAGE, Board
 from eventlog.page.chart import chart
 from eventlog.page.layout import Column, Place, clipped, facts, level, live, page, search, state, table
 from eventlog.page.markup import Markup, Node, address, link, tag
-from eventlog.page.words import count, duration
+from eventlog.page.words import are, count, duration
 from eventlog.pickup import Found
 from eventlog.publishing.standing import Standing
 from eventlog.sql.upkeep import Failed, Which
@@ -212,9 +212,9 @@ def _state(board: Board, standing: Standing) -> Markup:
         since = board.down_since(standing)
         return state("Receiver down", f"since {since} UTC: {down}", "error")
     if standing.pending and standing.cycle.get("events"):
-        return state("Publishing", f"{count(standing.pending)} rows are pending", "success")
+        return state("Publishing", f"{are(standing.pending, 'row')} pending", "success")
     if standing.waiting:
-        return state("Waiting", f"{count(standing.waiting)} events wait for a retry", "retry")
+        return state("Waiting", f"{are(standing.waiting, 'event')} waiting for a retry", "retry")
     return state(
         "Idle",
         "every row that may go is published" if not standing.pending else "looking for work",
@@ -229,11 +229,12 @@ def _facts(standing: Standing) -> Iterable[tuple[str, Node]]:
     yield "Next retry (UTC)", f"{standing.next_retry or 'none'}"[:19]
     yield "Leader", standing.leader or "none yet"
     yield "Holds the lock", str(standing.holder or "nobody, as far as we may see")
-    yield "Leads since (UTC)", f"{standing.leader_since or ''}"[:19]
+    yield "Leads since (UTC)", f"{standing.leader_since or 'nobody yet'}"[:19]
     cycle = standing.cycle
     told = ", ".join(f"{count(cycle.get(name, 0))} {name}" for name in ("rows", "events", "refused"))
     yield "Last cycle", f"{told} in {duration(cycle.get('seconds', 0))}" if cycle else "none yet"
-    yield "At (UTC)", f"{standing.cycle_at or ''}"[:19]
+    if standing.cycle_at is not None:
+        yield "At (UTC)", f"{standing.cycle_at}"[:19]
 
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[tuple[Node, Node, Node]]:

@@ -185,7 +185,7 @@ PARAMETERS = (
         ("Table/View Names", "Synchronization Tables/Views"),
         "none",
         _names,
-        "blanks, commas and `;` part them; child tables, which the original took along, must be named too",
+        "blanks, commas and `;` part them; sync-children takes their child tables along, as the original did",
     ),
     Parameter("enable-refs", ("Enable Referential Attribute Support?",), "true", _bool),
     Parameter(

@@ -182,6 +182,13 @@ def _tables(draft: _Draft) -> None:
         draft.without.append(Without("sync-schema, sync-tables", reason))
 
 
+def _children(draft: _Draft) -> None:
+    """The original took the child tables of a list along."""
+    if "sync-tables" in draft.lines:
+        note = "child tables are published with their parents, as in the original"
+        draft.lines["sync-children"] = Line("sync-children", True, note)
+
+
 def _statements(draft: _Draft) -> None:
     """Statements after a cycle that would be refused at the start."""
     text, log = draft.value("post-poll-stmt"), draft.value("log-table") or "eventlog"
@@ -235,6 +242,7 @@ _RULES: tuple[Callable[[_Draft], None], ...] = (
     _filters,
     _log,
     _tables,
+    _children,
     _statements,
     _references,
     _disabled,

@@ -17,8 +17,9 @@ Show = Callable[[float], str]
 def chart(caption: str, values: Sequence[float], show: Show = count, seconds: float = 0.0) -> Markup:
     """The values of the last seconds from left to right, from zero to a round number above the greatest."""
     top = ceiling(max(values, default=0.0))
-    now = show(values[-1]) if values else "nothing yet"
-    said = f"{caption}: now {now}, at most {show(max(values, default=0.0))}"
+    said = f"{caption}: " + (
+        f"now {show(values[-1])}, at most {show(max(values))}" if values else "nothing measured yet"
+    )
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(values) - 1, 1)
     points = " ".join(f"{_LEFT + n * step:.1f},{_at(value / top):.1f}" for n, value in enumerate(values))
     drawn = [*_scale(top, show), tag("polyline", points=points)]

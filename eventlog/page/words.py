@@ -12,6 +12,11 @@ def count(number: float) -> str:
     return count(round(number)) if abs(number) >= 100 else f"{number:.3g}"
 
 
+def are(number: int, one: str) -> str:
+    """So many of something, and a verb: 1 row is, 2 rows are."""
+    return f"{count(number)} {one}" + (" is" if number == 1 else "s are")
+
+
 def duration(seconds: float) -> str:
     """A time in its two greatest units: 4 min 42 s; below ten seconds with a fraction."""
     if seconds < 10:

@@ -18,8 +18,9 @@ from eventlog.fold import Fate, Rules, plan
 from eventlog.publishing.queryback import CurrentRows
 from eventlog.sinks.conversation import Answer
 from eventlog.sql.connect import ConnectionLost
+from eventlog.sql.current import Sought
 from eventlog.sql.readable import ReadableTable
-from eventlog.sql.snapshot import Snapshot, Sought
+from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.store import Store
 from eventlog.tables import Table, Tables
 from eventlog.xds.answers import Level, Status

@@ -48,6 +48,7 @@ _OPENS_ROUTINE = ("call", "exec", "execute", "do", "begin", "declare")
 _BEFORE_COLUMNS = ("into", "table", "join", "from", "update", "on", "as")
 _BEFORE_LISTS = frozenset(("in", "values", "value", "and", "or", "not", "on", "as", "using", "over", "key"))
 _NAMES = ("name", "quoted")
+_DEEPEST = 50  # parentheses within each other
 _AS_KEPT: dict[str, Callable[[str, str], bool]] = {  # whether a name without quotes is one of the catalogue
     "lower": lambda text, name: text.lower() == name,
     "upper": lambda text, name: text.upper() == name,
@@ -125,13 +126,15 @@ class _Parser:
     """Takes tokens from the left; _NotThis where another one stands than may."""
 
     def __init__(self, tokens: Sequence[Token], log: Log) -> None:
-        self._tokens = [*tokens, _END]
+        self._tokens = [*tokens, _END, _END]
+        self._at = 0
+        self._depth = 0
         self._log = log
         self._moments = frozenset(_MOMENTS[log.dialect.name].split())
 
     def statement(self) -> None:
         self._words("delete", "from")
-        if self._tokens[1].text == ".":
+        if self._second.text == ".":
             self._take(self._next.kind in _NAMES)
             self._take(True)
         self._take(self._names(self._log.dialect.fold(self._log.table)))
@@ -164,10 +167,14 @@ class _Parser:
         self._mark(")")
 
     def _expression(self) -> None:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _NotThis
         self._operand()
         while self._next.text in ("+", "-", "*", "/"):
             self._take(True)
             self._operand()
+        self._depth -= 1
 
     def _operand(self) -> None:
         self._plain_operand()
@@ -187,7 +194,7 @@ class _Parser:
             self._mark(")")
         elif word == "cast":
             self._cast()
-        elif word in _TYPES and self._tokens[1].kind in ("string", "number"):
+        elif word in _TYPES and self._second.kind in ("string", "number"):
             self._literal()
         elif word in self._moments:
             self._take(True)
@@ -232,12 +239,16 @@ class _Parser:
 
     @property
     def _next(self) -> Token:
-        return self._tokens[0]
+        return self._tokens[self._at]
+
+    @property
+    def _second(self) -> Token:
+        return self._tokens[self._at + 1]
 
     def _take(self, may: bool) -> None:
         if not may:
             raise _NotThis
-        del self._tokens[0]
+        self._at += 1
 
     def _words(self, *words: str) -> None:
         for word in words:

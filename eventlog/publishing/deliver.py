@@ -21,7 +21,7 @@ from eventlog.errors import Misuse
 from eventlog.publishing.tally import Waits
 from eventlog.sinks.sink import Document, Item, Reply, Sink
 from eventlog.xds.answers import Level, Status, match
-from eventlog.xds.split import Broken, Element, split
+from eventlog.xds.split import MAX_EVENT, Broken, Element, split
 
 Chunks = Callable[[], Iterable[bytes]]
 
@@ -61,6 +61,7 @@ class Delivery:
         waits: Waits,
         tell: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
+        max_event: int = MAX_EVENT,
     ) -> None:
         self.levels: Counter[str] = Counter()
         self.fatal = False
@@ -68,6 +69,7 @@ class Delivery:
         self._memory = memory
         self._waits = waits
         self._tell = tell
+        self._max_event = max_event
         self._sleep = sleep
         self._told: set[str] = set()
 
@@ -81,7 +83,7 @@ class Delivery:
     def _go_through(self, chunks: Iterable[bytes]) -> bool:
         """One pass; whether anything waits. What waits holds back the later events of its object."""
         waiting: set[str] = set()
-        for number, items in _documents(chunks, self._refuse):
+        for number, items in _documents(split(chunks, self._max_event), self._refuse):
             if not self._deliver(number, items, waiting):
                 return True
         return bool(waiting)
@@ -136,10 +138,12 @@ def memory_beside(file: Path) -> Memory:
         ) from fault
 
 
-def _documents(chunks: Iterable[bytes], refuse: Callable[[Broken], None]) -> Iterator[tuple[int, list[Item]]]:
+def _documents(
+    elements: Iterable[Element | Broken], refuse: Callable[[Broken], None]
+) -> Iterator[tuple[int, list[Item]]]:
     """The events of each document, by the documents' numbers; no object twice in one."""
     number = 0
-    for _, group in groupby(_elements(chunks, refuse), key=lambda found: found.where.partition(",")[0]):
+    for _, group in groupby(_whole(elements, refuse), key=lambda found: found.where.partition(",")[0]):
         batch: list[Item] = []
         for found in group:
             item = _item(found)
@@ -153,8 +157,8 @@ def _documents(chunks: Iterable[bytes], refuse: Callable[[Broken], None]) -> Ite
             yield number, batch
 
 
-def _elements(chunks: Iterable[bytes], refuse: Callable[[Broken], None]) -> Iterator[Element]:
-    for found in split(chunks):
+def _whole(elements: Iterable[Element | Broken], refuse: Callable[[Broken], None]) -> Iterator[Element]:
+    for found in elements:
         if isinstance(found, Broken):
             refuse(found)
         else:

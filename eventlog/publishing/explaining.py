@@ -14,7 +14,8 @@ from eventlog.pickup import Found
 from eventlog.publisher import PublisherSettings
 from eventlog.publishing.reading import Reading
 from eventlog.publishing.session import make_reader, read_rules
-from eventlog.sql.snapshot import Cells, Choice, Fates, Snapshot
+from eventlog.sql.pending import Cells, Choice
+from eventlog.sql.snapshot import Fates, Snapshot
 from eventlog.sql.store import Store
 from eventlog.sql.upkeep import Unusable
 from eventlog.sql.work import Waiting

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 from eventlog.fold import ObjectName
 from eventlog.sql.inserts import Ends
-from eventlog.sql.snapshot import OBJECT, Cells, Choice, Snapshot
+from eventlog.sql.pending import OBJECT, Cells, Choice
+from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.stretch import NO_STRETCH, Stretch
 
 ENOUGH = 20_000  # rows that may not go, before it is worth knowing them

@@ -13,7 +13,9 @@ from eventlog.config import Config, names, statements
 from eventlog.errors import Misuse
 from eventlog.lists import read_lists, restrict
 from eventlog.patterns import Pattern
+from eventlog.publishing.children import with_places
 from eventlog.publishing.published import published
+from eventlog.publishing.references import refer
 from eventlog.settings import setting
 from eventlog.sql import templates
 from eventlog.sql.binding import LAYOUTS, bind
@@ -23,10 +25,7 @@ from eventlog.sql.dialects import Dialect, dialect_of
 from eventlog.sql.log import Log, log_named
 from eventlog.sql.migrate import exists
 from eventlog.sql.readable import ReadableTable, readable
-from eventlog.sql.record import Record, read_record
 from eventlog.sql.store import Store
-from eventlog.sql.subject import children_of
-from eventlog.sql.triggers import Child
 from eventlog.tables import Column, Table, Tables
 from eventlog.values import Kind
 
@@ -78,6 +77,7 @@ class TableSettings:
         metavar="NAMES",
         check=names,
     )
+    sync_children: bool = setting(False, "also the child tables of those that sync-tables names")
     enable_refs: bool = setting(True, "foreign keys to published tables become references")
     enable_meta_identifiers: bool = setting(
         True, "the prefixes pk_, fk_, sv_, mv_ of view columns have meaning"
@@ -152,8 +152,9 @@ def read_tables(engine: Engine, log: Log, config: Config) -> Tables:
     """The tables that are published, as the catalogue knows them."""
     settings = config.build(TableSettings)
     with engine.connect() as connection:
-        sync = names(settings.sync_tables), settings.sync_schema, _filter(settings)
-        found = published(connection, log, *sync)
+        named, children = names(settings.sync_tables), settings.sync_children
+        sync = named, settings.sync_schema, _filter(settings)
+        found = published(connection, log, *sync, children=children)
     return with_sections(
         engine, Tables([_adapt(t, found, settings) for t in found], log.dialect.name), config
     )
@@ -183,12 +184,13 @@ def _standing(catalogue: Catalogue, names: Iterable[str]) -> Iterator[Table]:
 def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:
     """How the current rows of each table that has a key are read."""
     with engine.connect() as connection:
-        catalogue, record = Catalogue(connection), read_record(connection, log)
-        return {
-            table: readable(connection, table, log.dialect, _children(catalogue, record, table))
-            for table in tables
-            if table.key
-        }
+        catalogue = Catalogue(connection)
+        return {table: _readable(catalogue, table) for table in tables if table.key}
+
+
+def _readable(catalogue: Catalogue, table: Table) -> ReadableTable:
+    placed, children = with_places(catalogue, table)
+    return readable(catalogue.connection, placed, catalogue.dialect, children)
 
 
 def _filter(settings: TableSettings) -> Callable[[str], bool]:
@@ -206,21 +208,13 @@ def _filter(settings: TableSettings) -> Callable[[str], bool]:
     return passes
 
 
-def _children(catalogue: Catalogue, record: Record, table: Table) -> tuple[Child, ...]:
-    """The child tables of which the table has columns."""
-    if not any("." in name for name in table.columns):
-        return ()
-    return children_of(catalogue, record, catalogue.relation(table.schema or "", table.name))
-
-
 def _adapt(table: Table, published: Iterable[Table], settings: TableSettings) -> Table:
     """The table with what the settings say about its columns."""
-    targets = {t.name for t in published} if settings.enable_refs else set()
+    targets = list(published) if settings.enable_refs else []
 
     def adapt(column: Column) -> Column:
         changed = replace(
-            column,
-            reference=column.reference if column.reference in targets else None,
+            refer(column, table, targets, meta=settings.enable_meta_identifiers),
             kind=Kind.STRING if column.kind is Kind.PADDED and not settings.trim_char else column.kind,
         )
         if settings.enable_meta_identifiers or not table.view:

@@ -15,7 +15,8 @@ from eventlog.sql.queries import Queries
 from eventlog.sql.readable import with_children
 from eventlog.sql.record import Record, Recorded, read_record
 from eventlog.sql.relation import Relation
-from eventlog.sql.subject import children_of
+from eventlog.sql.subject import children_of, is_child
+from eventlog.sql.triggers import Child
 from eventlog.tables import Table
 
 logger = logging.getLogger("eventlog.publishing")
@@ -32,19 +33,30 @@ def published(
     sync_tables: Sequence[str],
     sync_schema: str | None,
     passes: Callable[[str], bool],
+    *,
+    children: bool = False,
 ) -> list[Table]:
-    """The tables, as the catalogue describes them, each once; `passes` tells by name which of the schema."""
+    """The tables, as the catalogue describes them, each once; `passes` tells by name which of the schema, and
+    `children` whether those of sync_tables are named with them."""
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     record = read_record(connection, log)
+    listed = [catalogue.find(name) for name in sync_tables]
     found = [
         *_tracked(catalogue, record),
-        *(catalogue.find(name) for name in sync_tables),
+        *listed,
+        *(_children_beside(catalogue, listed) if children else ()),
         *(_in_schema(catalogue, log, sync_schema, passes) if sync_schema is not None else ()),
     ]
     if not found and _attached(connection, log):
         raise NothingPublished(log.table)
-    return list({r.place: _described(catalogue, record, r) for r in found}.values())
+    relations = list({relation.place: relation for relation in found}.values())
+    named = [relation for relation in relations if record.get(relation.place) is None]
+    families = {r.place: children_of(catalogue, record, r, named) for r in relations}
+    theirs = {child.relation.place for children in families.values() for child in children}
+    return [
+        _described(record, r, families[r.place]) for r in relations if r.table.key or r.place not in theirs
+    ]
 
 
 def _tracked(catalogue: Catalogue, record: Record) -> Iterator[Relation]:
@@ -73,8 +85,17 @@ def _in_schema(
             yield catalogue.relation(found, name)
 
 
-def _described(catalogue: Catalogue, record: Record, relation: Relation) -> Table:
-    table = with_children(relation.table, children_of(catalogue, record, relation))
+def _children_beside(catalogue: Catalogue, parents: Sequence[Relation]) -> Iterator[Relation]:
+    """The child tables of tables, in the schemas of these."""
+    for schema in dict.fromkeys(parent.place[0] for parent in parents):
+        for found, name, kind in catalogue.names(schema):
+            relation = None if kind.endswith("view") else catalogue.at((found, name))
+            if relation is not None and any(is_child(relation, parent) for parent in parents):
+                yield relation
+
+
+def _described(record: Record, relation: Relation, children: Sequence[Child]) -> Table:
+    table = with_children(relation.table, children)
     logged_as = record.logged_as(relation.place)
     return table if logged_as == table.name else replace(table, logged_as=logged_as)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from typing import Protocol
 
+from eventlog import tablekey
 from eventlog.change import Change
 from eventlog.entry import EVENT_TYPES, Entry, read_entry, read_event_time
 from eventlog.errors import EventlogError
@@ -17,8 +18,9 @@ from eventlog.identity import ObjectName, object_of
 from eventlog.publishing.batches import Remembered, Sending
 from eventlog.publishing.head import Head, look_at_all
 from eventlog.publishing.queryback import CurrentRows
+from eventlog.sql.pending import Cells, Choice
 from eventlog.sql.readable import ReadableTable
-from eventlog.sql.snapshot import Cells, Choice, Snapshot
+from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.work import Spelling
 from eventlog.tables import Table, Tables
 from eventlog.xds.settings import XdsSettings
@@ -130,6 +132,12 @@ class Reader:
     def object_of(self, table_name: object, table_key: object) -> ObjectName:
         """The object that a row names."""
         return object_of(self.tables, str(table_name), str(table_key))
+
+    def association_of(self, name: ObjectName) -> str:
+        """The object's association in the catalogue's names, however its events write it."""
+        table = self.tables.find(name[0])
+        schema = None if table is None else table.schema
+        return tablekey.write_association(name[1], name[0] if table is None else table.name, schema)
 
     def read_again(self, snapshot: Snapshot, facts: Sequence[Remembered]) -> Reading:
         """The events that went out before, each from exactly its rows, under the names they had then, from

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import json
+import logging
 import time
 from collections import Counter
 from collections.abc import Callable, Set
@@ -16,6 +17,7 @@ from eventlog.config import Config, statements
 from eventlog.fold import Rules
 from eventlog.publisher import Cycle, Publisher, PublisherSettings
 from eventlog.publishing.answering import Answers, Known
+from eventlog.publishing.children import told
 from eventlog.publishing.opening import driver_user, read_readable, read_tables
 from eventlog.publishing.postpoll import check_safe, run_statements
 from eventlog.publishing.reading import Reader
@@ -30,6 +32,8 @@ from eventlog.sql.stored import demand_time
 from eventlog.tables import Table, Tables
 from eventlog.xds.documents import HEARTBEAT
 from eventlog.xds.settings import XdsSettings
+
+logger = logging.getLogger("eventlog.publishing")
 
 ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
 _NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
@@ -118,6 +122,7 @@ class Session:
         self._settings = config.build(SessionSettings)
         self._after = statements(self._settings.post_poll_stmt)
         self._noted = 0.0
+        self._said: list[str] = []  # of children that are read
         self._signals = signals
         self._pulse = pulse  # told before each document that we are alive
         with ExitStack() as stack:
@@ -136,7 +141,7 @@ class Session:
             stack.callback(self.bed.close)
             self._publisher = Publisher(
                 store,
-                lambda: make_reader(config, store),
+                self._make_reader,
                 self._sink,
                 leader.epoch,
                 config.build(XdsSettings).batch_size,
@@ -164,6 +169,16 @@ class Session:
             run_statements(self.store.engine, self._after, self._settings.transaction_isolation_level)
         self._note(cycle)
         return cycle
+
+    def _make_reader(self) -> Reader:
+        """What reads rows with the tables as they are now; says which children are read, if that is new."""
+        reader = make_reader(self._config, self.store)
+        said = list(told(reader.tables))
+        if said != self._said:
+            self._said = said
+            for words in said:
+                logger.info(words)
+        return reader
 
     def _stopping(self) -> bool:
         self._pulse()

@@ -26,6 +26,13 @@ Step = Callable[[Any, Spec], Any]
 Steps = Mapping[type, Step | None]
 
 
+def alike(one: Any, other: Any) -> bool:
+    """Whether two values are told alike, which equal ones need not be: 1, 1.0 and true, 0.0 and -0.0."""
+    if one is other:
+        return True
+    return one == other and type(one) is type(other) and (one != 0 or str(one) == str(other))
+
+
 class Plan:
     """Converts rows of one structure; a value that cannot be converted is an error that names its column."""
 
@@ -63,9 +70,7 @@ class Plan:
         try:
             for place, step, spec in plan:
                 value = converted[place]
-                twin = other[place]
-                same = value == twin and type(value) is type(twin)
-                converted[place] = done[place] if same else step(value, spec)
+                converted[place] = done[place] if alike(value, other[place]) else step(value, spec)
         except _FAULTS as fault:
             raise self._named(place, fault) from fault
         return converted

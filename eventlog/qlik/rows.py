@@ -20,7 +20,7 @@ from eventlog.qlik import sequence
 from eventlog.qlik.headers import NAMES, OPERATIONS, Heading, letter_of
 from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, join, load, read, trimmed
 from eventlog.qlik.numbering import Numbered, stream_position, utc
-from eventlog.qlik.plans import Plan
+from eventlog.qlik.plans import Plan, alike
 from eventlog.qlik.structure import Structure
 from eventlog.values import Kind, read_moment
 
@@ -357,11 +357,8 @@ def differing(
     before: Sequence[Side], after: Sequence[Side], image: Sequence[Any], row: Sequence[Any]
 ) -> list[int]:
     """The places of the captured columns whose written values differ; 1, 1.0 and true do."""
-    places = [
-        i
-        for i, (old, new) in enumerate(zip(image, row, strict=True))
-        if old is not new and (old != new or type(old) is not type(new))
-    ]
+    both_rows = enumerate(zip(image, row, strict=True))
+    places = [i for i, (old, new) in both_rows if not alike(old, new)]
     if ABSENT not in before and ABSENT not in after:
         return places
     found = set(places)

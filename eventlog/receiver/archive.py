@@ -75,9 +75,13 @@ class Archive:
         self._keep = keep
         try:
             self._file = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        except sqlite3.Error as fault:
+            raise ArchiveFailed(path, fault) from fault
+        try:
             self._file.executescript("pragma journal_mode = wal; pragma foreign_keys = on;")
             self._file.executescript(files("eventlog.receiver").joinpath("schema.sql").read_text("utf-8"))
         except sqlite3.Error as fault:
+            self._file.close()
             raise ArchiveFailed(path, fault) from fault
 
     def close(self) -> None:

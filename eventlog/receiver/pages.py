@@ -18,7 +18,7 @@ from eventlog.page.layout import (
     table,
 )
 from eventlog.page.markup import Markup, Node, link, tag
-from eventlog.page.words import count
+from eventlog.page.words import are, count
 from eventlog.receiver import incoming
 from eventlog.receiver.archive import PAGE, Archive, Cursor, Filter, Kept, Line
 from eventlog.receiver.incoming import Attribute, Event
@@ -60,10 +60,11 @@ def listing(archive: Archive, wanted: Filter, cursor: Cursor | None) -> str:
         "Event",
         "Status",
     )
+    total = archive.total()
     empty = "No document yet that fits. Send one: curl --data-binary @document.xml, to this address."
     turns = _turns(shown, wanted, older=newer_way or more, newer=more if newer_way else cursor is not None)
     content = [
-        tag("p", f"{count(archive.total())} documents are kept.", role="status"),
+        tag("p", f"{are(total, 'document')} kept.", role="status"),
         table("Events, newest first", headings, rows, empty),
         turns,
     ]

@@ -68,7 +68,7 @@ class CommandSink:
     def __init__(self, settings: CommandSettings, answers: Answering | None = None) -> None:
         self._words = read_command(settings.command or "")
         if not self._words:
-            raise Misuse("the command sink needs command")
+            raise Misuse("the command sink needs the setting command")
         self._wanted = settings.command_environment
         self._answers = answers or NothingKnown()
         self._timeout = settings.command_timeout

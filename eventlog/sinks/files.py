@@ -9,7 +9,8 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, too_large, 
 SUFFIX = ".xml"
 RECORD = "record"
 UNFINISHED = "unfinished"
+_ROWS = re.compile(r"[0-9]{1,19}-([0-9]{1,19})(?![0-9])")  # how a document's name begins
 _OUT = " out"  # ends a line of the record; a line that a crash cut has no such end
 _LONGEST_NAME = "9" * 60  # longer than any that we give
 _TOO_LARGE = (errno.EFBIG, errno.ENAMETOOLONG)  # what a file system says of one file, not of itself
@@ -86,6 +88,10 @@ class FilesSink:
             raise FolderFailed(self._folder, fault.strerror) from fault
         return True
 
+    def highest(self) -> int | None:
+        """The highest record_id of a document on record."""
+        return highest(self._known)
+
     def close(self) -> None:
         os.close(self._record)
 
@@ -124,8 +130,7 @@ class FilesSink:
             raise FolderFailed(self._folder, "another process writes there") from fault
 
     def _read_record(self) -> list[str]:
-        lines = (self._aside / RECORD).read_text("utf-8", "replace").splitlines()
-        return [line.removesuffix(_OUT) for line in lines if line.endswith(_OUT)]
+        return _names_in(self._aside / RECORD)
 
     def _put_in_place(self) -> None:
         """Finish what a crash interrupted: on record, it gets its place; not on record, it never was."""
@@ -177,6 +182,23 @@ class FilesSink:
 
     def _place(self, name: str) -> None:
         (self._aside / name).rename(self._folder / (name + SUFFIX))
+
+
+def highest(names: Iterable[str]) -> int | None:
+    """The highest record_id that names of documents tell: they begin with the first and the last."""
+    found = (_ROWS.match(name) for name in names)
+    return max((int(match[1]) for match in found if match), default=None)
+
+
+def highest_in(settings: FilesSettings) -> int | None:
+    """The same of a folder's record, without becoming its writer."""
+    record = Path(settings.files_folder) / ".eventlog" / RECORD
+    return highest(_names_in(record)) if record.is_file() else None
+
+
+def _names_in(record: Path) -> list[str]:
+    lines = record.read_text("utf-8", "replace").splitlines()
+    return [line.removesuffix(_OUT) for line in lines if line.endswith(_OUT)]
 
 
 def _write_all(file: int, data: bytes) -> None:

@@ -63,7 +63,7 @@ class HttpSink:
 
     def __init__(self, settings: HttpSettings, answers: Answering | None = None) -> None:
         if settings.http_url is None:
-            raise Misuse("the http sink needs http-url")
+            raise Misuse("the http sink needs the setting http-url")
         self._address = http_address(settings.http_url)
         self._answers = answers or NothingKnown()
         self._timeout = settings.http_timeout

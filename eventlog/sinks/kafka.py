@@ -1,4 +1,4 @@
-"""Each event as a message of a topic, its association the key: events of one object stay in order."""
+"""Each event as a message of a topic, its key the object's association: so its events stay in order."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class KafkaSink:
     def __init__(self, settings: KafkaSettings) -> None:
         options = read_options(settings.kafka_options)
         if settings.kafka_brokers is None and "test.mock.num.brokers" not in options:
-            raise Misuse("the kafka sink needs kafka-brokers")
+            raise Misuse("the kafka sink needs the setting kafka-brokers")
         self._topic = settings.kafka_topic
         self._timeout = settings.kafka_timeout
         self._options = {
@@ -171,7 +171,7 @@ class KafkaSink:
 def _messages(sent: Document) -> Iterator[Message]:
     for item in sent.items:
         headers = (("event-id", item.event_id.encode()),)
-        yield Message(item.event_id, document([item.text]).encode(), item.association.encode(), headers)
+        yield Message(item.event_id, document([item.text]).encode(), item.key.encode(), headers)
     if not sent.items:
         yield Message(sent.name, sent.text.encode())
 

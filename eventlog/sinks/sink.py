@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from eventlog.errors import InvalidDocument
 from eventlog.xds import answers
@@ -25,6 +25,12 @@ class Item(NamedTuple):
     event_id: str
     text: str
     object: str | None = None  # its association, where somebody has read it already
+    name: str | None = None  # the one association of its object, where rows may spell it in several ways
+
+    @property
+    def key(self) -> str:
+        """What all events of one object have in common."""
+        return self.association if self.name is None else self.name
 
     @property
     def association(self) -> str:
@@ -101,6 +107,15 @@ class Sink(Protocol):
         """Whether the document of that name is out, as far as the sink keeps a record of it."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Recording(Protocol):
+    """A sink that keeps a record of its own of what is out."""
+
+    def highest(self) -> int | None:
+        """The highest record_id on it."""
+        ...
 
 
 class SinkKind(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -16,8 +16,9 @@ from eventlog.metaid import read_name
 from eventlog.sql import templates
 from eventlog.sql.choice import MARK
 from eventlog.sql.dialects import Dialect, dialect_of
+from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
-from eventlog.sql.relation import ForeignKey, Identity, Installed, Owner, Place, Relation
+from eventlog.sql.relation import Firing, ForeignKey, Identity, Installed, Owner, Place, Relation
 from eventlog.tables import Column, Table, Tables, bounds_of, kind_of, number_of
 
 Facts = Mapping[str, Any]
@@ -107,6 +108,18 @@ class Catalogue:
         found = self._ask("marked", mark=f"{MARK}{{", log=names["log"], **given)
         return {(row["schema_name"], row["table_name"]): bool(row["ours"]) for row in found}
 
+    def routines(self, log: Log) -> dict[str, str]:
+        """The bodies of the routines in a log's schema, as far as we may see them, without single quotes."""
+        return {row["routine_name"]: row["body"] for row in self._ask("routines", schema=log.place)}
+
+    def shows_triggers(self, place: Place) -> bool:
+        """Whether we may see the triggers of a table; not, where that cannot be told."""
+        if not self.dialect.hides_triggers:
+            return True
+        found = self._ask("shows_triggers", schema=place[0], table_name=place[1])
+        ours = {row["privilege"] for row in found if row["grantee"].replace("'", "") == row["ours"]}
+        return "TRIGGER" in ours
+
     def subscriptions(self, schema: str | None, name: str) -> list[str]:
         """The replications that write to a table without firing its triggers."""
         return [row["name"] for row in self._ask("subscriptions", schema=schema, table_name=name)]
@@ -117,12 +130,12 @@ class Catalogue:
         identity = next((Identity(**row) for row in self._ask("identity", **here)), None)
         if identity is None:
             raise NoSuchTable(f"{schema}.{name}")
-        kind, columns = identity.kind, list(self._ask("columns", **here))
+        kind, columns, key = identity.kind, list(self._ask("columns", **here)), list(self._ask("key", **here))
         partitions = list(self._ask("partitions", **here)) if kind == "partitioned" else []
         foreign_keys = tuple(_foreign_keys(self._ask("foreign_keys", **here)))
         below = [(row["schema_name"], row["table_name"], row["leaf"]) for row in partitions]
         return Relation(
-            table=self._table(schema, name, kind, columns, foreign_keys),
+            table=self._table(schema, name, kind, columns, key, foreign_keys),
             foreign_keys=foreign_keys,
             triggers=tuple(_trigger(row) for row in self._ask("triggers", **here)),
             partitioned=kind == "partitioned",
@@ -130,6 +143,7 @@ class Catalogue:
             below=tuple((place, own) for place, own, _ in below),
             virtual=tuple(row["column_name"] for row in columns if row["virtual"]),
             identity=identity,
+            deferrable=any(row.get("is_deferrable") for row in key),
             family=tuple((row["name"], row["kin"]) for row in self._ask("family", **here)),
         )
 
@@ -153,10 +167,11 @@ class Catalogue:
         name: str,
         kind: str,
         columns: list[Facts],
+        key_columns: list[Facts],
         foreign_keys: tuple[ForeignKey, ...],
     ) -> Table:
         view = kind.endswith("view")
-        references = {f.columns[0]: f.target for f in foreign_keys if len(f.columns) == 1}
+        references = _references(foreign_keys)
         described = {
             column: Column(
                 name=column,
@@ -164,15 +179,17 @@ class Catalogue:
                 kind=kind_of(row["type_name"], self.dialect.name),
                 published=read_name(column).published if view else column,
                 multivalued=view and read_name(column).many,
-                reference=references.get(column),
+                reference=references[column][0] if column in references else None,
+                by=references[column][1] if column in references else (),
                 bounds=bounds_of(row["type_name"], self.dialect.name),
                 number=number_of(row["type_name"], self.dialect.name),
                 effective=read_name(column).name if view else None,
+                unread=EXPRESSIONS[self.dialect.name].of(row["type_name"]).unreadable,
             )
             for row in columns
             for column in (row["column_name"],)
         }
-        key = tuple(row["column_name"] for row in self._ask("key", schema=schema, table_name=name))
+        key = tuple(row["column_name"] for row in key_columns)
         if view:
             key = tuple(column for column in described if read_name(column).is_key)
         return Table(schema, name, described, key, view=view)
@@ -181,6 +198,17 @@ class Catalogue:
         statement = text(templates.statement(self.dialect, f"catalogue_{question}"))
         for row in self.connection.execute(statement, given).mappings():
             yield {str(name): value for name, value in row.items()}
+
+
+def _references(foreign_keys: Iterable[ForeignKey]) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
+    """The table to which each column refers, and by which columns: by itself where it does that too."""
+    found: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
+    for foreign in sorted(foreign_keys, key=lambda foreign: len(foreign.columns)):
+        target = Table(foreign.target_schema, foreign.target, {})
+        by = tuple(zip(foreign.columns, foreign.target_columns, strict=True))
+        for column in foreign.columns:
+            found.setdefault(column, (str(target), by))
+    return found
 
 
 def _foreign_keys(rows: Iterator[Facts]) -> Iterator[ForeignKey]:
@@ -203,9 +231,14 @@ def _trigger(row: Facts) -> Installed:
         name=row["trigger_name"],
         body=row["body"],
         row=bool(row["fires_by_row"]),
-        enabled=bool(row["enabled"]),
+        firing=_firing(row),
         schema=row["schema_name"],
         table=row["table_name"],
         routine=row["routine"],
         internal=bool(row["internal"]),
     )
+
+
+def _firing(row: Facts) -> Firing:
+    """In which sessions a trigger fires; most databases know no more than whether it is enabled."""
+    return Firing(row.get("firing") or ("origin" if row["enabled"] else "disabled"))

@@ -33,6 +33,7 @@ class Choice:
     granularity: str = "auto"
     children: tuple[str, ...] = ()  # child.column
     without: tuple[str, ...] = ()  # of all columns, or of those chosen
+    replicated: bool = False  # also what replication writes
 
     def __post_init__(self) -> None:
         for value, legal in (
@@ -61,6 +62,8 @@ class Choice:
                 continue
             if name == "children":
                 flags += [f" --child {quote(child)}" for child in value]
+            elif value is True:
+                flags.append(f" --{name}")
             else:
                 words = "off" if value is None else ",".join(value) if isinstance(value, tuple) else value
                 flags.append(f" --{name} {quote(str(words))}")

@@ -15,7 +15,7 @@ from sqlalchemy.pool import NullPool
 
 from eventlog.errors import EventlogError, Misuse
 from eventlog.extras import extra
-from eventlog.sql import templates
+from eventlog.sql import oracle_binds, templates
 from eventlog.sql.dialects import Dialect, dialect_named, dialect_of
 
 
@@ -31,10 +31,17 @@ class DatabaseFailed(EventlogError):
     """the database refused: {0}"""
 
 
+class BinlogTrust(DatabaseFailed):
+    """the database refused: {0} Let an administrator run `set persist log_bin_trust_function_creators = on`
+    (MariaDB: set global, and the same in its configuration), or install and track as a user with SUPER"""
+
+
 class ConnectionLost(EventlogError):
     """no connection to the database: {0}"""
 
 
+_BINDING = {"oracle": oracle_binds.listen}  # drivers that are told the types of values
+_REFUSALS: dict[int | None, type[DatabaseFailed]] = {1418: BinlogTrust, 1419: BinlogTrust}
 _ALIASES = {"postgres": "postgresql"}  # the scheme that libpq and hosting services know too
 
 
@@ -50,6 +57,8 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
     event.listen(engine, "do_connect", _dial)
     event.listen(engine, "handle_error", _translate, retval=True)
     event.listen(engine, "connect", _prepare(address, connection_init))
+    if listen := _BINDING.get(address.get_backend_name()):
+        listen(engine)
     return engine
 
 
@@ -91,9 +100,14 @@ def read_url(url: str | URL) -> URL:
 def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """A connection of the driver; a parameter of the URL that it does not know is misuse."""
     try:
-        return dialect.connect(*words, **named)
+        made = dialect.connect(*words, **named)
     except (TypeError, ValueError) as fault:
         raise InvalidUrl(f"the driver does not take its parameters ({fault})") from None
+    if dialect.driver == "psycopg":
+        from eventlog.sql import sql_ascii
+
+        sql_ascii.prepare(made)
+    return made
 
 
 @contextmanager
@@ -129,7 +143,15 @@ def _translate(context: Any) -> EventlogError | None:
     words = _words(context.original_exception)
     if context.is_disconnect or context.connection is None:
         return ConnectionLost(words)
-    return None if context.sqlalchemy_exception is None else DatabaseFailed(words)
+    if context.sqlalchemy_exception is None:
+        return None
+    return _REFUSALS.get(_number(context.original_exception), DatabaseFailed)(words)
+
+
+def _number(fault: BaseException) -> int | None:
+    """The number that MySQL's errors begin with."""
+    number = fault.args[0] if fault.args else None
+    return number if isinstance(number, int) else None
 
 
 def _words(fault: BaseException) -> str:

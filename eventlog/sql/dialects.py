@@ -34,6 +34,7 @@ class Dialect:
     max_name: int  # of what we name, in UTF-8 bytes
     max_parameters: int  # of one statement
     plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
+    second_mark: str = ""  # quotes names that hold the first, where the session allows both
     session_name: str | None = None  # the driver's argument by which the server tells sessions apart
     dual: str = ""  # what a select without a table is followed by
     collation: str = ""  # compares text exactly, by case and by blanks
@@ -53,22 +54,29 @@ class Dialect:
     indexes_expressions: bool = False
     share_lock: str = ""  # keeps a row from changing until our transaction ends
     force_index: str = ""  # said behind a table, where the optimizer would rather sort
-    lock_is_transactional: bool = False  # the leader's lock ends with its transaction, not its session
+    lock_is_transactional: bool = False  # the leader's lock is a transaction's, until its session has it
     empty_is_null: bool = False  # '' is stored as null
     wakes: bool = False  # sessions can be told that there is work
     transactional_ddl: bool = False  # a failed migration leaves nothing
     shares_snapshots: bool = False  # other sessions can see what one of ours sees
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
+    sequence_hidden: bool = False  # who may read the log does not see where its sequence stands
+    usage_of_schema: bool = False  # a right of its own, without which nothing in the schema is reached
+    replaces_routines: bool = True  # keeping who may execute them; else they are dropped and made anew
+    hides_triggers: bool = False  # from users without the right to make some on the table
     script_head: tuple[str, ...] = ()  # what a script for the database's own client opens with
     script_tail: tuple[str, ...] = ()
     block_end: str = ";"  # what ends a statement that holds semicolons of its own
+    reads_lines: bool = False  # its client looks at each line for the end of a statement, even within names
     block_mark: str | None = None  # announces such a statement's end to the client
 
     def quote(self, name: str) -> str:
         """The name as an identifier, whatever stands in it."""
         if not name or "\0" in name:
             raise IllegalName(name, self.title, "it is empty or holds a zero character")
+        if self.second_mark and self.quote_mark in name and self.second_mark not in name:
+            return f"{self.second_mark}{name}{self.second_mark}"
         return self.quote_mark + name.replace(self.quote_mark, self.quote_mark * 2) + self.quote_mark
 
     def fold(self, name: str) -> str:
@@ -123,6 +131,8 @@ POSTGRESQL = Dialect(
     transactional_ddl=True,
     statement_triggers=True,
     truncate_triggers=True,
+    usage_of_schema=True,
+    sequence_hidden=True,
     script_head=("\\set ON_ERROR_STOP on", "begin;", ""),
     script_tail=("commit;",),
 )
@@ -138,7 +148,7 @@ ORACLE = Dialect(
     max_parameters=65_535,
     plain_names="upper",
     dual=" from dual",
-    chunk=1_000,  # a bound text beyond 32 767 bytes is no text to json_table
+    chunk=1_000,
     text_type="varchar2(4000)",
     current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
     utc_now="sys_extract_utc(systimestamp)",
@@ -157,6 +167,7 @@ ORACLE = Dialect(
     # a blank line would end a statement, an & ask for a value
     script_head=("set define off", "set sqlblanklines on", "whenever sqlerror exit failure", ""),
     block_end="\n/",
+    reads_lines=True,
 )
 
 MYSQL = Dialect(
@@ -183,6 +194,8 @@ MYSQL = Dialect(
     time_text="cast({column} as char)",
     number_of_text=_NUMBER_IN_MYSQL,
     share_lock="lock in share mode",
+    replaces_routines=False,
+    hides_triggers=True,
     force_index="force index ({index})",
     block_mark="//",
 )
@@ -211,6 +224,7 @@ MARIADB = Dialect(
     time_text="cast({column} as char)",
     number_of_text=_NUMBER_IN_MYSQL,
     share_lock="lock in share mode",
+    hides_triggers=True,
     force_index="force index ({index})",
     block_mark="//",
 )

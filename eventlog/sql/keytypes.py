@@ -13,7 +13,7 @@ from uuid import UUID
 
 from eventlog import values
 from eventlog.errors import InvalidValue
-from eventlog.sql.expressions import split_type
+from eventlog.sql.expression import split_type
 from eventlog.values import Kind, Number
 
 
@@ -85,6 +85,14 @@ def _hex(text: str) -> str:
     return "\\x" + values.load_base64(text).hex()
 
 
+def _digits(text: str) -> str:
+    return values.load_base64(text).hex()
+
+
+def _not_sought(text: str) -> str:
+    raise InvalidValue(text[:40], "a value of a type that can be looked for")
+
+
 def _all(names: str, key_type: KeyType) -> dict[str, KeyType]:
     return {name.strip(): key_type for name in names.split(",")}
 
@@ -138,11 +146,10 @@ ORACLE: Mapping[str, KeyType] = {
     **_all("char, nchar", KeyType("varchar2(4000)", "{c} = rpad({k}, length({c}))", _text)),
     "date": KeyType("varchar2(40)", f"{{c}} = cast({_ORACLE_MOMENT} as date)", _moment(Kind.TIMESTAMP)),
     "timestamp": KeyType("varchar2(40)", f"{{c}} = {_ORACLE_MOMENT}", _moment(Kind.TIMESTAMP)),
-    "raw": KeyType(
-        "varchar2(4000)",
-        "{c} = utl_encode.base64_decode(utl_raw.cast_to_raw({k}))",
-        _base64,
-    ),
+    # as hexadecimal digits: 2000 bytes, the most that a query has of a raw, are 4000 of them
+    "raw": KeyType("varchar2(4000)", "{c} = hextoraw({k})", _digits),
+    **_all("clob, nclob", KeyType("varchar2(4000)", "sys.dbms_lob.compare({c}, to_clob({k})) = 0", _text)),
+    **_all("blob, xmltype, json, vector", KeyType("varchar2(1)", "1 = 0", _not_sought)),
 }
 
 KEY_TYPES: dict[str, Mapping[str, KeyType]] = {

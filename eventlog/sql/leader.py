@@ -14,7 +14,9 @@ from types import TracebackType
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.errors import EventlogError
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.queries import Queries
+from eventlog.sql.work import LeadershipLost
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +37,12 @@ class Holder:
 class Leader:
     """The right to publish, for as long as the session of its lock lives."""
 
-    def __init__(self, connection: Connection, queries: Queries, epoch: int) -> None:
+    def __init__(
+        self, connection: Connection, queries: Queries, epoch: int, *, in_transaction: bool = False
+    ) -> None:
         self._connection = connection
         self._queries = queries
+        self._in_transaction = in_transaction  # the lock ends with a transaction, not with the session
         self.epoch = epoch
 
     @classmethod
@@ -46,9 +51,10 @@ class Leader:
         holder = engine.connect()
         holder.detach()  # the lock must end when it closes, so no pool may keep it
         try:
-            if queries.run(holder, "lead").scalar():
+            if queries.run(holder, "lead").scalar() and (held := _hold(holder, queries)) is not False:
                 session = str(queries.run(holder, "session_id").scalar())
-                leader = cls(holder, queries, _begin_epoch(engine, queries, name, session))
+                epoch = _begin_epoch(engine, queries, name, session)
+                leader = cls(holder, queries, epoch, in_transaction=held is None)
                 leader._rest()
                 return leader
         except BaseException:
@@ -63,9 +69,10 @@ class Leader:
         self._rest()
 
     def _rest(self) -> None:
-        """Leave no transaction open where the lock does not need one."""
-        if not self._queries.log.dialect.lock_is_transactional:
-            self._connection.rollback()
+        """Leave no transaction open; where the lock needs one, let it be a new one, that it keep no undo."""
+        self._connection.rollback()
+        if self._in_transaction and not self._queries.run(self._connection, "lead").scalar():
+            raise LeadershipLost(self._queries.run(self._connection, "epoch").scalar(), self.epoch)
 
     def close(self) -> None:
         """Let another publisher take over at once: a server takes its time to end a session."""
@@ -93,7 +100,18 @@ def holder_of(connection: Connection, queries: Queries) -> Holder | None:
     return None
 
 
+def _hold(holder: Connection, queries: Queries) -> bool | None:
+    """Whether the session itself has the lock by now; None where only its transaction can have it."""
+    if not queries.log.dialect.lock_is_transactional:
+        return True
+    with suppress(DatabaseFailed), holder.begin_nested():
+        queries.run(holder, "hold")
+        held = queries.run(holder, "held_by_session").scalar()
+        return None if held is None else bool(held)
+    return None
+
+
 def _begin_epoch(engine: Engine, queries: Queries, name: str, session: str) -> int:
     with engine.begin() as connection:
-        queries.run(connection, "begin_epoch", leader=name, session=session)
+        queries.run(connection, "begin_epoch", leader=name, session_id=session)
         return int(queries.run(connection, "epoch").scalar())

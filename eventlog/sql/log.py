@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -67,10 +68,13 @@ class Log:
             holes[name] = self._qualified(self.beside(name))
         for name in _PARTS:
             holes[name] = quote(self.beside(name.removeprefix("log_")))
+        holes["leadership"] = self._qualified(self.beside("leadership"))
+        holes["lock_number"] = str(zlib.crc32(holes["lock"].encode()) & 0x3FFF_FFFF)
         holes["lock_text"] = literal(self.beside("lock"))
         holes["state_text"] = literal(self.beside("state"))
         holes["log_pending_text"] = literal(self.beside("pending"))
         holes["log_future_text"] = literal(self.beside("future"))
+        holes["place"] = f"{quote(self.place)}." if self.place else ""
         holes["log_sequence"] = self._qualified(self.beside("sequence"))
         holes["indexed_record_id"] = stored.indexed_number(
             self.dialect, holes["record_id"], self.stored["record_id"]
@@ -98,7 +102,9 @@ class Log:
 
     def beside(self, name: str) -> str:
         """The catalogue's name of something that belongs to the log."""
-        return self.dialect.fold(_beside(self.table, name))
+        table = self.dialect.fold(self.table)
+        capitals = self.dialect.plain_names == "upper" and table == table.upper()
+        return _beside(table, name.upper() if capitals else name)
 
     def reflected(self, name: str) -> str:
         """The catalogue's name as SQLAlchemy writes it: without capitals where nobody quoted it."""

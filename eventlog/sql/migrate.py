@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.errors import EventlogError
 from eventlog.sql import templates
 from eventlog.sql.connect import execute_plain
+from eventlog.sql.dialects import literal
 from eventlog.sql.log import Log
 from eventlog.sql.stored import demand_time
 from eventlog.sql.track import tracked
@@ -91,7 +92,15 @@ def uninstall_script(log: Log, *, attached: bool = False) -> str:
 def grants_script(log: Log, role: str) -> str:
     """What a publisher that is not the owner must be granted, for a DBA to run."""
     names = log.names() | {"role": log.dialect.quote(log.dialect.fold(role))}
-    return log.dialect.script(templates.statements(log.dialect, "grants", names))
+    statements = [*templates.statements(log.dialect, "grants", names)]
+    if log.dialect.sequence_hidden:
+        texts = {"log_name": names["log"], "record_id": log.column("record_id"), "role": names["role"]}
+        holes = {f"{name}_text": literal(text) for name, text in texts.items()}
+        body = templates.statement(log.dialect, "grant_ids", **holes)
+        statements.append(f"do {literal(body)}")
+    if log.place and log.dialect.usage_of_schema:
+        statements.insert(0, f"grant usage on schema {log.dialect.quote(log.place)} to {names['role']}")
+    return log.dialect.script(statements)
 
 
 def exists(connection: Connection, log: Log) -> bool:
@@ -125,7 +134,9 @@ def _migrate(connection: Connection, log: Log, target: str, own: bool, *, fresh:
 
     with EnvironmentContext(Config(), scripts, fn=steps) as environment:
         environment.configure(
-            connection=connection, version_table=f"{log.table}_version", version_table_schema=log.place
+            connection=connection,
+            version_table=log.reflected(log.beside("version")),
+            version_table_schema=log.place,
         )
         with environment.begin_transaction():
             environment.run_migrations(run=run)

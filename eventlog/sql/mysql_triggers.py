@@ -2,14 +2,21 @@
 
 The order of the rows is right by itself: unique keys are checked row by row, so an update can give a
 row only a key that is free by then, and no trigger may change the table that it stands on.
+
+MySQL replaces no trigger in one step: a trial that does nothing is made first, so that what cannot be made
+leaves the trigger that stands.
+
+A session may choose the next number of a table (`insert_id`), and so use up those of the log: MariaDB's
+triggers take that back; MySQL's cannot, and refuse the change.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from eventlog.sql import templates
-from eventlog.sql.dialects import literal
+from eventlog.sql import dialects, templates
+from eventlog.sql.dialects import Dialect, literal
 from eventlog.sql.log import Log
 from eventlog.sql.triggers import (
     Child,
@@ -23,6 +30,10 @@ from eventlog.sql.triggers import (
     qualified,
 )
 from eventlog.tables import Table
+
+# MySQL cannot keep the text of a trigger in which a name holds its own quotes: with letters beyond ASCII it
+# fails (3507), else its catalogue tells another text. Such a name stands in the other quotes.
+_IN_TRIGGERS = {"mysql": replace(dialects.MYSQL, second_mark='"')}
 
 USER = "left(user(), char_length(user()) - locate('@', reverse(user())))"
 
@@ -44,9 +55,9 @@ def name_of(log: Log, table: str, event: str, parent: str | None) -> str:
 
 class _Writer:
     def __init__(self, subject: Subject) -> None:
-        self.subject = subject
-        self.dialect = subject.dialect
-        self.rows = Rows(subject)
+        self.dialect: Dialect = _IN_TRIGGERS.get(subject.dialect.name, subject.dialect)
+        self.subject = replace(subject, log=replace(subject.log, dialect=self.dialect))
+        self.rows = Rows(self.subject)
         self.names = subject.log.names()
 
     def bodies(self) -> Iterator[tuple[str, str]]:
@@ -111,15 +122,28 @@ class _Writer:
         there = {
             "schema": self.dialect.quote(table.schema or ""),
             "trigger": self.dialect.quote(name),
+            "trial": self.dialect.quote(object_name(self.dialect, name, "trial")),
             "table": qualified(self.dialect, table.schema, table.name),
             "event": event,
             "body": body,
         }
-        made = tuple(templates.statements(self.dialect, "trigger", there))
-        return Trigger(name, table.schema, table.name, body, made)
+        file = "trigger_in_ansi_mode" if self._needs_second_mark(table) else "trigger"
+        made = tuple(templates.statements(self.dialect, file, there))
+        return Trigger(name, table.schema, table.name, as_told(body), made)
+
+    def _needs_second_mark(self, table: Table) -> bool:
+        """Whether a name stands in other quotes, which sessions of ours do not allow otherwise."""
+        parent = self.subject.table
+        names = (table.schema or "", *(name for of in (table, parent) for name in (of.name, *of.columns)))
+        return self.dialect.second_mark != "" and any(self.dialect.quote_mark in name for name in names)
 
 
-WRITER = Writer(
+def as_told(body: str) -> str:
+    """The body as catalogue_triggers.sql tells it: MySQL's catalogue writes doubled single quotes as one."""
+    return body.replace("'", "")
+
+
+MARIADB = Writer(
     write,
     name_of,
     ways_round=(
@@ -134,3 +158,5 @@ WRITER = Writer(
     ),
     cascades_fire=False,
 )
+
+MYSQL = MARIADB._replace(no_name_with='`"')

@@ -13,10 +13,10 @@ from sqlalchemy.engine import Connection
 from eventlog import tablekey
 from eventlog.errors import EventlogError, WrongRow
 from eventlog.sql import templates
+from eventlog.sql.current import KeyColumn, Sought
 from eventlog.sql.dialects import Dialect
 from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.keytypes import key_type_of
-from eventlog.sql.snapshot import KeyColumn, Sought
 from eventlog.sql.triggers import Child, qualified
 from eventlog.tables import Column, Table
 
@@ -36,13 +36,13 @@ class ReadableTable:
         self.table = table
         self._dialect = dialect
         self._collations = collations or {}
-        self._read_as = _read_as(table, children)
+        self._read_as = _read_as(table)
         self.source = _source(table, children, self._read_as, dialect)
         self.columns = table.data
         compared = {column.name: self._compared(column) for column in table.key_columns}
         self._sent = {name: sent for name, (_, sent) in compared.items()}
         self.key = tuple(column for column, _ in compared.values())
-        self.key_texts = tuple(map(self._text_of, table.key_columns))
+        self.key_texts = tuple(map(self._key_text_of, table.key_columns))
         self.expressions = tuple(map(self._text_of, self.columns))
 
     def narrowed(self, table: Table) -> ReadableTable:
@@ -85,17 +85,32 @@ class ReadableTable:
         found = key_type_of(self._dialect.name, column.type)
         equals = EXPRESSIONS[self._dialect.name].equals
         if found is None or ("{collation}" in found.matches and column.name not in self._collations):
-            compared = KeyColumn(self._text_of(column), self._dialect.text_type, f"{{c}} {equals} {{k}}")
+            compared = KeyColumn(self._key_text_of(column), self._dialect.text_type, f"{{c}} {equals} {{k}}")
             return compared, str
         charset, collation = self._collations.get(column.name, ("", ""))
         known = {"charset": charset, "collation": collation, "equals": equals, "c": "{c}", "k": "{k}"}
         name = self._dialect.quote(self._read_as.get(column.name, column.name))
         return KeyColumn(f"t.{name}", found.declared, templates.fill(found.matches, known)), found.sent
 
+    @property
+    def functions(self) -> str:
+        """Those of our functions that the texts call, as a query begins with them."""
+        called = EXPRESSIONS[self._dialect.name].called_by(self.expressions)
+        made = "\n".join(templates.statement(self._dialect, name) for name in called)
+        return f"with\n{made}\n" if made else ""
+
     def _text_of(self, column: Column) -> str:
         """The expression of the column's text."""
-        read = replace(column, name=self._read_as.get(column.name, column.name))
-        return EXPRESSIONS[self._dialect.name].text(read, "t", self._dialect)
+        return EXPRESSIONS[self._dialect.name].text(self._read(column), "t", self._dialect)
+
+    def _key_text_of(self, column: Column) -> str:
+        """The expression of the column's text as a key has it."""
+        expressions = EXPRESSIONS[self._dialect.name]
+        in_key, name = expressions.of(column.type).in_key, self._dialect.quote(self._read(column).name)
+        return in_key.format(x=f"t.{name}") if in_key else self._text_of(column)
+
+    def _read(self, column: Column) -> Column:
+        return replace(column, name=self._read_as.get(column.name, column.name))
 
     @property
     def _told(self) -> str:
@@ -106,41 +121,53 @@ def with_children(table: Table, children: Iterable[Child]) -> Table:
     """The table with the columns of its children as attributes of many values."""
     columns = dict(table.columns)
     for child in children:
+        own = child.relation.table
+        taken = any(f"{own.name}.{column.name}" in columns for column in child.columns)
+        prefix = str(own) if taken else own.name  # two children of one name
+        names = {column.name: f"{prefix}.{column.name}" for column in child.columns}
+        names |= zip(child.link.columns, child.link.target_columns, strict=True)
         for column in child.columns:
-            name = f"{child.relation.table.name}.{column.name}"
+            name = names[column.name]
+            known = all(beside in names for beside, _ in column.by)
             columns[name] = replace(
                 column,
                 name=name,
                 published=name,
                 multivalued=True,
-                reference=None,
-                aliases=tuple(f"{child.relation.table}.{own}" for own in (column.name, *column.aliases)),
+                reference=column.reference if known else None,
+                by=tuple((names[beside], theirs) for beside, theirs in column.by) if known else (),
+                aliases=tuple(f"{own}.{called}" for called in (column.name, *column.aliases)),
+                of_child=(*child.relation.place, column.name),
             )
     return replace(table, columns=columns)
 
 
-def _read_as(table: Table, children: Iterable[Child]) -> dict[str, str]:
+def _read_as(table: Table) -> dict[str, str]:
     """What the columns of children are called where they are read: no long name, and none of the parent's."""
     free = (name for number in count() if (name := f"child{number}") not in table.columns)
-    names = (f"{child.relation.table.name}.{c.name}" for child in children for c in child.columns)
-    return dict(zip(names, free, strict=False))
+    return {column.name: next(free) for column in table.columns.values() if column.of_child}
 
 
 def _source(table: Table, children: Sequence[Child], read_as: Mapping[str, str], dialect: Dialect) -> str:
-    """What is read from: the table, or its rows once for each row of its children."""
+    """What is read from: the table, or its rows once for each row of each child, one child after another."""
     parent = qualified(dialect, table.schema, table.name)
     if not children:
         return parent
     columns, joins = ["p.*"], [f"{parent} p"]
+    turns = " union all ".join(f"select {number} as turn{dialect.dual}" for number in range(len(children)))
+    joins += [f"cross join ({turns}) n"] if len(children) > 1 else []
     for number, child in enumerate(children):
         own, quote = child.relation.table, dialect.quote
         columns += [
-            f"c{number}.{quote(c.name)} as {quote(read_as[f'{own.name}.{c.name}'])}" for c in child.columns
+            f"c{number}.{quote(column.of_child[2])} as {quote(read_as[column.name])}"
+            for column in table.columns.values()
+            if column.of_child is not None and column.of_child[:2] == child.relation.place
         ]
         link = zip(child.link.columns, child.link.target_columns, strict=True)
         equals = EXPRESSIONS[dialect.name].equals
-        on = " and ".join(f"c{number}.{quote(mine)} {equals} p.{quote(theirs)}" for mine, theirs in link)
-        joins.append(f"left join {qualified(dialect, own.schema, own.name)} c{number} on {on}")
+        on = [f"c{number}.{quote(mine)} {equals} p.{quote(theirs)}" for mine, theirs in link]
+        on += [f"n.turn = {number}"] if len(children) > 1 else []
+        joins.append(f"left join {qualified(dialect, own.schema, own.name)} c{number} on {' and '.join(on)}")
     return f"(select {', '.join(columns)} from {' '.join(joins)})"  # noqa: S608 - quoted names of the catalogue
 
 

@@ -54,6 +54,14 @@ def _the_log_itself(subject: Subject) -> Iterator[str]:
         yield "it belongs to the log: each row of its own would log another"
 
 
+def _not_replicated(subject: Subject) -> Iterator[str]:
+    if subject.choice.replicated and not writer_of(subject.dialect).replicates:
+        yield (
+            f"no trigger of {subject.dialect.title} logs what replication writes: leave out --replicated, and"
+            " track the table where it is replicated from"
+        )
+
+
 def _no_key(subject: Subject) -> Iterator[str]:
     if not subject.table.key and not subject.table.view:
         yield (
@@ -66,6 +74,24 @@ def _illegal_key_name(subject: Subject) -> Iterator[str]:
     for name in subject.table.key:
         if not tablekey.legal_name(name):
             yield f"key column {name} holds one of , ; ' + \" = \\ < >, which a key cannot name: rename it"
+
+
+def _unquotable(subject: Subject) -> Iterator[str]:
+    """MySQL makes no trigger with a name that holds both kinds of quotes."""
+    marks = writer_of(subject.dialect).no_name_with
+    columns = (*subject.table.key_columns, *subject.columns)
+    for name in (*(column.name for column in columns), *_names_of_children(subject)):
+        if marks and all(mark in name for mark in marks):
+            yield (
+                f"no trigger of {subject.dialect.title} can name {name}, which holds {' and '.join(marks)}:"
+                " rename it, or leave it out with --without"
+            )
+
+
+def _names_of_children(subject: Subject) -> Iterator[str]:
+    for child in subject.children:
+        yield from (subject.table.schema or "", subject.table.name, *child.link.columns)
+        yield from (column.name for column in child.columns)
 
 
 def _unreadable_key(subject: Subject) -> Iterator[str]:
@@ -84,7 +110,7 @@ def _unknown_column(subject: Subject) -> Iterator[str]:
 
 
 def _nothing_but_key(subject: Subject) -> Iterator[str]:
-    if not subject.columns and subject.choice.insert in PER_FIELD:
+    if not subject.per_field and subject.choice.insert in PER_FIELD:
         yield (
             f"no column beside its key is logged, so --insert {subject.choice.insert} has nothing to say:"
             " choose --insert 5"
@@ -92,14 +118,25 @@ def _nothing_but_key(subject: Subject) -> Iterator[str]:
 
 
 def _unreadable(subject: Subject) -> Iterator[str]:
-    if not {subject.choice.insert, subject.choice.update} & VALUES:
+    """Columns without a text, where they are asked for by name; others are left out with a warning."""
+    named = [*subject.columns] if subject.choice.columns else []
+    columns = [*named, *(column for child in subject.children for column in child.columns)]
+    if not {subject.choice.insert, subject.choice.update} & PER_FIELD:
         return
-    for column in subject.columns:
+    for column in columns:
         if unreadable := EXPRESSIONS[subject.dialect.name].of(column.type).unreadable:
-            yield (
-                f"column {column.name} is of type {column.type}, which {unreadable}: leave it out with"
-                " --columns, or choose --insert 5 --update 6, which read it later"
-            )
+            yield f"column {column.name} is of type {column.type}, which {unreadable}: leave it out"
+
+
+def _broken_names(subject: Subject) -> Iterator[str]:
+    """A client that ends statements at a line of its own would take a part of a name for its commands."""
+    if not subject.dialect.reads_lines:
+        return
+    relations = (subject.relation, *(child.relation for child in subject.children))
+    for table in (relation.table for relation in relations):
+        for name in (table.schema or "", table.name, *table.columns):
+            if any(ord(character) < 32 for character in name):
+                yield f"the name {name!r} holds a line end or another control character: rename it"
 
 
 def _children_of_values(subject: Subject) -> Iterator[str]:
@@ -137,12 +174,15 @@ REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
     _no_table,
     _family,
     _the_log_itself,
+    _not_replicated,
     _no_key,
     _illegal_key_name,
+    _unquotable,
     _unreadable_key,
     _unknown_column,
     _nothing_but_key,
     _unreadable,
+    _broken_names,
     _children_of_values,
     _cascaded_children,
     _rows_of_partitions,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from eventlog.tables import Column, Table
@@ -46,6 +47,15 @@ class Owner(NamedTuple):
 _PLAIN = Identity()
 
 
+class Firing(Enum):
+    """In which sessions a trigger fires; the names are PostgreSQL's, where alone one can choose."""
+
+    ORIGIN = "origin"  # in all but those of replication
+    REPLICA = "replica"  # in those of replication alone
+    ALWAYS = "always"
+    DISABLED = "disabled"
+
+
 @dataclass(frozen=True, slots=True)
 class Installed:
     """A trigger that stands on a table."""
@@ -53,7 +63,7 @@ class Installed:
     name: str
     body: str = ""
     row: bool = False  # fires once a row, after the change
-    enabled: bool = True
+    firing: Firing = Firing.ORIGIN
     schema: str | None = None
     table: str = ""  # a partition's name, where it stands on one
     routine: str = ""  # the function that it calls, quoted, where triggers call one
@@ -72,6 +82,7 @@ class Relation:
     below: tuple[tuple[str, str], ...] = ()  # of each partition, leaves included
     virtual: tuple[str, ...] = ()  # columns whose values a trigger does not see
     identity: Identity = _PLAIN
+    deferrable: bool = False  # its key may be had twice until the transaction ends
     family: tuple[
         tuple[str, str], ...
     ] = ()  # tables by inheritance: name, and whether parent, child or whole
@@ -93,7 +104,3 @@ class Relation:
     @property
     def key(self) -> tuple[tuple[str, Column], ...]:
         return tuple((column.name, column) for column in self.table.key_columns)
-
-    def parent(self, schema: str | None, name: str) -> ForeignKey | None:
-        """The foreign key to that table, None where there is none."""
-        return next((f for f in self.foreign_keys if (f.target_schema, f.target) == (schema, name)), None)

@@ -98,7 +98,7 @@ class _Run:
             return end, logged
 
     def _end(self, connection: Connection, last: Key | None) -> Key | None:
-        values: dict[str, Any] = _values("a", last) | {"rows": 1, "skip": self._wanted.chunk - 1}
+        values: dict[str, Any] = _values("a", last) | {"most": 1, "skip": self._wanted.chunk - 1}
         found = self._queries.run(connection, "resync_end_of_chunk", self._holes(last, None), **values)
         row = found.one_or_none()
         return None if row is None else tuple(row)

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.errors import EventlogError
 from eventlog.sql.leader import Holder, Leader, holder_of
 from eventlog.sql.log import Log
+from eventlog.sql.position import Position, read_position
 from eventlog.sql.queries import Queries
 from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.upkeep import Upkeep
@@ -81,13 +82,18 @@ class Store:
     def waiting(self, until: datetime, limit: int = 1000) -> list[Waiting]:
         """The events whose time to be sent again has come, longest waiting first, one of each object."""
         with self.engine.connect() as connection:
-            found = self.queries.run(connection, "retries", until=until, rows=limit)
+            found = self.queries.run(connection, "retries", until=until, most=limit)
             return [_waiting(*row) for row in found]
 
     def association(self) -> str:
         """How associations are written, as is on record of this log."""
         with self.engine.connect() as connection:
             return str(self.queries.run(connection, "association").scalar() or "as-logged")
+
+    def position(self) -> Position:
+        """Where the record ids stand."""
+        with self.engine.connect() as connection:
+            return read_position(connection, self.log)
 
     @contextmanager
     def _transaction(self, kind: str) -> Iterator[Connection]:

@@ -114,7 +114,7 @@ class _Survey(NamedTuple):
 
     def pending(self, after: int, upto: int, most: int) -> int:
         """How many pending rows stand there, counted up to `most`."""
-        values = {"after": after, "upto": upto, "rows": most}
+        values = {"after": after, "upto": upto, "most": most}
         return int(self._run("stretch_pending", self._by_index(), **values).scalar())
 
     def edges(self, after: int, upto: int) -> tuple[int, int]:
@@ -124,7 +124,7 @@ class _Survey(NamedTuple):
 
     def gaps(self, after: int, upto: int, most: int) -> list[tuple[int, int]]:
         """Where no row is seen between two others."""
-        found = self._run("stretch_gaps", after=after, upto=upto, rows=most)
+        found = self._run("stretch_gaps", after=after, upto=upto, most=most)
         return [(int(low), int(high)) for low, high in found]
 
     def _by_index(self) -> dict[str, str]:

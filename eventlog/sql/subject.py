@@ -12,7 +12,7 @@ from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.choice import Choice
 from eventlog.sql.log import Log
 from eventlog.sql.record import Record, columns_of
-from eventlog.sql.relation import Installed, Place, Relation
+from eventlog.sql.relation import ForeignKey, Installed, Place, Relation
 from eventlog.sql.triggers import EVENTS, Child, Subject
 from eventlog.sql.writers import writer_of
 
@@ -39,14 +39,48 @@ def read_subject(
     )
 
 
-def children_of(catalogue: Catalogue, record: Record, parent: Relation) -> tuple[Child, ...]:
-    """The child tables whose columns are tracked as attributes of a table, but for those made anew since."""
+def children_of(
+    catalogue: Catalogue, record: Record, parent: Relation, named: Iterable[Relation] = ()
+) -> tuple[Child, ...]:
+    """The child tables of a table: those that are tracked with it, but for those made anew since, with their
+    tracked columns; and among the tables that somebody named those that are its children, with all."""
     found = [(entry, catalogue.at(entry.place)) for entry in record.children(parent.place)]
-    return tuple(
-        _linked(parent, relation, columns_of(entry))
+    tracked = {
+        relation.place: linked(parent, relation, columns_of(entry))
         for entry, relation in found
         if relation is not None and entry.is_still(relation.identity)
-    )
+    }
+    whole = {relation.place: _whole(parent, relation) for relation in named if is_child(relation, parent)}
+    return tuple((tracked | whole).values())
+
+
+def is_child(relation: Relation, parent: Relation) -> bool:
+    """Whether a table without a key of its own refers to the key of another one."""
+    own = relation.table
+    return not own.key and not own.view and _link(parent, relation) is not None
+
+
+def _whole(parent: Relation, relation: Relation) -> Child:
+    """The child with all columns but those that name its parent."""
+    link = _link(parent, relation)
+    keys = link.columns if link else ()
+    return linked(parent, relation, [name for name in relation.table.columns if name not in keys])
+
+
+def _link(parent: Relation, relation: Relation) -> ForeignKey | None:
+    """The foreign key by which a child names its parent: of several the one in the words of the parent's
+    key, else the one that comes first in the table."""
+    own, key = parent.table, set(parent.table.key)
+    order = list(relation.table.columns)
+    found = [
+        foreign
+        for foreign in relation.foreign_keys
+        if key
+        and (foreign.target_schema, foreign.target) == (own.schema, own.name)
+        and set(foreign.target_columns) == key
+    ]
+    found.sort(key=lambda foreign: (set(foreign.columns) != key, min(map(order.index, foreign.columns))))
+    return found[0] if found else None
 
 
 def installed_of(
@@ -62,8 +96,9 @@ def installed_of(
 
 def trigger_names(log: Log, table: str, parents: Iterable[str | None]) -> set[str]:
     """The names that triggers of ours have on a table; a parent is named where it is a child."""
-    name_of = writer_of(log.dialect).name
-    return {name_of(log, table, event, parent) for parent in parents for event in EVENTS}
+    writer = writer_of(log.dialect)
+    events = (*EVENTS, *writer.more)
+    return {writer.name(log, table, event, parent) for parent in parents for event in events}
 
 
 def _called(relation: Relation, names: Collection[str]) -> Iterator[Installed]:
@@ -74,12 +109,12 @@ def _columns_of_children(catalogue: Catalogue, choice: Choice) -> dict[str, list
     """The columns of each child table that a choice names."""
     children: dict[str, list[str]] = {}
     for name in choice.children:
-        table, column = _split(catalogue, name)
+        table, column = split(catalogue, name)
         children.setdefault(table, []).append(column)
     return children
 
 
-def _split(catalogue: Catalogue, name: str) -> tuple[str, str]:
+def split(catalogue: Catalogue, name: str) -> tuple[str, str]:
     """The table and the column of a name that joins them by a dot; both may hold dots themselves."""
     for dot in reversed([found.start() for found in re.finditer(r"\.", name)]):
         with suppress(NoSuchTable):
@@ -92,13 +127,13 @@ def _split(catalogue: Catalogue, name: str) -> tuple[str, str]:
 def _child(catalogue: Catalogue, parent: Relation, name: str, columns: Sequence[str]) -> Child:
     if not name:
         raise NoChild(".".join(columns), "name the child table and its column, as in usr_phone.phoneno")
-    return _linked(parent, catalogue.find(name), columns)
+    return linked(parent, catalogue.find(name), columns)
 
 
-def _linked(parent: Relation, relation: Relation, columns: Sequence[str]) -> Child:
-    table = relation.table
-    link = relation.parent(parent.table.schema, parent.table.name)
-    if link is None or set(link.target_columns) != set(parent.table.key):
+def linked(parent: Relation, relation: Relation, columns: Sequence[str]) -> Child:
+    """The child with these columns of it; NoChild where it is none, or lacks one."""
+    table, link = relation.table, _link(parent, relation)
+    if link is None:
         raise NoChild(str(table), f"it has no foreign key to the primary key of {parent.table}")
     missing = [column for column in columns if column not in table.columns]
     if missing:

@@ -13,10 +13,13 @@ from eventlog.sql import templates
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.choice import Choice, read_mark
 from eventlog.sql.connect import execute_plain
+from eventlog.sql.defaults import demand_defaults
+from eventlog.sql.dialects import literal
+from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
 from eventlog.sql.record import Record, forget, read_record, write_record
 from eventlog.sql.refusals import refuse
-from eventlog.sql.relation import Installed, Place
+from eventlog.sql.relation import Firing, Installed, Place
 from eventlog.sql.subject import installed_of, read_subject, trigger_names
 from eventlog.sql.triggers import Subject, qualified, routines
 from eventlog.sql.writers import writer_of
@@ -35,6 +38,7 @@ class Plan:
 def track(engine: Engine, log: Log, name: str, choice: Choice) -> Plan:
     """Bring the triggers of a table to the choice; an empty plan says that they were so already."""
     with engine.begin() as connection:
+        demand_defaults(connection, log)
         plan = plan_track(connection, log, name, choice)
         _run(connection, plan.statements)
     return plan
@@ -60,7 +64,8 @@ def adopt(engine: Engine, log: Log) -> list[str]:
 def install_routines(engine: Engine, log: Log) -> None:
     """The procedures for triggers of one's own, and the switch for bulk loads; any number of times."""
     with engine.begin() as connection:
-        _run(connection, routines(Catalogue(connection).located(log)))
+        catalogue = Catalogue(connection)
+        _run(connection, _routines(catalogue, catalogue.located(log)))
 
 
 def remove_routines(engine: Engine, log: Log) -> None:
@@ -126,20 +131,35 @@ def _replacing(catalogue: Catalogue, record: Record, subject: Subject) -> Iterat
     children += [child.relation.place for child in subject.children]
     installed = list(installed_of(catalogue, subject.log, relation, children))
     expected = {(t.schema, t.table, t.name): t for t in writer_of(subject.dialect).write(subject)}
-    if _standing(installed) == {place: trigger.body.strip() for place, trigger in expected.items()}:
+    if _standing(installed) == {place: (t.body.strip(), t.firing) for place, t in expected.items()}:
         return
     stale = [t for t in installed if (t.schema, t.table, t.name) not in expected]
     used = {t.routine for t in installed} - {t.routine for t in stale}
     yield from _drops(subject.log, stale, used)
-    yield from routines(subject.log)
+    yield from _routines(catalogue, subject.log)
     if subject.owner is not None:
         yield from routines(subject.log, "routines_owner", owner=subject.dialect.quote(subject.owner))
     for trigger in expected.values():
         yield from trigger.create
 
 
-def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], str]:
-    return {(t.schema, t.table, t.name): t.body.strip() for t in installed if t.enabled}
+def _routines(catalogue: Catalogue, log: Log) -> Iterator[str]:
+    """The statements that make the log's routines; of those that lose their grants when they are made anew,
+    only what does not stand as it should."""
+    made = list(routines(log))
+    if log.dialect.replaces_routines:
+        yield from made
+        return
+    bodies = catalogue.routines(log)
+    standing = {qualified(log.dialect, log.place, name): body for name, body in bodies.items()}
+    for drop, create in zip(made[::2], made[1::2], strict=True):
+        _, begin, body = create.partition("begin\n")
+        if standing.get(drop.partition(" if exists ")[2]) != (begin + body).replace("'", ""):
+            yield from (drop, create)
+
+
+def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], tuple[str, Firing]]:
+    return {(t.schema, t.table, t.name): (t.body.strip(), t.firing) for t in installed}
 
 
 def _adopted(catalogue: Catalogue, log: Log, place: Place) -> bool:
@@ -167,6 +187,14 @@ def _warnings(subject: Subject) -> Iterator[str]:
                     f"the foreign key of {relation.table} to {foreign.target} cascades and fires no trigger"
                     f" in {subject.dialect.title}: such changes will not be logged"
                 )
+    readable = set(subject.per_field)
+    for column in subject.columns:
+        if column not in readable:
+            unreadable = EXPRESSIONS[subject.dialect.name].of(column.type).unreadable
+            yield (
+                f"column {column.name} is of type {column.type}, which {unreadable}: no row and no document"
+                " has its value"
+            )
 
 
 def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ()) -> Iterator[str]:
@@ -176,10 +204,21 @@ def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ())
             "trigger": log.dialect.quote(trigger.name),
             "table": qualified(log.dialect, trigger.schema, trigger.table),
             "schema": log.dialect.quote(trigger.schema or ""),
+            "drop_package": literal(f"drop package {_package(log, trigger)}"),
         }
         yield from templates.statements(log.dialect, "drop_trigger", holes)
     for routine in sorted({t.routine for t in stale if t.routine} - set(used)):
         yield from templates.statements(log.dialect, "drop_routine", {"routine": routine})
+
+
+def _package(log: Log, trigger: Installed) -> str:
+    """The quoted name of the package behind a trigger, where there are packages."""
+    package_of = writer_of(log.dialect).package
+    return (
+        ""
+        if package_of is None
+        else qualified(log.dialect, log.place, package_of(log, trigger.schema, trigger.name))
+    )
 
 
 def _run(connection: Connection, statements: Iterable[str]) -> None:

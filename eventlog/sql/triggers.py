@@ -14,15 +14,17 @@ from typing import NamedTuple
 
 from eventlog.sql import templates
 from eventlog.sql.choice import Choice
-from eventlog.sql.dialects import Dialect
-from eventlog.sql.expressions import EXPRESSIONS, Expressions
+from eventlog.sql.dialects import Dialect, literal
+from eventlog.sql.expression import Expressions
+from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.sql.log import Log
-from eventlog.sql.relation import ForeignKey, Relation
+from eventlog.sql.relation import Firing, ForeignKey, Relation
 from eventlog.tables import Column, Table
 
 VALUES = frozenset((1, 2, 3))  # the event types that carry values
 PER_FIELD = VALUES | {7, 8}
-EVENTS = ("insert", "update", "delete", "truncate")
+REPLICATED = "replicated"  # whatever replication does to a row
+EVENTS = ("insert", "update", "delete", "truncate", REPLICATED)
 CHILD_TYPES = {2: 2, 6: 8, 8: 8}  # an update of the parent, as a change of a child row is logged
 
 
@@ -62,6 +64,12 @@ class Subject:
     def columns(self) -> tuple[Column, ...]:
         return self.relation.columns(self.choice.columns, self.choice.without)
 
+    @property
+    def per_field(self) -> tuple[Column, ...]:
+        """The columns that rows of their own can tell: those with a text."""
+        of = EXPRESSIONS[self.dialect.name].of
+        return tuple(column for column in self.columns if not of(column.type).unreadable)
+
 
 class Row(NamedTuple):
     """One row that a trigger logs, in SQL."""
@@ -81,6 +89,7 @@ class Trigger(NamedTuple):
     table: str
     body: str
     create: tuple[str, ...]
+    firing: Firing = Firing.ORIGIN
 
 
 class Writer(NamedTuple):
@@ -90,7 +99,11 @@ class Writer(NamedTuple):
     name: Callable[[Log, str, str, str | None], str]  # of the trigger of a table, for an event, for a parent
     ways_round: tuple[tuple[str, str], ...]  # changes that no trigger sees, each with what to do
     cascades_fire: bool = True  # what a cascading foreign key changes fires triggers
+    replicates: bool = False  # triggers can log what replication writes
+    no_name_with: str = ""  # a name that holds all of these cannot stand in a trigger
     reads_parent: bool = True  # a child's trigger may look for the parent's row while a cascade deletes it
+    more: tuple[str, ...] = ()  # what `name` takes for an event, of further triggers of a wide table
+    package: Callable[[Log, str | None, str], str] | None = None  # behind a trigger, by its schema and name
 
 
 class Rows:
@@ -188,13 +201,24 @@ class Rows:
         return self.expressions.given.format(x=f"{alias}.{self.dialect.quote(column.name)}")
 
 
-ROUTINES = ("event", "key_value", "capture", "capture_off", "capture_on", "capture_is_off")
+ROUTINES = (
+    "event",
+    "key_value",
+    "capture",
+    "capture_off",
+    "capture_on",
+    "capture_is_off",
+    "switch",
+    "leadership",
+)
 
 
 def routines(log: Log, file: str = "routines", **more: str) -> Iterator[str]:
     """What belongs to the log as a whole, made any number of times; or taken away, by drop_routines."""
     holes = {name: qualified(log.dialect, log.place, log.beside(name)) for name in ROUTINES}
     quoted = EXPRESSIONS[log.dialect.name].quoted.format(v="value")
+    holes["event_label"] = log.dialect.quote(log.beside("event"))
+    holes["routine_texts"] = ", ".join(literal(log.beside(name)) for name in ROUTINES)
     filled = log.names() | holes | {"quoted": quoted, "off": holes["capture_is_off"]} | more
     yield from templates.statements(log.dialect, file, filled)
 

@@ -116,13 +116,13 @@ class Upkeep:
     def failures(self, which: Which, limit: int = 1000, after: int = 0) -> list[Failed]:
         """The rows with E or F behind a record_id, oldest first."""
         holes, values = self._failed(which, "after_row")
-        found = self._run("failures", holes, after=after, rows=limit, **values)
+        found = self._run("failures", holes, after=after, most=limit, **values)
         return [Failed(row, letter, whole(kind), *more) for row, letter, kind, *more in found]
 
     def failed_groups(self, which: Which, limit: int) -> list[tuple[str | None, int]]:
         """The beginnings of reasons (None: none is kept), with how many rows have each, most first."""
         holes, values = self._failed(which)
-        return [(reason, rows) for reason, rows in self._run("failed_groups", holes, rows=limit, **values)]
+        return [(reason, rows) for reason, rows in self._run("failed_groups", holes, most=limit, **values)]
 
     def _failed(self, which: Which, *more: str) -> tuple[dict[str, str], dict[str, Any]]:
         """The conditions of a query for failed rows, and their values."""
@@ -192,7 +192,7 @@ class Upkeep:
 
     def notices(self, limit: int = 100) -> list[Notice]:
         """The latest notices, newest first."""
-        return [Notice(*row) for row in self._run("notices", rows=limit)]
+        return [Notice(*row) for row in self._run("notices", most=limit)]
 
     def state(self) -> State:
         """What the leader and `pause` left on record."""
@@ -206,10 +206,10 @@ class Upkeep:
 
     def unusable(self, limit: int = 1000, table: str | None = None, key: str | None = None) -> list[Unusable]:
         """Pending rows that cannot be finished, of a table, of an object; the publisher leaves them alone."""
-        given = {"of_table": table, "of_key": key}
-        conditions = [name for name, value in given.items() if value is not None]
-        holes = {"conditions": self._queries.pieces("excluded", *conditions)}
-        found = self._run("unusable", holes, rows=limit, **{name[3:]: given[name] for name in conditions})
+        asked = {"of_table": table, "of_key": key}
+        given = {name: value for name, value in asked.items() if value is not None}
+        holes = {"conditions": self._queries.pieces("excluded", *given)}
+        found = self._run("unusable", holes, most=limit, **given)
         number = self._queries.log.stored["record_id"]
         return [
             Unusable(row, whole(kind), name, object_key, column, number.why_unusable(row))
@@ -230,7 +230,7 @@ class Upkeep:
         """Delete rows with these letters from before that time, one chunk behind a record_id of them:
         how many, and the record_id to go on behind, None at the end."""
         holes = {"letters": ", ".join(literal(Status(letter)) for letter in letters)}
-        found = self._run("handled_before", holes, before=before, after=after, rows=limit)
+        found = self._run("handled_before", holes, before=before, after=after, most=limit)
         ids = [row[0] for row in found]
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         deleted = self._queries.run_by_ids(self._connection, "purge", ids, holes)
@@ -252,6 +252,6 @@ def _conditions(which: Which) -> Iterator[tuple[str, str, Any]]:
     if which.ids:
         yield "of_ids", "ids", json.dumps(which.ids)
     if which.table is not None:
-        yield "of_table", "table", which.table
+        yield "of_table", "of_table", which.table
     if which.reason is not None:
         yield "of_reason", "reason", containing(which.reason)

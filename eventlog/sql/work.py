@@ -87,6 +87,10 @@ class Work:
         """Keep what is about to go out."""
         self._queries.run(self._connection, "remember", batch=number, epoch=self.epoch, content=content)
 
+    def note_highest(self, record_id: int) -> None:
+        """Keep the highest record_id that went out."""
+        self._queries.run(self._connection, "note_highest", highest=record_id)
+
     def adopt(self) -> None:
         """Make what a former leader remembered our own."""
         self._queries.run(self._connection, "adopt", epoch=self.epoch)

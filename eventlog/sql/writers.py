@@ -9,8 +9,8 @@ from eventlog.sql.triggers import Writer
 WRITERS: dict[str, Writer] = {
     "postgresql": postgresql_triggers.WRITER,
     "oracle": oracle_triggers.WRITER,
-    "mysql": mysql_triggers.WRITER,
-    "mariadb": mysql_triggers.WRITER,
+    "mysql": mysql_triggers.MYSQL,
+    "mariadb": mysql_triggers.MARIADB,
 }
 
 

@@ -145,20 +145,24 @@ def _criterion(table: Table, name: str, value: Value, settings: XdsSettings) -> 
 
 def _text(column: Column, value: Value, settings: XdsSettings) -> str:
     """The text of a value in the column's own form; of a reference, the key to which it leads."""
-    text = _key_of(value.association) if value.association else value.text
+    text = _key_of(value.association, column) if value.association else value.text
     if column.kind in values.TIMES:
         moment = values.read_time(column.kind, text, settings.time_syntax)
         return values.dump(column.kind, values.load(column.kind, moment))
     return values.dump(column.kind, values.load(column.kind, text))
 
 
-def _key_of(association: str) -> str:
-    """The one value of the key to which a reference leads."""
+def _key_of(association: str, column: Column) -> str:
+    """The value of the key to which a reference leads; of several, the one that the column holds."""
     table_key, _, _ = tablekey.read_association(association)
     pairs = tablekey.read(table_key)
-    if len(pairs) > 1:
-        raise Unanswerable(f"{table_key} is a key of several columns, and no column refers to such")
-    return pairs[0][1]
+    if len(pairs) == 1:
+        return pairs[0][1]
+    own = dict(column.by).get(column.name)
+    found = [text for name, text in pairs if name == own]
+    if not found:
+        raise Unanswerable(f"{table_key} is a key of several columns, and {column.name} refers to no such")
+    return found[0]
 
 
 def _attribute(table: Table, name: str) -> Column | None:

@@ -10,21 +10,20 @@ from eventlog import tablekey, values
 from eventlog.change import ABSENT, Change, Facts, Field, Key, Op, Scalar, one_or_many
 from eventlog.codec import Source
 from eventlog.errors import EventlogError, NotExpressible, Refused, ValueTooLarge, WrongRow
-from eventlog.fold.rules import MEBIBYTE
-from eventlog.tables import Column, Table, Tables, reference_key
-from eventlog.xds.settings import XdsSettings
+from eventlog.tables import Column, Table, Tables, joint_reference, reference_key
+from eventlog.xds.settings import XdsFileSettings
 from eventlog.xds.split import Broken, Element, split
 
-MAX_VALUE = 64 * MEBIBYTE  # characters of one value
+_WIDEST = 4  # bytes of a character in UTF-8
 
 
 def read(
-    sources: Iterable[Source[bytes]], tables: Tables, settings: XdsSettings
+    sources: Iterable[Source[bytes]], tables: Tables, settings: XdsFileSettings
 ) -> Iterator[Change | Refused]:
     """The changes that the events of nds documents tell; answers and statuses tell none."""
     for source in sources:
         chunks = (record for record in source.records if not isinstance(record, Refused))
-        for found in split(chunks):
+        for found in split(chunks, settings.max_record):
             if isinstance(found, Broken):
                 yield Refused(source.at(found.where), found.reason, found.raw)
             elif found.element.tag != "status":
@@ -32,7 +31,7 @@ def read(
 
 
 def _read_element(
-    source: Source[bytes], found: Element, tables: Tables, settings: XdsSettings
+    source: Source[bytes], found: Element, tables: Tables, settings: XdsFileSettings
 ) -> Change | Refused:
     try:
         return _Event(found.element, tables, settings).change()
@@ -44,7 +43,7 @@ def _read_element(
 class _Event:
     """One event element, with the table of its association."""
 
-    def __init__(self, element: etree._Element, tables: Tables, settings: XdsSettings) -> None:
+    def __init__(self, element: etree._Element, tables: Tables, settings: XdsFileSettings) -> None:
         self.element = element
         self._tables = tables
         self._settings = settings
@@ -101,8 +100,7 @@ class _Event:
         if len(element):
             raise NotExpressible("a structured value (component) has no counterpart in a row")
         text = element.text or ""
-        if len(text) > MAX_VALUE:
-            raise ValueTooLarge(len(text), MAX_VALUE)
+        self._check_size(text)
         kind = element.get("type", "string")
         if kind == "dn" or element.get("association-ref") is not None:
             self._check_reference(element, text, column)
@@ -114,13 +112,24 @@ class _Event:
             return values.load(column.kind, text)
         return _LOADS.get(kind, str)(text)
 
+    def _check_size(self, text: str) -> None:
+        most = self._settings.max_value
+        if len(text) * _WIDEST > most and (size := len(text.encode())) > most:
+            raise ValueTooLarge(size, most)
+
     def _check_reference(self, element: etree._Element, text: str, column: Column | None) -> None:
         """A row holds a reference's value only: its association must follow from the tables file."""
+        joint = joint_reference(self._tables, column) if column is not None else None
+        if joint is not None and element.get("association-ref") is None:
+            return  # the columns beside it are not told
         target = reference_key(self._tables, column) if column is not None else None
         key, table, schema = tablekey.read_association(element.get("association-ref", ""))
-        if target is None or (table, schema) != (target[0].name, target[0].schema):
+        named = joint or (target and target[0])
+        if named is None or column is None or (table, schema) != (named.name, named.schema):
             raise NotExpressible(f"a reference to {table}: state it under `references` in the tables file")
-        if tablekey.read(key) != ((target[1], text),):
+        own = dict(column.by)[column.name] if joint or target is None else target[1]
+        pairs = dict(tablekey.read(key))
+        if pairs.get(own) != text or pairs.keys() != set(named.key):
             raise NotExpressible(f"the reference names {key}, but its value is {text!r}")
 
     def _key(self) -> Key:

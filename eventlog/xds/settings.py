@@ -16,3 +16,13 @@ class XdsSettings:
     )
     pretty: bool = setting(False, "indent documents for people")
     validate: bool = setting(False, "check every document against the DTD before it leaves")
+
+
+@dataclass(frozen=True, slots=True)
+class XdsFileSettings(XdsSettings):
+    """Also what documents of a file, which may be anybody's, may hold."""
+
+    max_record: int = setting(256 << 20, "bytes of an event", metavar="BYTES", within=(1, 2**31 - 1))
+    max_value: int = setting(
+        64 << 20, "bytes of one value; a row with more is refused", metavar="BYTES", within=(1, 2**31 - 1)
+    )

@@ -35,21 +35,21 @@ class Broken(NamedTuple):
     raw: bytes
 
 
-def split(chunks: Iterable[bytes]) -> Iterator[Element | Broken]:
+def split(chunks: Iterable[bytes], max_event: int = MAX_EVENT) -> Iterator[Element | Broken]:
     """The elements of the documents of a stream; Broken stands for what is skipped."""
-    scanner = Scanner(chunks, "nds", MAX_EVENT)
+    scanner = Scanner(chunks, "nds", max_event)
     for number in count(1):
         try:
             encoding = scanner.begin()
             if encoding is None:
                 return
-            yield from _elements(scanner.pieces(), Parser(encoding, tells=True), number)
+            yield from _elements(scanner.pieces(), Parser(encoding, tells=True), number, max_event)
         except InvalidDocument as fault:
             where = f"document {number} (byte {scanner.offset})"
             yield Broken(where, str(fault), scanner.skip())
 
 
-def _elements(pieces: Iterable[bytes], parser: Parser, number: int) -> Iterator[Element]:
+def _elements(pieces: Iterable[bytes], parser: Parser, number: int, max_event: int) -> Iterator[Element]:
     depth = size = order = 0
     for piece in pieces:
         size += len(piece)
@@ -72,7 +72,7 @@ def _elements(pieces: Iterable[bytes], parser: Parser, number: int) -> Iterator[
                 parser.forget()
             elif depth == 0:
                 return
-        if size > MAX_EVENT:
-            raise InvalidDocument(f"an event is over {MAX_EVENT} bytes")
+        if size > max_event:
+            raise InvalidDocument(f"an event is over {max_event} bytes (the setting max-record)")
     parser.close()
     raise InvalidDocument("the document is cut short")

@@ -32,6 +32,7 @@ class Declared(NamedTuple):
     content: re.Pattern[str] | None  # the names of its children, each with a comma; None for any
     model: str  # the same as the DTD writes it
     text: bool
+    empty: bool  # not even white space, a comment or an instruction (XML 1.0, 3: Element Valid)
     attributes: Mapping[str, frozenset[str]]  # with their values; none for those of any value
     required: frozenset[str]
 
@@ -53,7 +54,9 @@ def _faults(element: etree._Element) -> Iterator[str]:
         "".join(f"{child.tag}," for child in element)
     ):
         yield f"holds {_names(element)}, where {declared.model} is declared"
-    if not declared.text and any(text and text.strip(_BLANKS) for text in _texts(element)):
+    if declared.empty and (element.text or len(element)):
+        yield "may hold nothing, not even white space"
+    elif not declared.text and any(text and text.strip(_BLANKS) for text in _texts(element)):
         yield "may not hold text"
 
 
@@ -90,7 +93,8 @@ def _declared(element: Any) -> Declared:
     content = None if element.type == "any" else re.compile(_pattern(element.content))
     attributes = {a.name: frozenset(a.values()) for a in element.iterattributes()}
     required = frozenset(a.name for a in element.iterattributes() if a.default == "required")
-    return Declared(content, _model(element.content), element.type in ("any", "mixed"), attributes, required)
+    text, empty = element.type in ("any", "mixed"), element.type == "empty"
+    return Declared(content, _model(element.content), text, empty, attributes, required)
 
 
 def _pattern(content: Any) -> str:

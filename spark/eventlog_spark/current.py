@@ -15,6 +15,7 @@ from eventlog.codec import Shape
 from eventlog.current import read_current
 from eventlog.errors import EventlogError, InvalidTables, Refused
 from eventlog.files.inputs import open_sources
+from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import QueryKey, query_key
 from eventlog.tables import Table, Tables
 from eventlog.values import Kind
@@ -47,6 +48,7 @@ class CurrentRows:
 
     files: Sequence[CurrentFile]  # in an order that several rows of one object keep
     some: Sequence[CurrentFile]  # of them that are read
+    limits: Limits = LIMITS
 
     @property
     def schema(self) -> str:
@@ -62,7 +64,7 @@ class CurrentRows:
     def _rows(self, piece: int) -> Iterator[tuple[str, int, str, str]]:
         table, file = self.files[piece]
         number = FIRST + (piece << 40)
-        for source in open_sources([file.name], Shape.ROWS, file.container):
+        for source in open_sources([file.name], Shape.ROWS, file.container, limits=self.limits):
             if isinstance(source, Refused):
                 raise InvalidTables(f"{source.where}: {source.reason}: the current rows cannot be told")
             for row in read_current(table, source):
@@ -91,21 +93,23 @@ class GivenRows:
     """Files of whole tables, as people give them."""
 
     files: Sequence[CurrentFile]
+    limits: Limits = LIMITS
 
     @property
     def tables(self) -> frozenset[Table]:
         return frozenset(piece.table for piece in self.files)
 
     def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None) -> Any:
-        return _attach(spark, rows, tables, self.files, log_rows) if self.files else rows
+        return _attach(spark, rows, tables, self, log_rows) if self.files else rows
 
 
-def _attach(spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile], log_rows: int | None) -> Any:
+def _attach(spark: Any, rows: Any, tables: Tables, given: GivenRows, log_rows: int | None) -> Any:
     """The rows, and the current rows of the objects that query-back rows name.
 
     Parquet whose keys Spark can spell as the log does joins the shuffle as it is; keys that the log spells
     in another way are resolved one by one. `log_rows` is their number where it is known.
     """
+    files = given.files
     native = [(piece, n) for n, piece in enumerate(files) if _spelled_alike(piece, tables)]
     alike = [piece for piece, _ in native]
     odd = [piece for piece in files if piece not in alike]
@@ -118,20 +122,20 @@ def _attach(spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile],
         named = rows.where("kind between 5 and 8").select("table_name", "table_key").distinct()
         frames = [frame.join(named, ["table_name", "table_key"], "left_semi") for frame in frames]
     if odd:
-        frames.append(_resolved(spark, rows, tables, files, odd))
+        frames.append(_resolved(spark, rows, tables, given, odd))
     strays = rows.where("kind between 5 and 8").where(~_alike(alike))
     if alike and strays.limit(1).count():
-        frames.append(_resolved(spark, strays, tables, files, alike))
+        frames.append(_resolved(spark, strays, tables, given, alike))
     for frame in frames:
         rows = rows.unionByName(frame, allowMissingColumns=True)
     return rows
 
 
-def _resolved(
-    spark: Any, rows: Any, tables: Tables, files: Sequence[CurrentFile], some: Sequence[CurrentFile]
-) -> Any:
+def _resolved(spark: Any, rows: Any, tables: Tables, given: GivenRows, some: Sequence[CurrentFile]) -> Any:
     """The current rows of some of the files, for the objects of these rows, by what their keys mean."""
-    found = load(spark, CurrentRows(files, some)).join(_objects_asked(rows, tables), "asked")
+    found = load(spark, CurrentRows(given.files, some, given.limits)).join(
+        _objects_asked(rows, tables), "asked"
+    )
     return found.select(
         "table_name",
         "table_key",

@@ -14,6 +14,7 @@ from eventlog.codec import Shape
 from eventlog.entry import Entry
 from eventlog.errors import EventlogError, IllegalCharacter, Refused
 from eventlog.files.inputs import open_sources
+from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
 from eventlog.tables import Tables
 from eventlog_spark.batches import gather
@@ -56,6 +57,7 @@ class EntryFiles:
     rules: Rules
     clock: str
     tables: Tables
+    limits: Limits = LIMITS
 
     @property
     def schema(self) -> str:
@@ -66,7 +68,7 @@ class EntryFiles:
 
     def read(self, file: File) -> Iterator[pa.RecordBatch]:
         """The rows of one file."""
-        return gather((self._row(found) for found in read_file(file, self.clock)), ARROW)
+        return gather((self._row(found) for found in read_file(file, self.clock, self.limits)), ARROW)
 
     def _row(self, found: tuple[Entry, str, bytes] | Refused) -> tuple[Any, ...]:
         if isinstance(found, Refused):
@@ -87,6 +89,7 @@ class LocatedFiles:
 
     files: Sequence[File]
     clock: str
+    limits: Limits = LIMITS
 
     @property
     def schema(self) -> str:
@@ -97,12 +100,14 @@ class LocatedFiles:
 
     def read(self, file: File) -> Iterator[pa.RecordBatch]:
         """The rows of one file."""
-        return gather(map(_located, read_file(file, self.clock)), LOCATED)
+        return gather(map(_located, read_file(file, self.clock, self.limits)), LOCATED)
 
 
-def read_file(file: File, clock: str) -> Iterator[tuple[Entry, str, bytes] | Refused]:
+def read_file(
+    file: File, clock: str, limits: Limits = LIMITS
+) -> Iterator[tuple[Entry, str, bytes] | Refused]:
     """The entries of a file, each with its position and as it came."""
-    for source in open_sources([file.name], Shape.ROWS, file.container):
+    for source in open_sources([file.name], Shape.ROWS, file.container, limits=limits):
         if isinstance(source, Refused):
             yield source
             continue

@@ -17,8 +17,9 @@ from eventlog.entry import read_event_time
 from eventlog.fold import ObjectName, Rules
 from eventlog.identity import object_of
 from eventlog.publishing.opening import DatabaseSettings
+from eventlog.sql.pending import Choice
 from eventlog.sql.readable import ReadableTable
-from eventlog.sql.snapshot import Choice, Snapshot
+from eventlog.sql.snapshot import Snapshot
 from eventlog.sql.store import Store
 from eventlog.tables import Table, Tables
 from eventlog_spark.access import Access

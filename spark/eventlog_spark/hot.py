@@ -56,6 +56,7 @@ class Facts(NamedTuple):
     types: Ints
     columns: Ints
     silent: Flags
+    unread: Flags  # of columns that a query-back of the row does not read
 
 
 class HotLife:
@@ -141,7 +142,7 @@ class HotLife:
 
     def _understand(self) -> Facts:
         """What each row says, as numbers; a row that cannot be understood leaves."""
-        ids, types, columns, silent = array("q"), array("b"), array("l"), array("b")
+        ids, types, columns, silent, unread = array("q"), array("b"), array("l"), array("b"), array("b")
         for row in self._life.rows():
             if row.kind == CURRENT:
                 self._current.append(row.current)
@@ -157,11 +158,13 @@ class HotLife:
             types.append(step.type)
             columns.append(self._names.setdefault(step.column, len(self._names)))
             silent.append(bool(step.silence))
+            unread.append(step.unread)
         return Facts(
             np.array(ids, np.int64),
             np.array(types, np.int64),
             np.array(columns, np.int64),
             np.array(silent, np.bool_),
+            np.array(unread, np.bool_),
         )
 
     def _object_of(self, entry: Entry) -> Object:
@@ -181,7 +184,8 @@ class HotLife:
             tuple[int, Ints, tuple[int, int]]
         ] = []  # where it speaks, for which rows, by which types
         if len(row_events):
-            groups.append((0, np.flatnonzero(inside), (5, 6)))
+            read = np.flatnonzero(inside & ~facts.unread)
+            groups.append((int(read[0]), read, (5, 6)))
         else:
             asking = np.flatnonzero(types > 6)
             for column in np.unique(columns[asking]).tolist():

@@ -87,7 +87,7 @@ def run_job(
     if (manifest := folder.manifest()) is not None:
         return Result(manifest, before=True)
     with folder.writing():
-        answers = answers or GivenRows(current)
+        answers = answers or GivenRows(current, backlog.job.limits)
         task = make_task(backlog, folder, answers)
         if format_named(backlog.job.source_format).folded:
             before = _write_first(task, first)

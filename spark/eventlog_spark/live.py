@@ -102,6 +102,7 @@ def finish(live: Live, leader: Leader, frozen: Frozen, output: Path) -> int:
     for ids in _batched(frozen.ids(), _CHUNK):
         with live.store.work(leader.epoch) as work:
             finished += _letter(work, live, {Status.SUCCESS: ids}, refused)
+            work.note_highest(max(ids))
     return finished
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 
+from eventlog.files.limits import Limits
+from eventlog.settings import build
 from eventlog_spark import names, rows, summary
 from eventlog_spark.current import Answers
 from eventlog_spark.fold import FoldToEvents, FoldToParts, WriteEvents
@@ -34,7 +36,8 @@ def run(
     stage: Callable[[str], None],
 ) -> Summary:
     """The parts of a log, written but not yet in their places; some were written before."""
-    files = rows.sort_out(inputs)
+    limits = build(Limits, task.given)
+    files = rows.sort_out(inputs, limits=limits)
     count = partitions or _partitions(spark, inputs)
     spark.conf.set("spark.sql.shuffle.partitions", str(count))
     stage("fold")
@@ -43,7 +46,7 @@ def run(
     unread = any(part.unreadable for part in told)
     if again is not None or (unread and files.native and _readable(spark, files, clock)):
         stage("fold again, without rows that share a record_id, every row read one by one")
-        files = rows.sort_out(inputs, careful=True)
+        files = rows.sort_out(inputs, careful=True, limits=limits)
         told = _fold(spark, task, clock, files, current, order, count, again)
     whole = summary.total(told)
     stage("explain what was refused")

@@ -17,7 +17,8 @@ import pyarrow as pa
 
 from eventlog.entry import COLUMNS, read_event_time
 from eventlog.errors import EventlogError
-from eventlog.sql.snapshot import OBJECT, Cells, Choice, Held, Snapshot
+from eventlog.sql.pending import OBJECT, Cells, Choice
+from eventlog.sql.snapshot import Held, Snapshot
 from eventlog_spark.access import Access
 from eventlog_spark.batches import gather
 from eventlog_spark.frozen import LOG, write_parquet

@@ -18,6 +18,7 @@ from eventlog.codec import Row, Source
 from eventlog.entry import COLUMNS
 from eventlog.errors import EventlogError, Refused
 from eventlog.files.inputs import stem_of
+from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
 from eventlog.tables import Tables
 from eventlog_spark import entries
@@ -34,9 +35,10 @@ class LogFiles(NamedTuple):
 
     native: tuple[tuple[File, ...], ...]  # Parquet files of one schema each
     own: tuple[File, ...]
+    limits: Limits = LIMITS
 
 
-def sort_out(files: Sequence[File], careful: bool = False) -> LogFiles:
+def sort_out(files: Sequence[File], careful: bool = False, limits: Limits = LIMITS) -> LogFiles:
     """Which files Spark reads; `careful` reads all row by row."""
     native: dict[pa.Schema, list[File]] = {}
     own = []
@@ -46,7 +48,7 @@ def sort_out(files: Sequence[File], careful: bool = False) -> LogFiles:
             own.append(file)
         else:
             native.setdefault(schema, []).append(file)
-    return LogFiles(tuple(map(tuple, native.values())), tuple(own))
+    return LogFiles(tuple(map(tuple, native.values())), tuple(own), limits)
 
 
 def read(
@@ -56,7 +58,7 @@ def read(
     their contents."""
     frames = [respelled(_native(spark, group, rules, clock, now, wide), tables) for group in files.native]
     if files.own:
-        frame = load(spark, EntryFiles(files.own, rules, clock, tables))
+        frame = load(spark, EntryFiles(files.own, rules, clock, tables, files.limits))
         if not wide:
             frame = frame.drop("event_time", "perpetrator")
         elif rules.handle_future_events and now is not None:
@@ -70,7 +72,7 @@ def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
     """The rows that were refused, by this frame of record_id and reason or by being unreadable, explained."""
     frames = [_native_located(spark, group, clock, refused) for group in files.native]
     if files.own:
-        rows = load(spark, LocatedFiles(files.own, clock))
+        rows = load(spark, LocatedFiles(files.own, clock, files.limits))
         told = refused.withColumnRenamed("reason", "told")
         joined = rows.join(told, "record_id", "left").withColumn("reason", f.coalesce("reason", "told"))
         frames.append(joined.where("reason is not null").select("record_id", "position", "reason", "raw"))

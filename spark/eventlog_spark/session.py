@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -68,8 +69,10 @@ def session(master: str | None, conf: Mapping[str, str]) -> Iterator[Any]:
 
 
 def _stop(spark: Any) -> None:
-    """The session ends, whatever runs; what is cut off by that has nothing to say."""
-    with suppress(Exception):
+    """The session ends, whatever runs; what is cut off by that has nothing to say, nor has a JVM that died of
+    the same signal as we did."""
+    with suppress(Exception), warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
         spark.sparkContext.setLogLevel("OFF")
         spark.stop()
 

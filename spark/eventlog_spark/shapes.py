@@ -30,7 +30,7 @@ class Shapes:
         self.named: list[Name] = []
         self._columns: dict[int, ColumnTexts | None] = {}
         self._key_forms: dict[str, str | None] = {}
-        self._named_forms: dict[str, str] = {}
+        self._named_forms: dict[str, str | None] = {}
 
     @property
     def many(self) -> bool:
@@ -71,14 +71,16 @@ class Shapes:
         """The pattern of keys that surely name a row; None where no pattern can tell."""
         if name not in self._key_forms:
             table = self.table(name)
-            self._key_forms[name] = None if table is None else key_form(table)
+            self._key_forms[name] = None if table is None or _refers_jointly(table) else key_form(table)
         return self._key_forms[name]
 
-    def named_form(self, name: str) -> str:
-        """The pattern of keys that name exactly the key columns of a table, where these are known."""
+    def named_form(self, name: str) -> str | None:
+        """The pattern of keys that name exactly the key columns of a table, where these are known; None for
+        a table whose values cannot be written one by one."""
         if name not in self._named_forms:
             table = self.table(name)
-            self._named_forms[name] = named_form(table) if table is not None and table.key else PLAIN_KEY
+            form = named_form(table) if table is not None and table.key else PLAIN_KEY
+            self._named_forms[name] = None if table is not None and _refers_jointly(table) else form
         return self._named_forms[name]
 
     @property
@@ -120,3 +122,8 @@ class Shapes:
     @property
     def constants(self) -> list[str]:
         return self._compiler.constants
+
+
+def _refers_jointly(table: Table) -> bool:
+    """Whether columns of the table refer together: what a value says depends on those beside it."""
+    return any(len(column.by) > 1 for column in table.columns.values())

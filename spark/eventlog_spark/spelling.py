@@ -36,7 +36,7 @@ def spell(tables: Tables, table_name: str, table_key: str, column_name: str | No
     except EventlogError:
         return Spelled(table_name, table_key, column_name, None)
     if found.child:
-        column_name = child_column(found.child, column_name)
+        column_name = child_column(found.table, found.child, column_name)
     own = None if found.name == (table_name, table_key) else names.pack(table_name, table_key)
     return Spelled(*found.name, column_name, own)
 

@@ -17,6 +17,7 @@ from eventlog.change import Change
 from eventlog.convert import Job, allowed, expand_truncates, format_named, load_current
 from eventlog.errors import Refused
 from eventlog.files.inputs import open_sources
+from eventlog.files.limits import Limits
 from eventlog_spark import summary
 from eventlog_spark.datasource import load
 from eventlog_spark.storage import File
@@ -64,7 +65,8 @@ class Streams:
         source = format_named(self.source)
         files = self.inputs[piece]
         names, container = [file.name for file in files], files[0].container
-        sources = _good(open_sources(names, source.shape, container), attempt)
+        limits = settings.build(Limits, self.task.given)
+        sources = _good(open_sources(names, source.shape, container, limits=limits), attempt)
         read_settings: Any = settings.build(source.settings, self.task.given)
         read = source.read(sources, self.task.tables, read_settings)
         for number, change in enumerate(_good(read, attempt), 1):

@@ -61,7 +61,7 @@ def by_column(folder: Path, inputs: Inputs, rules: Rules, wanted: XdsSettings, m
     refused: list[Refused] = []
     with current_rows(folder) as current:
         tables = tablesfile.read(TABLES)
-        pickup = BulkPickup(tables, rules, wanted, current, CLOCK, refused.append, memory)
+        pickup = BulkPickup(tables, rules, wanted, current, CLOCK, refused.append, memory=memory)
         records = list(pickup.documents(inputs, lambda size: None))
     return told(records, refused)
 

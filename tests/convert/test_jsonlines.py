@@ -77,3 +77,21 @@ class Counting(BytesIO):
     def readline(self, size: int | None = -1, /) -> bytes:
         self.lines += 1
         return super().readline(size)
+
+
+@pytest.mark.parametrize(
+    "data", ['{"a":1}'.encode("utf-16-be"), '{"a":1}\n[]'.encode("utf-16"), b"\x00[\x00]"]
+)
+def test_what_is_no_utf_8_is_refused(data: bytes) -> None:
+    """Python's own reader guesses UTF-16 and UTF-32, of which our lines are cut in the middle of letters."""
+    found = list(jsonlines.read(BytesIO(data), "f"))
+    assert found
+    assert all(isinstance(item, Refused) for item in found)
+
+
+def test_a_mark_of_utf_8_is_no_letter() -> None:
+    assert [
+        item.value
+        for item in jsonlines.read(BytesIO(b'\xef\xbb\xbf{"a":1}\n'), "f")
+        if isinstance(item, Object)
+    ] == [{"a": 1}]

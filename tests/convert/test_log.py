@@ -23,7 +23,7 @@ from eventlog.errors import Misuse, Refused, Stopped, UnknownTable
 from eventlog.fold import Fate, Rules
 from eventlog.pickup import Pickup
 from eventlog.xds.read import read
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.settings import XdsFileSettings
 from tests.strategies import xds_changes
 from tests.support import CLOCK, HEADER, TABLES, run_convert
 
@@ -300,7 +300,7 @@ State = dict[object, dict[str, list[object]]]
 
 
 def state_after(documents: str) -> State:
-    changes = read([Source("d", "d", (), [documents.encode()])], TABLES, XdsSettings())
+    changes = read([Source("d", "d", (), [documents.encode()])], TABLES, XdsFileSettings())
     return state_of([change for change in changes if isinstance(change, Change)])
 
 

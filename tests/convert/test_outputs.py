@@ -20,15 +20,22 @@ CONVERT = ("convert", "--from", "log", "--to", "xds", "--tables", "usr.toml")
 GOOD, BAD = "1,4,usr,idu=1,,,\n", "x,4,usr,idu=1,,,\n"
 
 
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    made = Shell(tmp_path_factory.mktemp("outputs"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
+def shell(started: Shell, tmp_path: Path) -> Shell:
+    """Commands in a folder of their own."""
     folder = tmp_path / "here"
     folder.mkdir()
     (folder / "usr.toml").write_text(USR)
     (folder / "log.csv").write_text(HEADER + GOOD)
-    made = Shell(folder)
-    yield made
-    made.close()
+    started.folder = folder
+    return started
 
 
 def files(folder: Path) -> set[str]:

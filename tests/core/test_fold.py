@@ -28,10 +28,10 @@ rows = st.lists(
     st.tuples(
         st.integers(1, 8),
         st.sampled_from(["k=1", "k=2", "k=3"]),
-        st.sampled_from(["k", *DATA]),
+        st.sampled_from(["k", *DATA, "unknown"]),
         values,
         values,
-    ),
+    ).map(lambda row: (*row[:2], "a", *row[3:]) if row[0] > 3 and row[2] == "unknown" else row),
     max_size=25,
 )
 currents = st.dictionaries(
@@ -90,6 +90,22 @@ def test_the_fold_gives_what_the_reference_gives(
     ]
     expected = reference.documents(simple, current, "k", DATA, add)
     assert [told(event, add) for event in events] == [reference.render(document) for document in expected]
+
+
+def test_a_query_back_leaves_rows_of_a_column_that_it_does_not_read() -> None:
+    drawn = [(2, "k=1", "gone", "x", "y"), (2, "k=1", "a", "1", "2"), (6, "k=1", "", None, None)]
+    events, outcomes = fold(
+        entries_of([*drawn, (2, "k=1", "gone", "y", "z")]), {"k=1": dict.fromkeys(DATA, "now")}
+    )
+    (event,) = events
+    told = [(field.column, field.before, field.after) for field in event.change.fields]
+    assert told == [("gone", "x", "y"), *((c, ABSENT, "now") for c in DATA), ("gone", "y", "z")]
+    assert [outcomes[row].fate for row in sorted(outcomes)] == [
+        Fate.SENT,
+        Fate.SUPERSEDED,
+        Fate.SENT,
+        Fate.SENT,
+    ]
 
 
 @given(rows, currents)

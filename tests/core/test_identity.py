@@ -161,7 +161,12 @@ def test_what_is_held_is_held_under_every_spelling(
 
 
 def test_a_childs_rows_are_of_its_parents_class() -> None:
-    rows = [("usr_phone", "phoneno", "1"), ("USR_PHONE", "usr_phone.phoneno", "2"), ("usr", "fname", "Jo")]
+    rows = [
+        ("usr_phone", "phoneno", "1"),
+        ("USR_PHONE", "usr_phone.phoneno", "2"),
+        ("usr_phone", "IDU", "1"),  # the key of its parent, which says nothing
+        ("usr", "fname", "Jo"),
+    ]
     entries = [
         Entry(n, "N", 1, TIME, None, name, "site=a+idu=1", column, None, text)
         for n, (name, column, text) in enumerate(rows, 1)

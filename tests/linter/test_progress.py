@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -34,6 +35,9 @@ class Queue:
             columns = [f"{name} {types.get(name, 'text')}" for name in NAMES]
             connection.exec_driver_sql(f"create table queue ({', '.join(columns)})")
 
+    def close(self) -> None:
+        self.engine.dispose()
+
     def add(self, *told: Cells) -> None:
         with self.engine.begin() as connection:
             marks = ", ".join("?" * len(NAMES))
@@ -57,8 +61,9 @@ class Queue:
 
 
 @pytest.fixture
-def queue() -> Queue:
-    return Queue()
+def queue() -> Iterator[Queue]:
+    with closing(Queue()) as made:
+        yield made
 
 
 def insert(name: str, address: int, transact: int = 5, second: int = 1, **more: Any) -> Cells:
@@ -193,7 +198,12 @@ steps = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("iiccrwRRD")), max
 def test_every_committed_change_comes_out_once(script: Sequence[tuple[int, str]]) -> None:
     """In whatever order transactions begin and end, wherever runs fall, however often the journal comes
     back to its first address, and whether or not rows that are out stay in the queue."""
-    queue, journal = Queue(), Journal()
+    with closing(Queue()) as queue:
+        check_script(queue, script)
+
+
+def check_script(queue: Queue, script: Sequence[tuple[int, str]]) -> None:
+    journal = Journal()
     expected: list[str] = []
     got: list[str] = []
     for second, (transact, action) in enumerate(script):

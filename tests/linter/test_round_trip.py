@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -208,7 +210,9 @@ def plain(name: str) -> str:
         return name
 
 
-def database(*told: tuple[Value, ...]) -> sa.Engine:
+@contextmanager
+def database(*told: tuple[Value, ...]) -> Iterator[sa.Connection]:
+    """A connection to a database with a queue and its attributes."""
     engine = sa.create_engine("sqlite://", poolclass=sa.StaticPool)
     with engine.begin() as connection:
         types = {"OPER_DATE": "blob", "DATA": "blob", "EXTDATA": "integer", "SYSLOG_ADDR": "integer"}
@@ -222,12 +226,13 @@ def database(*told: tuple[Value, ...]) -> sa.Engine:
         connection.exec_driver_sql(
             "insert into attrs values (7, 'IDU', 1, 2, 1, 4), (7, 'FNAME', 2, 1, 0, 8)"
         )
-    return engine
+    with engine.connect() as connection:
+        yield connection
+    engine.dispose()
 
 
 def test_a_queue_in_a_database_table_is_read_in_the_order_of_the_journal() -> None:
-    engine = database(end(SYSLOG_ADDR=200), operation(2, ROW_1, SYSLOG_ADDR=30))
-    with engine.connect() as connection:
+    with database(end(SYSLOG_ADDR=200), operation(2, ROW_1, SYSLOG_ADDR=30)) as connection:
         tables = Tables(described(connection, "attrs"))
         source = rows(connection, "queue").source
         change = only(FORMAT.read([source], tables, Settings(now=NOW)))
@@ -238,7 +243,7 @@ def test_a_queue_in_a_database_table_is_read_in_the_order_of_the_journal() -> No
 
 
 def test_a_table_that_is_no_queue_says_so() -> None:
-    with database(end()).connect() as connection:
+    with database(end()) as connection:
         with pytest.raises(Misuse, match="no table nothing"):
             rows(connection, "nothing")
         with pytest.raises(Misuse, match="no column NAME, ATRNUM, PKEY, LEN"):

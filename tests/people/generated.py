@@ -30,17 +30,17 @@ def commands() -> str:
     """The help of every command."""
     parts = []
     for name in COMMANDS:
-        command = cli.get_command(click.Context(cli), name)
-        assert command is not None
-        context = click.Context(
-            command,
-            info_name=f"eventlog {name}",
-            terminal_width=100,
-            **cli.context_settings,
-        )
-        text = command.get_help(context)
+        context = context_of(name)
+        text = context.command.get_help(context)
         parts.append(f"## {name}\n\n```text\n{_stripped(text)}\n```\n")
     return "\n".join(parts)
+
+
+def context_of(name: str) -> click.Context:
+    """A command as the program calls it; click keeps the help option of the first context that asks."""
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    return click.Context(command, info_name=f"eventlog {name}", terminal_width=100, **cli.context_settings)
 
 
 def parameters() -> str:

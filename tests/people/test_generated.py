@@ -20,7 +20,7 @@ from eventlog.original import export, translate, write
 from eventlog.original.parameters import PARAMETERS
 from eventlog.receiver import rules
 from eventlog.settings import declared
-from tests.people.generated import GENERATED, ROOT
+from tests.people.generated import GENERATED, ROOT, context_of
 
 EXAMPLES = ROOT / "examples"
 NOT_IN_A_FILE = {"status", "http_password"}  # of files of rows; a secret
@@ -68,9 +68,8 @@ def test_units_start_commands_with_options_that_exist(unit: Path) -> None:
     read.read(unit)
     program, name, *words = shlex.split(read["Service"]["ExecStart"])
     assert program.endswith("/eventlog")
-    command = cli.get_command(click.Context(cli), name)
-    assert command is not None
-    command.make_parser(click.Context(command)).parse_args(words)
+    context = context_of(name)
+    context.command.make_parser(context).parse_args(words)
 
 
 def commands_of(page: Path) -> list[str]:
@@ -87,10 +86,8 @@ def test_commands_on_pages_have_only_options_that_exist(page: Path) -> None:
         name, *words = shlex.split(re.split(r"[\\|;]", line)[0].replace("…", "..."))
         if words == ["COMMAND", "--help"] or "--help" in words:
             continue
-        command = cli.get_command(click.Context(cli), name)
-        assert command is not None
-        parser = command.make_parser(click.Context(command, ignore_unknown_options=False))
-        parser.parse_args(words)
+        context = context_of(name)
+        context.command.make_parser(context).parse_args(words)
 
 
 def test_every_command_can_be_loaded() -> None:

@@ -111,8 +111,11 @@ def test_the_older_form_names_options_by_their_elements(tmp_path: Path) -> None:
 SETTINGS = [
     (("query-limit", "0"), {"query-limit": 2**31 - 1}),
     (("query limit", "1000"), {"query-limit": 1000}),
-    (("sync-tables", "usr  grp;view_usr,\n x"), {"sync-tables": "usr, grp, view_usr, x"}),
-    (("sync-tables", 'hr."my table"'), {"sync-tables": '"hr.my table"'}),
+    (
+        ("sync-tables", "usr  grp;view_usr,\n x"),
+        {"sync-tables": "usr, grp, view_usr, x", "sync-children": True},
+    ),
+    (("sync-tables", 'hr."my table"'), {"sync-tables": '"hr.my table"', "sync-children": True}),
     (("force-username-case", "upper (to uppercase)"), {"force-username-case": "upper"}),
     (("force-username-case", "lower"), {"force-username-case": "lower"}),
     (("force-username-case", "don't force"), {}),
@@ -145,7 +148,7 @@ def test_the_log_is_in_the_schema_that_is_synchronized() -> None:
 def test_the_filter_says_whether_a_schema_or_a_list_is_synchronized() -> None:
     both = (("sync-schema", "indirect"), ("sync-tables", "usr"), ("include-table-filter", "u.*"))
     by_list = imported(("sync-filter", "list (include by table/view name)"), ("log-table", "log"), *both)
-    assert said(by_list) == {"log-table": "log", "sync-tables": "usr"}
+    assert said(by_list) == {"log-table": "log", "sync-tables": "usr", "sync-children": True}
     assert 'sync-schema = "indirect": not in force: sync-filter is list' in reasons(by_list)
     by_schema = imported(("sync-filter", "schema"), ("log-table", "log"), *both)
     assert said(by_schema) == {

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eventlog.page.chart import bars, ceiling, chart
 from eventlog.page.layout import clipped, page, table
 from eventlog.page.markup import Markup, address, render, tag
-from eventlog.page.words import count, duration
+from eventlog.page.words import are, count, duration
 from eventlog.shown import visible
 
 
@@ -70,13 +70,19 @@ def test_long_text_says_how_long_it_is() -> None:
     assert "1 000 characters in all" in render(clipped("x" * 1000, 5))
 
 
+def test_one_of_something_is_one() -> None:
+    assert [are(number, "row") for number in (0, 1, 2, 1000)] == [
+        "0 rows are", "1 row is", "2 rows are", "1 000 rows are",
+    ]  # fmt: skip
+
+
 def test_a_chart_tells_its_values_in_words_too() -> None:
     drawn = chart("Age", [0, 90, 45], duration, 600)
     assert "Age: now 45 s, at most 1 min 30 s" in drawn
     assert ">10 min ago</text>" in drawn
     assert ">1 min 40 s</text>" in drawn  # the axis ends at a round number: 100 s
     assert 'points="72.0,128.0 232.0,21.8 392.0,74.9"' in drawn
-    assert "nothing yet" in chart("Pending", [])
+    assert "Pending: nothing measured yet<" in chart("Pending", [])
 
 
 def test_bars_are_named_by_the_first_and_the_last() -> None:

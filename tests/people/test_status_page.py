@@ -260,3 +260,13 @@ def test_a_page_whose_publisher_is_gone_says_so(watched: Watched, tmp_path: Path
         browser.wait_for("return document.body.innerText.includes('No answer since')")
         answering = True
         browser.wait_for("return !document.body.innerText.includes('No answer since')")
+
+
+def test_what_has_no_value_yet_has_no_line(watched: Watched) -> None:
+    before = watched.client.get()
+    assert "<dt>At (UTC)</dt>" not in before
+    assert "Pending rows: nothing measured yet" in before
+    assert "<dd></dd>" not in before
+    with watched.store.work(1) as work:
+        work.record_cycle("{}")
+    assert "<dt>At (UTC)</dt><dd>2" in watched.client.get()

@@ -9,10 +9,10 @@ from sqlalchemy.engine import Engine
 
 from eventlog.config import Config
 from eventlog.publishing.opening import opened
-from eventlog.sql.snapshot import Choice, pending_statement
+from eventlog.sql.pending import Choice, pending_statement
 from tests.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, ZONED, Attached
-from tests.test_pick_up_plan import plan
+from tests.test_pick_up_plan import SERIES, plan
 
 
 def key(number: object, **more: Any) -> dict[str, Any]:
@@ -51,7 +51,10 @@ def test_the_pick_up_of_other_types_scans_an_index(
     log.call("install")
     columns = ", ".join(map(log.column, ("record_id", "status", "event_type", "event_time", "table_key")))
     letter = "case when n > 20000 then 'N' else 'S' end"
-    series = {"postgresql": "select n from generate_series(1, 20100) n"}
+    series = {
+        "postgresql": "select n from generate_series(1, 20100) n",
+        "mysql": f"select n from {SERIES['mysql'][1].format(count=20100)}",
+    }
     numbers = series.get(database.dialect.name, "select seq as n from seq_1_to_20100")
     time = "timestamp '2025-03-23 00:00:00'"
     log.change(
@@ -252,3 +255,17 @@ def test_columns_in_capitals_and_more_of_them(engine: Engine, database: Database
     assert log.call("run", "--once").stdout.count("<delete") == 1
     assert set(log.letters().values()) == {"S"}
     assert "PROCESS" in log.told("status", EVENTLOG_LOG_TABLE="process")
+
+
+def test_track_asks_for_what_triggers_leave_to_the_log(engine: Engine, database: Database) -> None:
+    log = Attached(engine, database.dialect, {})
+    assert log.call("install").exit_code == 0
+    told = log.told("track", "usr")
+    assert "gives its rows no record_id, status, event_time" in told
+    log.change("insert into usr values (1, 'Jack', 'Frost')")  # no trigger stands in the way of the user
+    for line in told.splitlines():
+        if line.strip().startswith("alter"):
+            log.change(line.strip().rstrip(";"))
+    assert log.call("track", "usr").exit_code == 0, log.told("track", "usr")
+    log.change("update usr set fname = 'John' where idu = 1")
+    assert list(log.letters().values()) == ["N"]

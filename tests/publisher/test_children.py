@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from click.testing import CliRunner
+from lxml import etree
 
+from eventlog.cli import cli
 from eventlog.config import Config
 from eventlog.fold import Rules
 from eventlog.publishing.opening import read_readable, read_tables
 from eventlog.publishing.reading import Reader
 from eventlog.sql import track
 from eventlog.sql.choice import Choice
-from eventlog.sql.snapshot import Choice as Pick
+from eventlog.sql.pending import Choice as Pick
 from eventlog.xds.settings import XdsSettings
-from tests.publisher.world import World
+from tests.publisher.world import World, key
 
 
 @pytest.fixture
@@ -35,9 +38,9 @@ def family(world: World) -> Iterator[World]:
     world.change("drop table usr_mail")
 
 
-def texts(world: World) -> list[str]:
+def texts(world: World, **given: object) -> list[str]:
     """The events that the pending rows give."""
-    tables = read_tables(world.engine, world.log, Config({}))
+    tables = read_tables(world.engine, world.log, Config(given))
     readable = read_readable(world.engine, world.log, tables)
     with world.store.snapshot() as snapshot:
         reading = Reader(tables, readable, Rules(), XdsSettings()).pick_up(snapshot, Pick(100))
@@ -67,3 +70,113 @@ def test_a_parents_row_brings_the_values_of_all_its_children(family: World) -> N
     for value in ("Jack", "Frost", "11", "12", "11@x", "12@x"):
         assert first.count(f'<value type="string">{value}</value>') == 1
     assert '<modify-attr attr-name="usr_mail.address"><remove-all-values/></modify-attr>' in second
+
+
+@pytest.fixture
+def named(world: World) -> Iterator[World]:
+    """The same tables and a membership in groups, none of them tracked; named in sync-tables alone."""
+    world.change("create table grp (gid integer primary key)")
+    world.change(
+        "create table usr_phone (owner integer, phoneno varchar(20), grp integer, boss integer,"
+        " constraint fk_of foreign key (owner) references usr (idu),"
+        " constraint fk_grp foreign key (grp) references grp (gid),"
+        " constraint fk_boss foreign key (boss) references usr (idu))"
+    )
+    yield world
+    world.change("drop table usr_phone")
+    world.change("drop table grp")
+
+
+NAMED: dict[str, object] = {"sync_tables": "usr, grp; usr_phone"}
+
+
+def values(event: str, attribute: str) -> list[tuple[str, str | None, str | None]]:
+    """The type, the reference and the text of each value that is added to an attribute."""
+    found = etree.fromstring(event).iterfind(f".//*[@attr-name='{attribute}']/add-value/value")
+    return [(str(v.get("type")), v.get("association-ref"), v.text) for v in found]
+
+
+def test_a_child_that_is_only_named_is_read_back_and_refers(named: World) -> None:
+    named.user(1)
+    named.user(2)
+    named.change("update eventlog set status = 'S'")
+    named.change("insert into grp values (7)")
+    named.change("insert into usr_phone values (1, '11', 7, 2), (1, '12', null, 2)")
+    named.write(key(1, event_type=6))
+    (event,) = texts(named, **NAMED)
+    end = ",table={},schema=" + str(read_tables(named.engine, named.log, Config(NAMED)).get("usr").schema)
+    assert sorted(values(event, "usr_phone.phoneno")) == [("string", None, "11"), ("string", None, "12")]
+    assert values(event, "usr_phone.grp") == [("dn", f"gid=7{end.format('grp')}", "7")]
+    assert values(event, "usr_phone.boss") == [("dn", f"idu=2{end.format('usr')}", "2")]
+    assert "usr_phone.owner" not in event
+
+
+@pytest.mark.parametrize("taken", [True, False])
+def test_children_of_a_list_are_taken_along_if_wanted(named: World, taken: bool) -> None:
+    known = read_tables(named.engine, named.log, Config({"sync_tables": "usr", "sync_children": taken}))
+    assert [table.name for table in known] == ["usr"]
+    assert ("usr_phone.phoneno" in known.get("usr").columns) == taken
+
+
+def test_rows_of_a_named_child_are_its_parents_and_the_query_back_swallows_them(named: World) -> None:
+    named.user(1)
+    named.change("update eventlog set status = 'S'")
+    named.change("insert into usr_phone values (1, '11', null, null)")
+    child = key(
+        1, event_type=2, table_name="usr_phone", column_name="phoneno", old_value="10", new_value="11"
+    )
+    named.write(child)
+    (event,) = texts(named, **NAMED)
+    assert '<modify class-name="usr"' in event
+    assert 'attr-name="usr_phone.phoneno"><remove-value>' in event
+    named.write(key(1, event_type=6))
+    (event,) = texts(named, **NAMED)
+    assert event.count('attr-name="usr_phone.phoneno"') == 1
+    assert '"usr_phone.phoneno"><remove-all-values/>' in event
+
+
+def test_a_query_back_that_does_not_read_the_child_leaves_its_rows(named: World) -> None:
+    named.user(1)
+    named.change("update eventlog set status = 'S'")
+    column = {"column_name": "usr_phone.phoneno", "old_value": "10", "new_value": "11"}
+    named.write(key(1, event_type=2, **column), key(1, event_type=6))
+    (event,) = texts(named, sync_tables="usr")
+    assert '"usr_phone.phoneno"><remove-value><value type="string">10</value>' in event
+    assert '"fname"><remove-all-values/>' in event
+
+
+def test_two_children_are_read_one_after_the_other(named: World) -> None:
+    """Not each row of one with each row of the other."""
+    named.change(
+        "create table usr_mail (idu integer, address varchar(20), foreign key (idu) references usr (idu))"
+    )
+    try:
+        named.user(1)
+        named.change("update eventlog set status = 'S'")
+        for n in range(30):
+            named.change("insert into usr_phone values (1, :n, null, null)", n=str(n))
+            named.change("insert into usr_mail values (1, :n)", n=f"{n}@x")
+        known = {"sync_tables": f"{NAMED['sync_tables']} usr_mail"}
+        tables = read_tables(named.engine, named.log, Config(known))
+        usr = tables.get("usr")
+        source = read_readable(named.engine, named.log, tables)[usr]
+        with named.store.snapshot() as snapshot:
+            rows = list(snapshot.current_rows(source, [source.load_values(("1",))]))
+        assert len(rows) == 60
+        named.write(key(1, event_type=6))
+        (event,) = texts(named, **known)
+        for attribute, end in (("usr_phone.phoneno", ""), ("usr_mail.address", "@x")):
+            assert {text for _, _, text in values(event, attribute)} == {f"{n}{end}" for n in range(30)}
+    finally:
+        named.change("drop table usr_mail")
+
+
+def test_the_publisher_says_which_children_it_reads(named: World) -> None:
+    url = named.engine.url.render_as_string(hide_password=False)
+    told = CliRunner().invoke(
+        cli, ["run", "--once"], env={"EVENTLOG_URL": url, "EVENTLOG_SYNC_TABLES": str(NAMED["sync_tables"])}
+    )
+    assert told.exit_code == 0, told.output
+    assert (
+        "read the rows of its children too: usr_phone.phoneno, usr_phone.grp, usr_phone.boss" in told.stderr
+    )

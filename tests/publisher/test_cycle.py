@@ -326,3 +326,14 @@ def test_while_the_receiver_is_down_one_event_a_cycle_finds_out(world: World) ->
         receiver.answering = lambda document: Reply()
         assert [publisher.cycle().down for _ in range(2)] == [None, None]
     assert world.counts() == {"S": 18, "N": 22}
+
+
+def test_events_of_one_object_have_one_key_however_it_is_spelled(world: World) -> None:
+    world.write(key(1, event_type=4), key(1, event_type=4, table_name="USR"))
+    world.write({"event_type": 4, "table_key": 'IDU="1"'}, key(2, event_type=4))
+    receiver = Receiver()
+    world.cycle(receiver, association="as-logged")
+    items = [item for document in receiver.documents for item in document.items]
+    assert len({item.association for item in items[:3]}) == 2
+    assert len({item.key for item in items[:3]}) == 1
+    assert items[0].key == items[0].association != items[3].key

@@ -10,7 +10,7 @@ from sqlalchemy import text
 from eventlog.identity import object_of
 from eventlog.sinks.sink import ACCEPTED, Document, Reply
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.snapshot import Choice
+from eventlog.sql.pending import Choice
 from eventlog.sql.work import Waiting, object_hash
 from eventlog.tables import Tables
 from eventlog.xds.answers import Level, Status

@@ -396,4 +396,4 @@ def test_the_receiver_of_the_demo_asks(people: World, tmp_path: Path) -> None:
         (reply,) = sink.deliver([Document("1-1", [Item("e:1", event)])])
         sink.close()
         assert [(status.level.name, status.text) for status in reply.statuses] == [("WARNING", "seen")]
-        assert "1 documents are kept" in client.get()
+        assert "1 document is kept" in client.get()

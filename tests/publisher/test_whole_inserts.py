@@ -16,7 +16,8 @@ from eventlog.fold import Fate
 from eventlog.publishing.explaining import explain_store
 from eventlog.publishing.head import Head, Look
 from eventlog.sql.inserts import Bounds
-from eventlog.sql.snapshot import Choice, Snapshot
+from eventlog.sql.pending import Choice
+from eventlog.sql.snapshot import Snapshot
 from tests.publisher.test_head import ROWS_READ
 from tests.publisher.world import Receiver, World, key
 
@@ -85,7 +86,7 @@ def test_wherever_a_pick_up_is_cut_inserts_are_whole(
     dice = random.Random(seed)
     rows = history(dice, 40)
     for limit in range(1, len(rows) // 2):
-        monkeypatch.setattr("eventlog.sql.snapshot.CHUNK", dice.choice((3, 10_000)))
+        monkeypatch.setattr("eventlog.sql.pending.CHUNK", dice.choice((3, 10_000)))
         world.clear()
         write(world, rows)
         choice = Choice(limit, future=future, most_bytes=dice.choice(BYTES))
@@ -197,5 +198,5 @@ def test_a_backlog_of_inserts_is_looked_at_once_and_not_with_each_pick_up(
     rows = [(1, number) for number in range(400) for _ in range(5)]
     without = drain(world, 20, [(2, number) for _, number in rows])
     assert drain(world, 20, rows) < 1.6 * without
-    monkeypatch.setattr("eventlog.sql.snapshot.AHEAD", 500)
+    monkeypatch.setattr("eventlog.sql.pending.AHEAD", 500)
     assert drain(world, 20, rows) < 2 * without

@@ -95,7 +95,8 @@ class World:
         names = self.log.names()
         for table in ("batch", "retry", "held", "failed", "notice", "log"):
             self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
-        self.change(f"update {names['state']} set paused_at = null, cycle_facts = null, heartbeat_at = null")
+        nothing = ("highest_id", "paused_at", "cycle_facts", "heartbeat_at")
+        self.change(f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}")
         self.change("delete from usr")
 
     def change(self, statement: str, **values: Any) -> None:

@@ -56,6 +56,19 @@ def test_avro_messages(case: Case, logical: bool) -> None:
     assert list(map(told, again)) == list(map(told, case.changes))
 
 
+@pytest.mark.parametrize("sides", [(0.0, -0.0), (-0.0, 0.0)])
+def test_a_zero_that_loses_its_sign_is_a_change(sides: tuple[float, float]) -> None:
+    known = tablesfile.read('[tables.t]\nkey = ["k"]\ncolumns = { k = "integer", r = "real" }\n')
+    fields = (Field("k", 1, 1), Field("r", *sides))
+    changes = [Change(Op.UPDATE, None, "t", (("k", 1),), fields, seq(1))]
+    read = (
+        read_rows(*as_sources(write_rows(changes, known)), known=known),
+        read_messages(write_messages(changes, known)),
+        read_messages(write_messages(changes, known, encoding="avro")),
+    )
+    assert [list(map(told, again)) for again in read] == [list(map(told, changes))] * 3
+
+
 @settings(max_examples=60)
 @given(cases(tabular=False))
 def test_json_messages_without_a_tables_file(case: Case) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
 import threading
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
@@ -12,7 +15,7 @@ import pytest
 
 from eventlog.change import ABSENT, Change, Field, Op
 from eventlog.errors import InvalidValue
-from eventlog.qlik.registry import Registry
+from eventlog.qlik.registry import Registry, RegistryFault
 from tests.qlik.helpers import read_messages, seq, write_messages
 
 
@@ -67,7 +70,53 @@ def test_messages_by_a_registry(server: tuple[str, list[tuple[str, str]]]) -> No
 
 def test_what_a_registry_lacks_refuses_the_message_alone(server: tuple[str, object]) -> None:
     found = read_messages([b"\0\0\0\0\7x"], schema_of=Registry(server[0]).schema_of)
-    assert "schema registry: /schemas/ids/7: HTTP Error 404" in str(found[0])
+    assert "schema registry: /schemas/ids/7: it answers 404 Not Found" in str(found[0])
+
+
+@contextmanager
+def says(first: bytes, again: bytes) -> Iterator[str]:
+    """A registry that says something, and then the same little thing for as long as it is listened to."""
+    over = threading.Event()
+
+    def answer() -> None:
+        peer, _ = listening.accept()
+        with peer, suppress(OSError):
+            peer.recv(1 << 16)
+            peer.sendall(first)
+            while not over.wait(0.02):
+                peer.sendall(again)
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        thread = threading.Thread(target=answer)
+        thread.start()
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        over.set()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        (b"HTTP/1.1 200 OK\r\n", b"X: y\r\n"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n", b" "),
+        (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+        (b"", b""),
+    ],
+)
+def test_a_registry_that_drips_is_heard_no_longer_than_one_that_is_silent(first: bytes, again: bytes) -> None:
+    with says(first, again) as url:
+        begun = time.monotonic()
+        with pytest.raises(RegistryFault, match=r"no complete answer within 0\.3 seconds|headers"):
+            Registry(url, seconds=0.3).schema_of(1)
+        assert time.monotonic() - begun < 20
+
+
+def test_an_answer_without_end_is_not_read_to_its_end() -> None:
+    with (
+        says(b"HTTP/1.1 200 OK\r\n\r\n", b" " * 1_000_000) as url,
+        pytest.raises(RegistryFault, match="no object of at most 8000000 bytes"),
+    ):
+        Registry(url).schema_of(1)
 
 
 @pytest.mark.parametrize("url", ["file:///etc/passwd", "registry", "http://host:port"])

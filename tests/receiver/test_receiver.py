@@ -30,7 +30,7 @@ def test_a_document_is_answered_for_each_event_and_shown(client: Client) -> None
     page = client.get("/document/1")
     assert '<td data-label="Value" class="text"><div>Jack</div></td>' in page
     assert "/object?association=idu%3D1%2Ctable%3Dusr%2Cschema%3Dindirect" in page
-    assert "1 documents are kept" in client.get()
+    assert "1 document is kept" in client.get()
 
 
 def test_a_heartbeat_is_a_success_and_is_listed(client: Client) -> None:

@@ -70,6 +70,17 @@ def test_hostile_values_run_nothing(browser: Browser, client: Client, tmp_path: 
     assert browser.complaints() == []
 
 
+@pytest.mark.parametrize("width", [390, 1920])
+def test_the_fields_of_the_filter_stand_on_lines(browser: Browser, client: Client, width: int) -> None:
+    script = """return [...document.querySelectorAll('form.filter :is(input, select, button)')]
+        .map(field => field.getBoundingClientRect()).map(box => [box.top, box.height])"""
+    with browser.looking(width=width, scheme="light"):
+        browser.open(f"http://127.0.0.1:{client.port}/")
+        places = [(round(top), round(height)) for top, height in browser.run(script)]
+    assert len({height for _, height in places}) == 1
+    assert len({top for top, _ in places}) == (3 if width == 390 else 1)
+
+
 def test_a_phone_needs_no_sideways_scrolling(browser: Browser, client: Client) -> None:
     client.post(ADD.replace("Jack", "J" * 3000), DELETE)
     with browser.looking(width=360, scheme="dark"):

@@ -19,7 +19,7 @@ from eventlog.publishing.session import make_reader, read_rules
 from eventlog.sql import migrate
 from eventlog.sql.dialects import Dialect
 from eventlog.sql.log import Log
-from eventlog.sql.snapshot import Choice
+from eventlog.sql.pending import Choice
 from eventlog.sql.store import Store
 from eventlog.xds.documents import document
 from tests.spark.helpers import CLOCK

@@ -15,7 +15,8 @@ from eventlog_spark.datasource import load
 from eventlog_spark.pending import PendingRows
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.snapshot import Choice, Held
+from eventlog.sql.pending import Choice
+from eventlog.sql.snapshot import Held
 from eventlog.sql.store import Store
 from tests.databases import Database
 from tests.spark.lives import ROWS, backlog, documents, failures, letters, make_store, pending, published

@@ -46,6 +46,7 @@ def test_a_live_log_gives_what_the_publisher_gives(
     result = backlog(spark, store, out, lambda: write(store, ROWS[:3]), finish=True, order=order)
     assert result.finished == len(ROWS)
     assert pending(store) == 3
+    assert store.position().highest == len(ROWS)
     refused = dict(expected.refused)
     assert len(refused) >= 4
     assert letters(store) == "".join("E" if n in refused else "S" for n in range(1, len(ROWS) + 1)) + "NNN"

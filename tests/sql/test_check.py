@@ -7,7 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from eventlog.sql.check import Finding, check
+from eventlog.sql.check import check
+from eventlog.sql.checks.finding import Finding
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from eventlog import values
-from eventlog.sql.expressions import EXPRESSIONS, split_type
+from eventlog.sql.expression import split_type
+from eventlog.sql.expressions import EXPRESSIONS
 from eventlog.tables import kind_of
 from tests.sql.columns import HOSTILE
 from tests.sql.tracked import Tracked

@@ -1,7 +1,8 @@
-"""What Oracle's triggers note, executed on MariaDB in sql_mode=ORACLE, as far as that mode goes.
+"""What Oracle's triggers and their packages do with a row, executed on MariaDB in sql_mode=ORACLE, as far as
+that mode goes.
 
-It runs :new and :old, ||, :=, if/elsif, is null and calls without `call`. What it lacks is listed in
-ADAPTED, each with the reason; everything else of the text runs as it is.
+It runs :new and :old, packages, ||, :=, if/elsif, is null and calls without `call`. What it lacks is listed
+in ADAPTED, each with the reason; everything else of the text runs as it is.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from typing import NamedTuple
 
 import pytest
 
+from eventlog.sql import oracle_triggers
 from eventlog.sql.choice import Choice
-from eventlog.sql.oracle_triggers import _Writer
+from eventlog.sql.triggers import Trigger
+from eventlog.sql.writers import WRITERS
 from tests.databases import Database
 from tests.sql.samples import subject
 from tests.sql.tracked import Logged, Tracked, tracked
@@ -25,56 +28,63 @@ class Adaptation(NamedTuple):
     reason: str
 
 
-_VALUE = r'(:\w+\."\w+")'
+_NAME = r'"INDIRECT"\.("EVENTLOG\$USR[^"]*")'
 ADAPTED = (
+    Adaptation(r"  if not capturing then\n    return;\n  end if;\n", "", "no return from a trigger"),
+    Adaptation(_NAME, r"\1", "a package has no schema before it"),
+    Adaptation(r'"INDIRECT"\."EVENTLOG"', "eventlog", "nor has the log of a test"),
+    Adaptation(
+        r"(?s)  function capturing return boolean is.*?\n  end;\n", "", "the switch is another package's"
+    ),
+    Adaptation(r"(?s)  function copy_of.*?(?=  procedure note)", "", "no dbms_lob"),
+    Adaptation(r"(?s)    if not moved then\n(.*?)      return;.*?\n  end;", r"\1  end;", "no collections"),
+    Adaptation(r"(?s)    this entry;\n", "", "no records"),
+    Adaptation(r"(?s)  procedure flush.*?\n  end;\n", "", "no collections"),
+    Adaptation(r"(?s)  function eventlog_base64.*?\n  end;\n", "", "no utl_encode"),
+    Adaptation(r"(?s)  type entry is.*?pls_integer;\n", "", "no records, no collections"),
+    Adaptation(r"  function capturing return boolean;\n", "", "as above"),
+    Adaptation(r"  procedure flush.*?;\n", "", "as above"),
+    Adaptation(r"sys_context\('USERENV', 'SESSION_USER'\)", "user()", "no sys_context"),
+    Adaptation(r"arrived in out nocopy entries, ", "", "no collections"),
+    Adaptation(r"\(arrived, ", "(", "no collections"),
+    Adaptation(r"\bput\.", "", "a parameter has no name of its procedure before it"),
+    Adaptation(r"pls_integer", "int", "no such type"),
+    Adaptation(r"timestamp_tz_unconstrained", "datetime(6)", "no timestamps with time zone"),
+    Adaptation(r"\braw\b(?!\()", "longblob", "its raw has a length"),
+    Adaptation(r"\bnumber\b(?!\()", "double", "its number without digits is a double, except as a parameter"),
+    Adaptation(r"varchar2\(32767\)", "varchar2(4000)", "its texts are shorter"),
+    Adaptation(r"(?<=[a-z0-9] )varchar2(?=[,)\n;])", "varchar2(4000)", "its parameters have a length"),
+    Adaptation(r"return varchar2 ", "return varchar2(4000) ", "so have its results"),
     Adaptation(
         r"regexp_replace\((to_char\([^()]+\)), '[^']+', '[^']+'\)",
         r"\1",
         "its numbers have their leading zero",
     ),
-    Adaptation(rf"to_char\({_VALUE}, 'TM9', 'NLS[^)]+'\)", r"cast(\1 as char)", "no TM9, no NLS parameters"),
+    Adaptation(r"to_char\((\w+), 'TM9', 'NLS[^)]+'\)", r"cast(\1 as char)", "no TM9, no NLS parameters"),
     Adaptation(
-        rf"to_char\(sys_extract_utc\({_VALUE}\), '[^']+', '[^']+'\)",
+        r"to_char\(sys_extract_utc\((\w+)\), '[^']+', '[^']+'\)",
         r"cast(\1 as char)",
         "no timestamps with time zone, no FF6",
     ),
-    Adaptation(
-        rf"translate\(utl_raw.cast_to_varchar2\(utl_encode.base64_encode\({_VALUE}\)\), "
-        r"'A' \|\| chr\(13\) \|\| chr\(10\), 'A'\)",
-        r"to_base64(\1)",
-        "no utl_raw, utl_encode and translate",
-    ),
-    Adaptation(rf"utl_i18n.string_to_raw\({_VALUE}, 'AL32UTF8'\)", r"cast(\1 as binary)", "no utl_i18n"),
-    Adaptation(rf"dbms_lob.compare\({_VALUE}, {_VALUE}\)", r"strcmp(\1, \2)", "no dbms_lob"),
-    Adaptation(
-        rf"regexp_like\({_VALUE}, '([^']|'')+'\)", r"""\1 regexp '[,;''+"=\\\\<>]'""", "no regexp_like"
-    ),
-    Adaptation(
-        r"note\((\w+), ([456]), (.+)\);", r"note('\1', \2, \3, null, null, null);", "no default values"
-    ),
-    Adaptation(r"note\((changed|departed|arrived), ", r"note('\1', ", "no records, no collections"),
+    Adaptation(r"eventlog_base64\(to_blob\((\w+)\)\)", r"to_base64(\1)", "no utl_encode"),
+    Adaptation(r"sys\.utl_raw\.cast_to_raw\((\w+)\)", r"cast(\1 as binary)", "no utl_raw"),
+    Adaptation(r"sys\.dbms_lob\.compare\((\w+), (\w+)\)", r"strcmp(\1, \2)", "no dbms_lob"),
+    Adaptation(r"regexp_like\((\w+), '([^']|'')+'\)", r"""\1 regexp '[,;''+"=\\\\<>]'""", "no regexp_like"),
 )
-# No compound triggers and no forall: one trigger an event, and rows go into the log as they are noted.
-NOTE = """
-create procedure note(place varchar(20), kind integer, k longtext, c text, o longtext, n longtext) as
-begin
-  insert into eventlog (event_type, table_name, table_key, column_name, old_value, new_value)
-  values (kind, 'USR', k, c, o, n);
-end
-"""
 USR = """
 create table "USR" (
-  "IDU" int, "SITE" varchar(64), "BORN" datetime, "PHOTO" varbinary(200), "AMOUNT" decimal(10,2),
+  "IDU" int, "SITE" varchar(64), "BORN" datetime(6), "PHOTO" varbinary(200), "AMOUNT" decimal(10,2),
   "BIO" longtext,
   primary key ("SITE", "IDU")
 )
 """
+_NO_OTHER_ROW = {"insert": (":old.", ":new."), "delete": (":new.", ":old."), "update": ("", "")}
 
 
-def adapted(block: str) -> str:
+def adapted(text: str) -> str:
     for adaptation in ADAPTED:
-        block = re.sub(adaptation.pattern, adaptation.instead, block)
-    return block
+        text = re.sub(adaptation.pattern, adaptation.instead, text)
+    return text
 
 
 @pytest.fixture
@@ -86,16 +96,23 @@ def oracle_mode(database: Database) -> Iterator[Tracked]:
 
 
 def install(tracking: Tracked, choice: Choice) -> None:
-    blocks = dict(_Writer(subject("oracle", choice)).blocks())
-    tracking.run(
-        "set sql_mode = 'ORACLE,NO_BACKSLASH_ESCAPES'",
-        NOTE,
-        USR,
-        *(
-            f'create trigger t_{event} after {event} on "USR" for each row\nbegin\n{adapted(block)}end'
-            for event, block in blocks.items()
-        ),
-    )
+    tracking.run("set sql_mode = 'ORACLE,NO_BACKSLASH_ESCAPES'", USR)
+    for trigger in WRITERS["oracle"].write(subject("oracle", choice)):
+        head, body = (adapted(text).replace("authid definer ", "") for text in trigger.create[:2])
+        tracking.run("set sql_mode = 'ORACLE,NO_BACKSLASH_ESCAPES'", head, body, *of_events(trigger))
+
+
+def of_events(trigger: Trigger) -> Iterator[str]:
+    """A trigger for each event: MariaDB 10.11 has no compound ones, and a row is old or new there."""
+    text = adapted(trigger.body)
+    row = re.search(r"(?s)( {2}old_key .*?)\nafter each row is\n(.*?)end after each row;", text)
+    assert row is not None
+    for event in ("insert", "update", "delete"):
+        text = (row[1] + row[2]).replace(*_NO_OTHER_ROW[event])
+        for name in ("insert", "update", "delete"):
+            text = re.sub(rf"\b{name.removesuffix('e')}ing\b", str(name == event).lower(), text)
+        name = f"{event} {trigger.name}"
+        yield f'create trigger "{name}" after {event} on "USR" for each row\ndeclare\n{text}end'
 
 
 INSERT = "insert into \"USR\" values (1, 'a+b', '2025-01-02 03:04:05', x'aaaa', 1.50, null)"
@@ -114,9 +131,9 @@ KEY = 'SITE="a+b"+IDU=1'
         (
             Choice(insert=1, update=2),
             [
-                Logged(1, KEY, "BORN", None, "2025-01-02 03:04:05"),
+                Logged(1, KEY, "BORN", None, "2025-01-02 03:04:05.000000"),
                 Logged(1, KEY, "PHOTO", None, "qqo="),
-                Logged(1, KEY, "AMOUNT", None, "1.50"),
+                Logged(1, KEY, "AMOUNT", None, "1.5"),
             ],
             [Logged(2, KEY, "PHOTO", "qqo=", "u7s="), Logged(2, KEY, "BIO", None, "x")],
         ),
@@ -139,4 +156,21 @@ def test_what_is_noted_runs(
     assert moved[0] == Logged(4, KEY)
     assert {row.key for row in moved[1:]} == {'SITE="a+b"+IDU=2'}
     assert {row.type for row in moved[1:]} == {choice.insert}
+    assert oracle_mode.after(quotes, 'delete from "USR"') == [Logged(4, 'SITE="a+b"+IDU=2')]
+
+
+def test_several_triggers_log_what_one_would(oracle_mode: Tracked, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle_triggers, "LARGEST", 2000)
+    choice = Choice(insert=1, update=2)
+    assert len(list(WRITERS["oracle"].write(subject("oracle", choice)))) == 3
+    install(oracle_mode, choice)
+    quotes = "set sql_mode = 'ANSI_QUOTES'"
+    first, *others = oracle_mode.after(quotes, INSERT)
+    assert [first.column, *(row.column for row in others)] == ["BORN", "PHOTO", "AMOUNT"]
+    assert oracle_mode.after(quotes, 'update "USR" set "PHOTO" = x\'bbbb\', "BIO" = \'x\'') == [
+        Logged(2, KEY, "PHOTO", "qqo=", "u7s="),
+        Logged(2, KEY, "BIO", None, "x"),
+    ]
+    moved = oracle_mode.after(quotes, 'update "USR" set "IDU" = 2')
+    assert [row.type for row in moved] == [4, 1, 1, 1, 1]
     assert oracle_mode.after(quotes, 'delete from "USR"') == [Logged(4, 'SITE="a+b"+IDU=2')]

@@ -9,7 +9,7 @@ from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.postgresql_triggers import wake_key
 from eventlog.sql.refusals import CannotTrack
 from eventlog.sql.track import untrack
-from tests.sql.tracked import Logged, Tracked
+from tests.sql.tracked import Logged, Tracked, query_back
 
 T = "create table t (k integer primary key deferrable, v text)"
 
@@ -81,7 +81,7 @@ def test_a_self_reference_that_cascades_is_logged_in_order(pg: Tracked) -> None:
 
 
 def test_merge_frees_a_key_before_it_is_taken(pg: Tracked) -> None:
-    pg.run(T, "insert into t values (1, 'a'), (2, 'b')")
+    pg.run("create table t (k integer primary key, v text)", "insert into t values (1, 'a'), (2, 'b')")
     pg.track("t", insert=1, update=2)
     merge = (
         "merge into t using (values (1), (9)) s (k) on s.k = t.k"
@@ -93,6 +93,56 @@ def test_merge_frees_a_key_before_it_is_taken(pg: Tracked) -> None:
         Logged(1, "k=3", "v", None, "new"),
         Logged(1, "k=1", "v", None, "new"),
     ]
+
+
+DEFERRED = "create table t (k integer primary key deferrable initially deferred, v text)"
+
+
+@pytest.mark.parametrize("granularity", ["statement", "row"])
+@pytest.mark.parametrize(
+    ("statements", "there"),
+    [
+        (("insert into t values (1, 'new')", "delete from t where v = 'old'"), {"k=1"}),
+        (("insert into t values (1, 'new')", "update t set k = 2 where v = 'old'"), {"k=1", "k=2"}),
+        (("insert into t values (1, 'new')", "update t set k = 2 where v = 'new'"), {"k=1", "k=2"}),
+        (("insert into t values (1, 'a'), (2, 'b')", "delete from t where v <> 'old'"), {"k=1"}),
+        (
+            (
+                "insert into t values (2, 'b'), (2, 'c')",
+                "update t set k = case v when 'old' then 3 else 1 end where v in ('old', 'b')",
+            ),
+            {"k=1", "k=2", "k=3"},
+        ),
+        (("insert into t values (1, 'new')", "delete from t"), set()),
+        (("delete from t", "insert into t values (1, 'new')"), {"k=1"}),
+    ],
+)
+def test_an_object_whose_deferrable_key_was_had_twice_is_there_if_a_row_is(
+    pg: Tracked, granularity: str, statements: tuple[str, ...], there: set[str]
+) -> None:
+    """The last of an object's events says whether it is there, and is read back where it was said before."""
+    pg.run(DEFERRED, "insert into t values (1, 'old')")
+    pg.track("t", insert=1, update=2, granularity=granularity)
+    with pg.engine.begin() as connection:
+        for statement in statements:
+            execute_plain(connection, statement)
+    rows = pg.logged()
+    assert {key for key, kind in {row.key: row.type for row in rows}.items() if kind != 4} == there
+    with pg.engine.connect() as connection:
+        assert set(query_back(connection, pg.dialect, pg.described("t"))) == there
+
+
+def test_a_deferrable_key_of_another_type_is_compared_too(pg: Tracked) -> None:
+    pg.run(
+        "create type pair as (a integer, b text)",
+        "create table t (k pair primary key deferrable initially deferred, v text)",
+        "insert into t values ('(1,x)', 'old')",
+    )
+    pg.track("t")
+    with pg.engine.begin() as connection:
+        execute_plain(connection, "insert into t values ('(1,x)', 'new'), ('(2,x)', 'new')")
+        execute_plain(connection, "delete from t where v = 'old' or k = '(2,x)'::pair")
+    assert [row.type for row in pg.logged()] == [5, 5, 4, 4, 5]
 
 
 def test_insert_on_conflict(pg: Tracked) -> None:

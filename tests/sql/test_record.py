@@ -17,6 +17,7 @@ from eventlog.sql.catalogue import AmbiguousLog
 from eventlog.sql.check import check
 from eventlog.sql.choice import Choice
 from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.defaults import NoDefault
 from eventlog.sql.record import NoRecord, Record, read_record
 from eventlog.sql.refusals import CannotTrack
 from eventlog.sql.track import adopt, plan_track, plan_untrack, script, tracked, untrack
@@ -124,6 +125,10 @@ def test_an_attached_log_of_which_nothing_is_known_stops_at_the_start(tracking: 
     with pytest.raises(NothingPublished, match="sync-tables"):
         published(attached)
     assert published(attached, sync_tables="usr").keys() == {"usr"}
+    with pytest.raises(NoDefault, match="no record_id, event_time") as told:
+        attached.track("usr")
+    lines = [line.strip() for line in str(told.value).splitlines()]
+    attached.run(*(line.removesuffix(";") for line in lines if line.startswith("alter")))
     attached.track("usr")
     assert published(attached).keys() == {"usr"}
 

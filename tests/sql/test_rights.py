@@ -1,60 +1,338 @@
-"""The printed grants suffice: a publisher that is neither owner nor superuser does its work with them."""
+"""The documented rights suffice: owner, publisher, reader and application work with exactly those."""
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
+from sqlalchemy import text
 from sqlalchemy.engine import URL
 
-from eventlog.config import Config
-from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.publishing.explaining import explain_store
-from eventlog.publishing.opening import opened
-from eventlog.publishing.session import make_reader
-from eventlog.sql import migrate
-from eventlog.sql.upkeep import Which
+from eventlog.cli import cli
+from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
+from eventlog.sql.dialects import Dialect
 from tests.databases import Database
-from tests.publisher.world import Receiver
-from tests.sql.tracked import Tracked
 
-MAKE = {True: "create role {0} login password '{1}'", False: "create user {0} identified by '{1}'"}
-DROP = {True: ("drop owned by {0}", "drop role {0}"), False: ("drop user {0}",)}
+DOCS = Path(__file__).parents[2] / "docs"
+OWNERS = {
+    "postgresql": "databases/postgresql.md",
+    "mysql": "databases/mysql.md",
+    "mariadb": "databases/mysql.md",
+}
+READERS = {
+    "postgresql": [
+        "grant usage on schema eventlog to eventlog_reader",
+        "grant select on all tables in schema eventlog to eventlog_reader",
+    ],
+    "mysql": ["grant select on eventlog.* to eventlog_reader"],
+}
+READERS["mariadb"] = READERS["mysql"]
+
+
+def documented(page: str, heading: str) -> list[str]:
+    """The statements of the first block of SQL behind a heading of a page."""
+    behind = (DOCS / page).read_text(encoding="utf-8").partition(f"## {heading}\n")[2]
+    block = re.search(r"```sql\n(.*?)```", behind, re.DOTALL)
+    assert block is not None
+    return [line.strip() for line in re.sub(r"--.*", "", block[1]).split(";") if line.strip()]
+
+
+@dataclass
+class House:
+    """A server with a database of an application, whose administrator we are, and users that we make."""
+
+    database: Database
+    folder: Path
+    mark: str = field(default_factory=lambda: secrets.token_hex(4))
+    users: list[str] = field(default_factory=list)
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.database.dialect
+
+    @property
+    def schemas(self) -> bool:
+        """Whether a database holds schemas, so that names of them are its own."""
+        return self.dialect.statement_triggers
+
+    def named(self, statement: str) -> str:
+        """The statement with names that no other test has."""
+        statement = re.sub(r"\beventlog_(owner|publisher|reader|app|loader)\b", rf"\1_{self.mark}", statement)
+        if self.schemas:
+            return statement
+        statement = re.sub(r"\bapp\b", str(self.database.url.database), statement)
+        return re.sub(r"(?<!\.)\beventlog\b(?=[. ]|$)", f"log_{self.mark}", statement)
+
+    @property
+    def log(self) -> str:
+        return self.named("eventlog.") + "eventlog"
+
+    def run(self, *statements: str) -> None:
+        engine = self.database.engine()
+        with engine.connect() as connection:
+            for statement in statements:
+                execute_plain(connection, self.named(statement))
+                connection.commit()
+
+    def user(self, role: str, *statements: str) -> URL:
+        """A user of that role, made with the statements, of which one may make it itself."""
+        name, password = self.named(f"eventlog_{role}"), secrets.token_hex(12)
+        self.users.append(name)
+        making = (
+            f"create user eventlog_{role} identified by '…'"
+            if not self.schemas
+            else (f"create role eventlog_{role} login")
+        )
+        for statement in statements if making in statements else (making, *statements):
+            self.run(statement.replace("…", password))
+        if self.schemas:
+            self.run(f"alter role {name} password '{password}'")
+        return self.database.url.set(username=name, password=password)
+
+    def call(self, user: URL, *words: str, **settings: str) -> Result:
+        """A command of that user."""
+        environment = {"EVENTLOG_URL": user.render_as_string(False), "EVENTLOG_LOG_TABLE": self.log}
+        done = CliRunner().invoke(cli, words, env=environment | settings)
+        assert done.exit_code == 0, (words, done.output, done.stderr)
+        return done
+
+    def does(self, user: URL, *statements: str) -> list[Any]:
+        """What the last statement finds, done by that user."""
+        engine = connect(user)
+        with engine.begin() as connection:
+            for statement in statements:
+                found = connection.execute(text(self.named(statement)))
+            return list(found.all()) if found.returns_rows else []
+
+    def refused(self, user: URL, statement: str) -> None:
+        with pytest.raises(DatabaseFailed, match=r"denied|must be owner|not exist"):
+            self.does(user, statement)
+
+    def clean(self) -> None:
+        for user in self.users:
+            self.run(
+                *(
+                    [f"drop owned by {user} cascade", f"drop role {user}"]
+                    if self.schemas
+                    else [f"drop user {user}"]
+                )
+            )
+        if not self.schemas:
+            self.run("drop database if exists eventlog")
 
 
 @pytest.fixture
-def publisher(tracking: Tracked, database: Database) -> Iterator[URL]:
-    """A user with the printed grants, and the right to read the one table."""
-    if tracking.dialect.lock_is_transactional:
+def house(database: Database, tmp_path: Path) -> Iterator[House]:
+    if database.dialect.lock_is_transactional:
         pytest.skip("users of Oracle are made in another way")
-    name, password = f"pub_{secrets.token_hex(4)}", secrets.token_hex(12)
-    postgres = tracking.dialect.statement_triggers
-    tracking.run(MAKE[postgres].format(name, password))
-    printed = migrate.grants_script(tracking.log, name)
+    made = House(database, tmp_path)
+    if made.schemas:
+        made.run("create schema app")
+    made.run("create table app.usr (idu integer primary key, fname varchar(64))")
+    yield made
+    made.clean()
+
+
+@pytest.fixture
+def owner(house: House) -> URL:
+    """The owner as documented, with its log and the table tracked."""
+    user = house.user("owner", *documented(OWNERS[house.dialect.name], "The owner"))
+    trusting(house, lambda: house.call(user, "install"))
+    trusting(
+        house, lambda: house.call(user, "track", house.named("app.usr"), "--insert", "1", "--update", "2")
+    )
+    return user
+
+
+def trusting(house: House, act: Callable[[], object]) -> None:
+    """Do what a server with a binary log allows once its administrator did as documented."""
+    if house.schemas:
+        act()
+        return
+    house.run("set global log_bin_trust_function_creators = on")
+    try:
+        act()
+    finally:
+        house.run("set global log_bin_trust_function_creators = off")
+
+
+@pytest.fixture
+def app(house: House, owner: URL) -> URL:
+    """An application, which may write to its table."""
+    usage = ["grant usage on schema app to eventlog_app"] if house.schemas else []
+    return house.user("app", *usage, "grant select, insert, update, delete on app.usr to eventlog_app")
+
+
+@pytest.fixture
+def publisher(house: House, owner: URL) -> URL:
+    """A publisher with the printed grants and the right to read what is read back."""
+    words = (
+        "install",
+        "--sql",
+        "--dialect",
+        house.dialect.name,
+        "--grants",
+        house.named("eventlog_publisher"),
+    )
+    printed = house.call(owner, *words).output
+    usage = ["grant usage on schema app to eventlog_publisher"] if house.schemas else []
     grants = re.findall(r"^grant .*?(?=;$)", printed, re.MULTILINE)
-    tracking.run("create table usr (idu integer primary key, fname varchar(64))")
-    tracking.track("usr")
-    tracking.run(*grants, f"grant select on usr to {name}")
-    yield database.url.set(username=name, password=password)
-    tracking.run(*(statement.format(name) for statement in DROP[postgres]))
+    return house.user("publisher", *usage, "grant select on app.usr to eventlog_publisher", *grants)
 
 
-def test_a_publisher_publishes_explains_and_looks_after_its_log(tracking: Tracked, publisher: URL) -> None:
-    tracking.run("insert into usr values (1, 'Jack')")
-    tracking.run("insert into eventlog (event_type, table_name, table_key) values (6, 'nowhere', 'k=1')")
-    config = Config({"url": publisher.render_as_string(hide_password=False), "log_table": "eventlog"})
-    with opened(config) as store:
-        assert [found.entry.table_name for found, _ in explain_store(config, store)] == ["usr", "nowhere"]
-        leader, receiver = store.lead("rights"), Receiver()
-        assert leader is not None
-        with leader:
-            made = make_reader(config, store)
-            Publisher(store, lambda: made, receiver, leader.epoch, 1, PublisherSettings()).cycle()
-        assert receiver.objects == ["idu=1"]
-        with store.upkeep() as upkeep:
-            (failed,) = upkeep.failures(Which())
-            assert upkeep.skip([failed.record_id], "nobody's") == 1
-            assert upkeep.state().epoch == leader.epoch
-            assert [count.status for count in upkeep.counts()] == ["S", "W"]
+@pytest.fixture
+def reader(house: House, owner: URL) -> URL:
+    """A reader with the documented grants and the right to read what is read back."""
+    usage = ["grant usage on schema app to eventlog_reader"] if house.schemas else []
+    page = (DOCS / "security.md").read_text(encoding="utf-8")
+    grants = READERS[house.dialect.name]
+    assert all(grant in page for grant in grants)
+    return house.user("reader", *usage, "grant select on app.usr to eventlog_reader", *grants)
+
+
+def test_the_owner_installs_tracks_looks_after_and_takes_away(house: House, owner: URL, app: URL) -> None:
+    table = house.named("app.usr")
+    assert "is up to date" in trusted(house, owner, "install").stderr
+    assert house.call(owner, "check").stderr == "nothing is wrong\n"
+    house.does(app, "insert into app.usr values (1, 'Jack')")
+    assert "1 rows" in house.call(owner, "resync", table).stderr
+    house.call(owner, "errors")
+    house.call(owner, "purge", "--older-than", "0d", "--letters", "N,S")
+    replace(house, owner, "track", table)
+    assert house.call(owner, "check").stderr == "nothing is wrong\n"
+    replace(house, owner, "untrack", table)
+    house.does(app, "insert into app.usr values (2, 'Jane')")
+    assert house.does(owner, f"select * from {house.log}") == []
+    assert "is uninstalled" in house.call(owner, "uninstall").stderr
+
+
+def replace(house: House, owner: URL, *words: str) -> None:
+    """What takes triggers away: on PostgreSQL only the table's owner may, with the printed statements."""
+    if not house.schemas:
+        trusted(house, owner, *words)
+        return
+    script = house.call(owner, *words, "--sql").output
+    house.run(re.sub(r"^(\\.*|begin;|commit;)$", "", script, flags=re.MULTILINE))
+
+
+def trusted(house: House, user: URL, *words: str) -> Result:
+    done: list[Result] = []
+    trusting(house, lambda: done.append(house.call(user, *words)))
+    return done[0]
+
+
+def test_an_application_writes_to_its_table_and_reaches_nothing_of_the_log(
+    house: House, app: URL, owner: URL
+) -> None:
+    house.does(
+        app,
+        "insert into app.usr values (1, 'Jack'), (2, 'Jane')",
+        "update app.usr set fname = 'John' where idu = 1",
+        "delete from app.usr where idu = 2",
+    )
+    rows = f"select event_type, table_key, new_value, perpetrator from {house.log} order by record_id"
+    me = house.named("eventlog_app")
+    assert house.does(owner, rows) == [
+        (1, "idu=1", "Jack", me),
+        (1, "idu=2", "Jane", me),
+        (2, "idu=1", "John", me),
+        (4, "idu=2", None, me),
+    ]
+    companions = (
+        "",
+        "_state",
+        "_batch",
+        "_retry",
+        "_held",
+        "_failed",
+        "_resync",
+        "_notice",
+        "_tracked",
+        "_version",
+    )
+    for companion in companions:
+        house.refused(app, f"select * from {house.log}{companion}")
+        house.refused(app, f"delete from {house.log}{companion}")
+    if not house.schemas:  # it would stand before the log in what triggers do
+        house.refused(app, f"create temporary table {house.log} (k integer)")
+    routine = "select" if house.schemas else "call"
+    house.refused(app, f"{routine} {house.log}_capture_off('no')")
+    house.refused(app, f"{routine} {house.log}_event(5, 'usr', 'idu=1', null, null, null)")
+
+
+def test_a_loader_switches_capture_off_with_the_documented_grant(house: House, owner: URL, app: URL) -> None:
+    usage = ["grant usage on schema eventlog to eventlog_app"] if house.schemas else []
+    kind, of = ("function", "(text)") if house.schemas else ("procedure", "")
+    house.run(*usage, f"grant execute on {kind} {house.log}_capture_off{of} to eventlog_app")
+    routine = "select" if house.schemas else "call"
+    house.does(
+        app, f"{routine} {house.log}_capture_off('first load')", "insert into app.usr values (1, 'Jack')"
+    )
+    house.does(app, "insert into app.usr values (2, 'Jane')")
+    assert house.does(owner, f"select table_key from {house.log}") == [("idu=2",)]
+    house.run("create table app.dept (idd integer primary key)", "grant select on app.dept to eventlog_owner")
+    house.run("grant trigger on app.dept to eventlog_owner")
+    trusted(house, owner, "install")
+    trusted(house, owner, "track", house.named("app.dept"))
+    house.does(app, f"{routine} {house.log}_capture_off('once more')")
+
+
+def test_a_publisher_publishes_and_answers_for_its_rows(
+    house: House, app: URL, publisher: URL, owner: URL, tmp_path: Path
+) -> None:
+    house.does(
+        app, "insert into app.usr values (1, 'Jack')", "update app.usr set fname = 'Joe' where idu = 1"
+    )
+    assert "usr idu=1" in house.call(publisher, "explain").output
+    assert "<add " in house.call(publisher, "preview").output
+    house.run(f"insert into {house.log} (event_type, table_name, table_key) values (6, 'nowhere', 'k=1')")
+    house.call(publisher, "run", "--once", "--sink", "files", "--files-folder", str(tmp_path / "out"))
+    assert any("<add " in file.read_text() for file in (tmp_path / "out").rglob("*.xml"))
+    house.call(publisher, "status")
+    assert "nowhere" in house.call(publisher, "errors").output
+    house.call(publisher, "redrive", "--all")
+    house.call(publisher, "run", "--once", "--sink", "files", "--files-folder", str(tmp_path / "out"))
+    house.call(publisher, "skip", "3", "--reason", "nobody's")
+    house.call(publisher, "pause", "--reason", "rest")
+    house.call(publisher, "resume")
+    house.call(publisher, "check")
+    house.call(publisher, "purge", "--older-than", "0d", "--letters", "S,W")
+    assert house.does(owner, f"select count(*) from {house.log}") == [(0,)]
+    house.refused(publisher, f"delete from {house.log}_tracked")
+    house.refused(publisher, f"update {house.log} set table_key = 'idu=2'")
+
+
+def test_a_reader_reads_and_changes_nothing(house: House, app: URL, reader: URL) -> None:
+    house.does(app, "insert into app.usr values (1, 'Jack')")
+    assert "usr idu=1" in house.call(reader, "explain").output
+    assert "<add " in house.call(reader, "preview").output
+    assert "1" in house.call(reader, "status").output
+    house.call(reader, "errors")
+    done = house.call(reader, "check")
+    assert done.stderr == "nothing is wrong\n"
+    assert done.output.count("this user may not see") == (not house.schemas)
+    for statement in ("delete from {}", "update {} set status = 'S'", "delete from {}_tracked"):
+        house.refused(reader, statement.format(house.log))
+
+
+def test_without_trust_in_the_binary_log_install_and_track_say_the_remedy(house: House) -> None:
+    if house.schemas or house.does(house.database.url, "select @@log_bin") != [(1,)]:
+        pytest.skip(f"{house.database.name} writes no binary log")
+    user = house.user("owner", *documented(OWNERS[house.dialect.name], "The owner"))
+    environment = {"EVENTLOG_URL": user.render_as_string(False), "EVENTLOG_LOG_TABLE": house.log}
+    for words in (("install",), ("track", "usr")):
+        done = CliRunner().invoke(cli, words, env=environment)
+        assert done.exit_code == 1
+        assert "set persist log_bin_trust_function_creators = on" in str(done.exception)
+    trusted(house, user, "install")
+    assert "is tracked" in trusted(house, user, "track", "usr").stderr
+    again = CliRunner().invoke(cli, ("track", "usr", "--insert", "1"), env=environment)
+    assert again.exit_code == 1
+    house.run("insert into app.usr values (1, 'Jack')")
+    assert house.does(user, f"select event_type from {house.log}") == [(5,)]

@@ -15,6 +15,7 @@ from eventlog.sql.store import Store
 from eventlog.sql.subject import NoChild
 from eventlog.sql.track import install_routines, remove_routines, untrack
 from eventlog.sql.track import tracked as tracked_names
+from eventlog.sql.writers import writer_of
 from tests.sql.tracked import Logged, Tracked
 
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"
@@ -243,6 +244,15 @@ def test_what_cannot_be_tracked(usr: Tracked, made: str, chosen: dict[str, Any],
     usr.run(made)
     with pytest.raises(CannotTrack, match=words):
         usr.track("t", **chosen)
+
+
+def test_what_replication_writes_is_logged_where_triggers_can(usr: Tracked) -> None:
+    if writer_of(usr.dialect).replicates:
+        assert usr.track("usr", replicated=True).statements
+        assert usr.after(JACK) == [Logged(5, "idu=1")]
+    else:
+        with pytest.raises(CannotTrack, match="leave out --replicated"):
+            usr.track("usr", replicated=True)
 
 
 @pytest.mark.parametrize("table", ["eventlog", "eventlog_notice"])

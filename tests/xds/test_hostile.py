@@ -10,7 +10,7 @@ from eventlog.codec import Source
 from eventlog.errors import Refused
 from eventlog.tables import Tables
 from eventlog.xds.read import read
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.settings import XdsFileSettings
 
 DELETE = '<delete class-name="t"><association> k={},table=t </association></delete>'
 
@@ -30,7 +30,7 @@ def add(value: str) -> str:
 def found(text: str | bytes) -> list[str]:
     """Each change by its key, each refusal by its reason."""
     data = text.encode() if isinstance(text, str) else text
-    items = read([Source("f", "f", (), [data])], Tables(), XdsSettings())
+    items = read([Source("f", "f", (), [data])], Tables(), XdsFileSettings())
     return [str(c.fact("table_key")) if isinstance(c, Change) else f"{c.where} {c.reason}" for c in items]
 
 
@@ -97,7 +97,7 @@ def test_an_event_that_no_row_can_say_is_refused_alone(event: str, reason: str) 
 
 def test_a_refused_event_is_kept_as_it_came() -> None:
     event = '<delete class-name="t"/>'
-    (refused,) = read([Source("f", "f", (), [doc(event).encode()])], Tables(), XdsSettings())
+    (refused,) = read([Source("f", "f", (), [doc(event).encode()])], Tables(), XdsFileSettings())
     assert isinstance(refused, Refused)
     assert refused.raw == event.encode() + b"\n"
 

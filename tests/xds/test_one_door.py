@@ -22,14 +22,14 @@ from eventlog.receiver import incoming
 from eventlog.tables import Tables
 from eventlog.xds import answers, documents, split
 from eventlog.xds.read import read
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.settings import XdsFileSettings
 from eventlog.xmlscan import MAX_TAG
 
 SECRET = "what only this machine knows"
 
 
 def _changes(data: bytes) -> str:
-    found = list(read([Source("f", "f", (), [data])], Tables(), XdsSettings()))
+    found = list(read([Source("f", "f", (), [data])], Tables(), XdsFileSettings()))
     for item in found:
         if isinstance(item, Refused):
             raise EventlogError(item.reason)

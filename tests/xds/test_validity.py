@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -38,7 +38,15 @@ def trees(draw: st.DrawFn, depth: int = 3) -> etree._Element:
     return element
 
 
+def _empty(content: str) -> etree._Element:
+    return etree.fromstring(f"<query><read-attr>{content}</read-attr></query>")
+
+
 @given(trees())
+@example(_empty(" \n"))
+@example(_empty("<!-- no -->"))
+@example(_empty("<?no pe?>"))
+@example(_empty(""))
 def test_it_agrees_with_libxml2(tree: etree._Element) -> None:
     try:
         validity.check(tree)

@@ -14,7 +14,7 @@ from eventlog.codec import Source
 from eventlog.errors import EventlogError, Refused
 from eventlog.xds.documents import document, indent, validate, write
 from eventlog.xds.read import read
-from eventlog.xds.settings import XdsSettings
+from eventlog.xds.settings import XdsFileSettings, XdsSettings
 from eventlog.xds.write import EventWriter
 from tests.strategies import printable, xds_changes
 
@@ -35,7 +35,7 @@ n = "integer"
 """
 )
 PERSON = TABLES.get("person")
-PLAIN = XdsSettings()
+PLAIN = XdsFileSettings()
 
 
 def written(changes: list[Change], settings: XdsSettings = PLAIN) -> bytes:

@@ -1,2 +1,2 @@
-select {event_type_told}, count(*) from {log} r group by {event_type_told}
+select {event_type_told}, count(*) from {log} r where {is_new} group by {event_type_told}
 /

@@ -1,2 +1,2 @@
-{table_key} = :key
+{table_key} = :of_key
 /

@@ -1,2 +1,2 @@
-{table_name} = :table
+{table_name} = :of_table
 /

@@ -9,6 +9,7 @@ create or replace procedure {event}(
 sql security definer
 modifies sql data
 begin
+  set insert_id = 0;
   insert into {log} ({event_type}, {perpetrator}, {table_name}, {table_key}, {column_name}, {old_value}, {new_value})
   values (an_event_type, left(user(), char_length(user()) - locate('@', reverse(user()))), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
 end

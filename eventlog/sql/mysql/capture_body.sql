@@ -8,6 +8,9 @@ begin
       and n.username = {user}
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
 {rows}
   end if;
 end

@@ -1,2 +1,2 @@
-limit :rows
+limit :most
 /

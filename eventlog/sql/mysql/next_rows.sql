@@ -1,2 +1,2 @@
-limit :rows offset :skip
+limit :most offset :skip
 /

@@ -11,6 +11,9 @@ create procedure {event}(
 sql security definer
 modifies sql data
 begin
+  if @@session.insert_id <> 0 then
+    signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+  end if;
   insert into {log} ({event_type}, {perpetrator}, {table_name}, {table_key}, {column_name}, {old_value}, {new_value})
   values (an_event_type, left(user(), char_length(user()) - locate('@', reverse(user()))), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
 end

@@ -1,6 +1,6 @@
 begin
   execute immediate q'[
-create index {log_pending} on {log} (decode({status}, 'N', {indexed_record_id}))
+create index {place}{log_pending} on {log} (decode({status}, 'N', {indexed_record_id}))
   ]';
 exception
   when others then

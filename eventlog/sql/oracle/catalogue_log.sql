@@ -8,6 +8,6 @@ select column_name as column_name,
   1 as exact,
   1 as keyed
 from all_tab_cols
-where owner = {schema_text} and table_name = {log_text} and hidden_column = 'NO'
-order by column_id
+where owner = {schema_text} and table_name = {log_text} and user_generated = 'YES'
+order by column_id nulls last, internal_column_id
 /

@@ -4,3 +4,7 @@ drop function {key_value}
 /
 drop package {capture}
 /
+drop package {leadership}
+/
+drop package {switch}
+/

@@ -1,2 +1,2 @@
-fetch first :rows rows only
+fetch first :most rows only
 /

@@ -1,6 +1,6 @@
 begin
   execute immediate q'[
-create index {log_future} on {log} (
+create index {place}{log_future} on {log} (
   decode({status}, 'N', {event_time}),
   decode({status}, 'N', {indexed_record_id})
 )

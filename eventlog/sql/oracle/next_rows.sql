@@ -1,2 +1,2 @@
-offset :skip rows fetch next :rows rows only
+offset :skip rows fetch next :most rows only
 /

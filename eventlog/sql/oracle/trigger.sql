@@ -1,4 +1,4 @@
-create or replace trigger {schema}.{trigger}
+create or replace trigger {trigger}
 for {events} on {table}
-{body}
+{aliases}{body}
 /

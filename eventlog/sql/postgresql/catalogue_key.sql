@@ -1,4 +1,4 @@
-select a.attname as column_name
+select a.attname as column_name, case when k.condeferrable then 1 else 0 end as is_deferrable
 from pg_catalog.pg_constraint k
 join pg_catalog.pg_class c on c.oid = k.conrelid
 join pg_catalog.pg_namespace n on n.oid = c.relnamespace

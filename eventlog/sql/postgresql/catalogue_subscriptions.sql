@@ -1,7 +1,15 @@
-select s.subname as name
+-- of the table, or of a partition of it
+with recursive tree (oid) as (
+  select c.oid
+  from pg_catalog.pg_class c
+  join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+  where n.nspname = :schema and c.relname = :table_name
+  union all
+  select i.inhrelid from pg_catalog.pg_inherits i join tree on tree.oid = i.inhparent
+)
+select distinct s.subname as name
 from pg_catalog.pg_subscription_rel r
-join pg_catalog.pg_class c on c.oid = r.srrelid
-join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join tree on tree.oid = r.srrelid
 join (select oid, subname from pg_catalog.pg_subscription) s on s.oid = r.srsubid
-where n.nspname = :schema and c.relname = :table_name
+order by 1
 /

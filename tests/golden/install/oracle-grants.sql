@@ -20,3 +20,13 @@ grant select, insert on "EVENTLOG_NOTICE" to "PUBLISHER";
 
 grant select on "EVENTLOG_TRACKED" to "PUBLISHER";
 
+grant execute on "EVENTLOG_LEADERSHIP" to "PUBLISHER";
+
+begin
+  execute immediate q'[grant select on "EVENTLOG_SEQUENCE" to "PUBLISHER"]';
+exception
+  when others then
+    if sqlcode not in (-942, -2289, -4043) then raise; end if; -- an attached log may have no such sequence
+end;
+/
+

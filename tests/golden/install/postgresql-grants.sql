@@ -17,4 +17,10 @@ grant select, insert on "eventlog_notice" to "publisher";
 
 grant select on "eventlog_tracked" to "publisher";
 
+do 'declare
+  ids text := pg_catalog.pg_get_serial_sequence(''"eventlog"'', ''record_id'');
+begin
+  if ids is not null then execute ''grant select on sequence '' || ids || '' to '' || ''"publisher"''; end if;
+end';
+
 commit;

@@ -10,6 +10,7 @@ create or replace procedure `indirect`.`eventlog_event`(
 sql security definer
 modifies sql data
 begin
+  set insert_id = 0;
   insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
   values (an_event_type, left(user(), char_length(user()) - locate('@', reverse(user()))), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
 end//
@@ -54,6 +55,7 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    set insert_id = 0;
     insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
     values (5, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)));
   end if;
@@ -72,6 +74,7 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    set insert_id = 0;
     if not (cast(convert(old.`site` using utf8mb4) as binary) <=> cast(convert(new.`site` using utf8mb4) as binary)) or not (old.`idu` <=> new.`idu`) then
       insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
       values (4, who, 'usr', concat('site=', case when convert(old.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(old.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(old.`site` using utf8mb4) end, '+idu=', convert(old.`idu` + 0 using utf8mb4)));
@@ -99,6 +102,7 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    set insert_id = 0;
     insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
     values (4, who, 'usr', concat('site=', case when convert(old.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(old.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(old.`site` using utf8mb4) end, '+idu=', convert(old.`idu` + 0 using utf8mb4)));
   end if;

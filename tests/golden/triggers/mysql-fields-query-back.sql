@@ -12,6 +12,9 @@ create procedure `indirect`.`eventlog_event`(
 sql security definer
 modifies sql data
 begin
+  if @@session.insert_id <> 0 then
+    signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+  end if;
   insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
   values (an_event_type, left(user(), char_length(user()) - locate('@', reverse(user()))), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
 end//
@@ -52,6 +55,47 @@ delimiter ;
 
 lock tables `indirect`.`usr` write;
 
+drop trigger if exists `indirect`.`eventlog$usr$insert$trial`;
+
+delimiter //
+create trigger `indirect`.`eventlog$usr$insert$trial` after insert on `indirect`.`usr` for each row
+if false then
+begin
+  declare mark longtext default 'eventlog track {"delete": null, "insert": 7, "update": 8, "without": ["bio", "BIO"]}';
+  declare who longtext character set utf8mb4 default left(user(), char_length(user()) - locate('@', reverse(user())));
+  if @eventlog_capture is null or not exists (
+    select 1 from `indirect`.`eventlog_notice` n
+    where n.notice_id = @eventlog_capture
+      and n.kind = 'capture off'
+      and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
+      and n.words like concat(connection_id(), ':%')
+  ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
+    if new.`born` is not null then
+      insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+      values (7, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'born', null, null);
+    end if;
+    if new.`photo` is not null then
+      insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+      values (7, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'photo', null, null);
+    end if;
+    if new.`amount` is not null then
+      insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+      values (7, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'amount', null, null);
+    end if;
+    if new.`born` is null and new.`photo` is null and new.`amount` is null then
+      insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+      values (7, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'born', null, null);
+    end if;
+  end if;
+end;
+end if//
+delimiter ;
+
+drop trigger `indirect`.`eventlog$usr$insert$trial`;
+
 drop trigger if exists `indirect`.`eventlog$usr$insert`;
 
 delimiter //
@@ -66,6 +110,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     if new.`born` is not null then
       insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
       values (7, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'born', null, null);
@@ -90,6 +137,62 @@ unlock tables;
 
 lock tables `indirect`.`usr` write;
 
+drop trigger if exists `indirect`.`eventlog$usr$update$trial`;
+
+delimiter //
+create trigger `indirect`.`eventlog$usr$update$trial` after update on `indirect`.`usr` for each row
+if false then
+begin
+  declare mark longtext default 'eventlog track {"delete": null, "insert": 7, "update": 8, "without": ["bio", "BIO"]}';
+  declare who longtext character set utf8mb4 default left(user(), char_length(user()) - locate('@', reverse(user())));
+  if @eventlog_capture is null or not exists (
+    select 1 from `indirect`.`eventlog_notice` n
+    where n.notice_id = @eventlog_capture
+      and n.kind = 'capture off'
+      and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
+      and n.words like concat(connection_id(), ':%')
+  ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
+    if not (cast(convert(old.`site` using utf8mb4) as binary) <=> cast(convert(new.`site` using utf8mb4) as binary)) or not (old.`idu` <=> new.`idu`) then
+      if new.`born` is not null then
+        insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+        values (7, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'born', null, null);
+      end if;
+      if new.`photo` is not null then
+        insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+        values (7, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'photo', null, null);
+      end if;
+      if new.`amount` is not null then
+        insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+        values (7, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'amount', null, null);
+      end if;
+      if new.`born` is null and new.`photo` is null and new.`amount` is null then
+        insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+        values (7, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'born', null, null);
+      end if;
+    else
+      if not (old.`born` <=> new.`born`) then
+        insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+        values (8, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'born', null, null);
+      end if;
+      if not (cast(if(old.`photo` is null, null, coalesce(convert(replace(to_base64(old.`photo`), char(10), '') using utf8mb4), '(over max_allowed_packet)')) as binary) <=> cast(if(new.`photo` is null, null, coalesce(convert(replace(to_base64(new.`photo`), char(10), '') using utf8mb4), '(over max_allowed_packet)')) as binary)) then
+        insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+        values (8, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'photo', null, null);
+      end if;
+      if not (old.`amount` <=> new.`amount`) then
+        insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
+        values (8, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)), 'amount', null, null);
+      end if;
+    end if;
+  end if;
+end;
+end if//
+delimiter ;
+
+drop trigger `indirect`.`eventlog$usr$update$trial`;
+
 drop trigger if exists `indirect`.`eventlog$usr$update`;
 
 delimiter //
@@ -104,6 +207,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     if not (cast(convert(old.`site` using utf8mb4) as binary) <=> cast(convert(new.`site` using utf8mb4) as binary)) or not (old.`idu` <=> new.`idu`) then
       if new.`born` is not null then
         insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)

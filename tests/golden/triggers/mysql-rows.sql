@@ -12,6 +12,9 @@ create procedure `indirect`.`eventlog_event`(
 sql security definer
 modifies sql data
 begin
+  if @@session.insert_id <> 0 then
+    signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+  end if;
   insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`, `column_name`, `old_value`, `new_value`)
   values (an_event_type, left(user(), char_length(user()) - locate('@', reverse(user()))), a_table_name, a_table_key, a_column_name, an_old_value, a_new_value);
 end//
@@ -52,6 +55,33 @@ delimiter ;
 
 lock tables `indirect`.`usr` write;
 
+drop trigger if exists `indirect`.`eventlog$usr$insert$trial`;
+
+delimiter //
+create trigger `indirect`.`eventlog$usr$insert$trial` after insert on `indirect`.`usr` for each row
+if false then
+begin
+  declare mark longtext default 'eventlog track {}';
+  declare who longtext character set utf8mb4 default left(user(), char_length(user()) - locate('@', reverse(user())));
+  if @eventlog_capture is null or not exists (
+    select 1 from `indirect`.`eventlog_notice` n
+    where n.notice_id = @eventlog_capture
+      and n.kind = 'capture off'
+      and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
+      and n.words like concat(connection_id(), ':%')
+  ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
+    insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
+    values (5, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)));
+  end if;
+end;
+end if//
+delimiter ;
+
+drop trigger `indirect`.`eventlog$usr$insert$trial`;
+
 drop trigger if exists `indirect`.`eventlog$usr$insert`;
 
 delimiter //
@@ -66,6 +96,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
     values (5, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)));
   end if;
@@ -75,6 +108,42 @@ delimiter ;
 unlock tables;
 
 lock tables `indirect`.`usr` write;
+
+drop trigger if exists `indirect`.`eventlog$usr$update$trial`;
+
+delimiter //
+create trigger `indirect`.`eventlog$usr$update$trial` after update on `indirect`.`usr` for each row
+if false then
+begin
+  declare mark longtext default 'eventlog track {}';
+  declare who longtext character set utf8mb4 default left(user(), char_length(user()) - locate('@', reverse(user())));
+  if @eventlog_capture is null or not exists (
+    select 1 from `indirect`.`eventlog_notice` n
+    where n.notice_id = @eventlog_capture
+      and n.kind = 'capture off'
+      and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
+      and n.words like concat(connection_id(), ':%')
+  ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
+    if not (cast(convert(old.`site` using utf8mb4) as binary) <=> cast(convert(new.`site` using utf8mb4) as binary)) or not (old.`idu` <=> new.`idu`) then
+      insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
+      values (4, who, 'usr', concat('site=', case when convert(old.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(old.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(old.`site` using utf8mb4) end, '+idu=', convert(old.`idu` + 0 using utf8mb4)));
+      insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
+      values (5, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)));
+    else
+      if not (old.`born` <=> new.`born`) or not (cast(if(old.`photo` is null, null, coalesce(convert(replace(to_base64(old.`photo`), char(10), '') using utf8mb4), '(over max_allowed_packet)')) as binary) <=> cast(if(new.`photo` is null, null, coalesce(convert(replace(to_base64(new.`photo`), char(10), '') using utf8mb4), '(over max_allowed_packet)')) as binary)) or not (old.`amount` <=> new.`amount`) or not (cast(convert(old.`bio` using utf8mb4) as binary) <=> cast(convert(new.`bio` using utf8mb4) as binary)) then
+        insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
+        values (6, who, 'usr', concat('site=', case when convert(new.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(new.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(new.`site` using utf8mb4) end, '+idu=', convert(new.`idu` + 0 using utf8mb4)));
+      end if;
+    end if;
+  end if;
+end;
+end if//
+delimiter ;
+
+drop trigger `indirect`.`eventlog$usr$update$trial`;
 
 drop trigger if exists `indirect`.`eventlog$usr$update`;
 
@@ -90,6 +159,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     if not (cast(convert(old.`site` using utf8mb4) as binary) <=> cast(convert(new.`site` using utf8mb4) as binary)) or not (old.`idu` <=> new.`idu`) then
       insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
       values (4, who, 'usr', concat('site=', case when convert(old.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(old.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(old.`site` using utf8mb4) end, '+idu=', convert(old.`idu` + 0 using utf8mb4)));
@@ -109,6 +181,33 @@ unlock tables;
 
 lock tables `indirect`.`usr` write;
 
+drop trigger if exists `indirect`.`eventlog$usr$delete$trial`;
+
+delimiter //
+create trigger `indirect`.`eventlog$usr$delete$trial` after delete on `indirect`.`usr` for each row
+if false then
+begin
+  declare mark longtext default 'eventlog track {}';
+  declare who longtext character set utf8mb4 default left(user(), char_length(user()) - locate('@', reverse(user())));
+  if @eventlog_capture is null or not exists (
+    select 1 from `indirect`.`eventlog_notice` n
+    where n.notice_id = @eventlog_capture
+      and n.kind = 'capture off'
+      and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
+      and n.words like concat(connection_id(), ':%')
+  ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
+    insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
+    values (4, who, 'usr', concat('site=', case when convert(old.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(old.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(old.`site` using utf8mb4) end, '+idu=', convert(old.`idu` + 0 using utf8mb4)));
+  end if;
+end;
+end if//
+delimiter ;
+
+drop trigger `indirect`.`eventlog$usr$delete$trial`;
+
 drop trigger if exists `indirect`.`eventlog$usr$delete`;
 
 delimiter //
@@ -123,6 +222,9 @@ begin
       and n.username = left(user(), char_length(user()) - locate('@', reverse(user())))
       and n.words like concat(connection_id(), ':%')
   ) then
+    if @@session.insert_id <> 0 then
+      signal sqlstate '45000' set message_text = 'insert_id is set, from which the event log would number its rows';
+    end if;
     insert into `indirect`.`eventlog` (`event_type`, `perpetrator`, `table_name`, `table_key`)
     values (4, who, 'usr', concat('site=', case when convert(old.`site` using utf8mb4) regexp '[,;''+"=\\<>]' then concat('"', replace(replace(convert(old.`site` using utf8mb4), '\', '\\'), '"', '\"'), '"') else convert(old.`site` using utf8mb4) end, '+idu=', convert(old.`idu` + 0 using utf8mb4)));
   end if;

@@ -1,0 +1,42 @@
+"""What an input may hold at most: memory goes by what is stated, not by what a file claims (decision 15)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventlog.settings import setting
+
+_MOST = 2**31 - 1
+_FEWEST_MARKS = 1 << 12
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    max_record: int = setting(
+        256 << 20,
+        "bytes of a record of the input (a row, a line, a message, an event); a longer one is refused;"
+        " of gbase 67108864, if not given",
+        metavar="BYTES",
+        within=(1, _MOST),
+    )
+    max_page: int = setting(1 << 30, "bytes of a page of Parquet", metavar="BYTES", within=(1, _MOST))
+    max_batch: int = setting(
+        256 << 20, "bytes of Parquet that are read together", metavar="BYTES", within=(1, _MOST)
+    )
+    max_unpacked: int = setting(
+        1 << 40, "bytes that a .gz or a Parquet file may unpack to", metavar="BYTES", within=(1, 2**62)
+    )
+    max_ratio: int = setting(
+        250,
+        "how many times its size a .gz may unpack to, beyond the bytes of a record",
+        metavar="N",
+        within=(1, 10_000),
+    )
+
+    @property
+    def max_marks(self) -> int:
+        """Characters of JSON outside strings: a few of them may be an object of hundreds of bytes."""
+        return max(_FEWEST_MARKS, self.max_record >> 6)
+
+
+LIMITS = Limits()

@@ -1,0 +1,4 @@
+select null as encoding
+from {log}
+where 1 = 0
+/

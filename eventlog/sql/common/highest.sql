@@ -1,0 +1,2 @@
+select highest_id from {state} where one = 1
+/

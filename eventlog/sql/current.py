@@ -1,0 +1,133 @@
+"""Current rows: read by the keys that rows of the log name, and objects looked for by what they hold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol
+
+from sqlalchemy.engine import Connection
+
+from eventlog.sql.queries import Queries, unbound
+from eventlog.sql.templates import fill
+
+
+class KeyColumn(NamedTuple):
+    """A column of a table's key as a statement needs it."""
+
+    name: str  # quoted, of alias t
+    type: str  # that the list of keys has in the statement
+    matches: str = "{c} = {k}"  # whether the column is the key's value
+
+
+class Sought(NamedTuple):
+    """A value that a column must have; of one that holds many values, one of them."""
+
+    column: KeyColumn
+    text: str  # as it is bound
+    many: bool = False
+
+
+class Readable(Protocol):
+    """A table or view whose current rows can be read; the catalogue makes them."""
+
+    @property
+    def source(self) -> str: ...  # schema and name, quoted
+
+    @property
+    def key(self) -> Sequence[KeyColumn]: ...
+
+    @property
+    def expressions(self) -> Sequence[str]: ...  # of alias t: the text of each column that may leave
+
+    @property
+    def functions(self) -> str: ...  # of the query's own, with which it begins
+
+
+class Searchable(Readable, Protocol):
+    """One whose rows can be looked for by what they hold."""
+
+    @property
+    def key_texts(self) -> Sequence[str]: ...  # of alias t: the text of each column of the key
+
+
+class Current(NamedTuple):
+    """One row as it is now, and which of the keys found it."""
+
+    place: int
+    texts: tuple[str | None, ...]
+
+
+def current_rows(
+    connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]]
+) -> Iterator[Current]:
+    """The rows of the keys as they are now, a statement for each chunk of keys.
+
+    The values of a key stand in key order, and who calls has made sure that they are of the
+    column's type: one bad value would fail the whole statement.
+    """
+    holes = _current_holes(table)
+    size = queries.log.dialect.chunk
+    for start in range(0, len(keys), size):
+        wanted = [
+            {"n": start + n} | {f"k{i}": value for i, value in enumerate(key)}
+            for n, key in enumerate(keys[start : start + size])
+        ]
+        found = queries.run(connection, "current", holes, keys=json.dumps(wanted, ensure_ascii=False))
+        for place, *texts in found:
+            yield Current(place, tuple(texts))
+
+
+def search(
+    connection: Connection, queries: Queries, table: Searchable, sought: Sequence[Sought], most: int
+) -> list[tuple[str, ...]]:
+    """The keys, as texts in key order, of the first objects that have all these values."""
+    wanted = {"n": 0} | {f"k{i}": one.text for i, one in enumerate(sought)}
+    found = queries.run(
+        connection,
+        "search",
+        _search_holes(table, sought),
+        wanted=json.dumps([wanted], ensure_ascii=False),
+        most=most,
+    )
+    return [tuple(row) for row in found]
+
+
+def _current_holes(table: Readable) -> dict[str, str]:
+    return {
+        **_typed(table.key),
+        "functions": unbound(table.functions),
+        "source": unbound(table.source),
+        "columns": "".join(f",\n  {unbound(expression)}" for expression in table.expressions),
+        "matches": " and ".join(_matching(table.key)),
+    }
+
+
+def _search_holes(table: Searchable, sought: Sequence[Sought]) -> dict[str, str]:
+    """A value among many need not stand in the row that has another one: each is looked for in the group."""
+    tests = _matching([one.column for one in sought])
+    single = [test for test, one in zip(tests, sought, strict=True) if not one.many]
+    many = [test for test, one in zip(tests, sought, strict=True) if one.many]
+    every = [f"max(case when {test} then 1 else 0 end) = 1" for test in many]
+    return {
+        **_typed([one.column for one in sought]),
+        "source": unbound(table.source),
+        "columns": ", ".join(map(unbound, table.key_texts)),
+        "matches": " and ".join(["k.n = 0", *single, *([f"({' or '.join(many)})"] if many else ())]),
+        "every": " and ".join(every) or "1 = 1",
+    }
+
+
+def _typed(columns: Sequence[KeyColumn]) -> dict[str, str]:
+    """How a statement declares the values that it is given, k0, k1 and so on."""
+    return {
+        "typed_keys": "".join(f", k{i} {column.type}" for i, column in enumerate(columns)),
+        "typed_paths": "".join(f", k{i} {column.type} path '$.k{i}'" for i, column in enumerate(columns)),
+    }
+
+
+def _matching(columns: Sequence[KeyColumn]) -> list[str]:
+    """For each column the condition that it has its value."""
+    return [
+        unbound(fill(column.matches, {"c": column.name, "k": f"k.k{i}"})) for i, column in enumerate(columns)
+    ]

@@ -1,0 +1,2 @@
+alter table {log} auto_increment = {next}
+/

@@ -1,0 +1,2 @@
+alter sequence {log_sequence} restart start with {next}
+/

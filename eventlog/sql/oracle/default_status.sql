@@ -1,0 +1,2 @@
+alter table {log} modify ({status} default 'N')
+/

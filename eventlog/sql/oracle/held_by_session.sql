@@ -1,0 +1,2 @@
+select {leadership}.held from dual
+/

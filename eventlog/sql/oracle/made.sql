@@ -1,0 +1,3 @@
+begin
+  return {text};
+/

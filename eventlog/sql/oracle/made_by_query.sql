@@ -1,0 +1,5 @@
+  made clob;
+begin
+  select {text} into made from sys.dual;
+  return made;
+/

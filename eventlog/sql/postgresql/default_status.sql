@@ -1,0 +1,2 @@
+alter table {log} alter column {status} set default 'N'
+/

@@ -1,0 +1,2 @@
+alter table {table} enable {firing} trigger {trigger}
+/

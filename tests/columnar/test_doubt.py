@@ -1,0 +1,49 @@
+"""What one row says depends on others: such objects go the plain way, and lose nothing by it."""
+
+from __future__ import annotations
+
+from eventlog import tablesfile
+from eventlog.columnar import Engine
+from eventlog.columnar.plain import plainly
+from eventlog.entry import Entry
+from eventlog.fold import Rules
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+from tests.columnar.test_parity import as_rows, lookup, read_back
+
+TABLES = """
+[tables.city]
+key = ["land", "name"]
+columns = { land = "varchar(2)", name = "varchar(9)" }
+
+[tables.usr]
+key = ["idu"]
+columns = { idu = "integer", land = "varchar(2)", town = "varchar(9)", fname = "varchar(9)" }
+references = { town = { table = "city", by = { land = "land", town = "name" } } }
+"""
+
+
+def entry(number: int, kind: int, column: str | None, new: str | None) -> Entry:
+    return Entry(number, "N", kind, "2025-03-23T10:57:19", None, "usr", "idu=1", column, None, new)
+
+
+def test_a_reference_of_several_columns_names_its_row() -> None:
+    tables = tablesfile.read(TABLES)
+    entries = [entry(1, 1, "land", "at"), entry(2, 1, "town", "Graz"), entry(3, 1, "fname", "Jack")]
+    found = Engine(tables, Rules(), XdsSettings()).events(as_rows(entries))
+    expected = plainly(tables, Rules(), (), lookup, EventWriter(tables, XdsSettings()))(entries)
+    assert found.texts.to_pylist() == expected.texts
+    assert "land=at+name=Graz" in expected.texts[0]
+
+
+def test_a_row_of_an_unread_column_speaks_beside_a_query_back() -> None:
+    tables = tablesfile.read(
+        '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(9)" }\n'
+    )
+    entries = [entry(1, 3, "fname", "Jack"), entry(2, 3, "odd", "told"), entry(3, 6, None, None)]
+    engine = Engine(tables, Rules(), XdsSettings(), answerable=set(tables), read_back=read_back)
+    found = engine.events(as_rows(entries))
+    expected = plainly(tables, Rules(), set(tables), lookup, EventWriter(tables, XdsSettings()))(entries)
+    assert found.texts.to_pylist() == expected.texts
+    assert "told" in expected.texts[0]
+    assert not found.reasons  # none went the plain way

@@ -1,0 +1,136 @@
+"""What an input may hold is a setting of all commands that read one; the error names it and the place."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.commands import Shell
+from tests.support import HEADER, USR
+
+ADD = (
+    '<nds dtdversion="4.0"><input><add class-name="usr" event-id="1">'
+    "<association>idu=1,table=usr</association>"
+    '<add-attr attr-name="fname"><value type="string">{0}</value></add-attr></add></input></nds>\n'
+)
+CHANGE = '{{"op":"insert","table":"usr","key":{{"idu":1}},"fields":[{{"column":"fname","after":"{0}"}}]}}\n'
+TO_CHANGES = "convert --to changes --tables usr.toml"
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    made = Shell(tmp_path_factory.mktemp("limits"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shell(started: Shell, tmp_path: Path) -> Shell:
+    (tmp_path / "usr.toml").write_text(USR)
+    started.folder = tmp_path
+    return started
+
+
+def rows(*names: str) -> str:
+    return HEADER + "".join(f"{n},1,usr,idu={n},fname,,{name}\n" for n, name in enumerate(names, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("in.csv", rows("Jack", "x" * 400, "John"), "in.csv:3: the line has over 300 bytes (--max-record)"),
+        (
+            "in.jsonl",
+            CHANGE.format("a") + CHANGE.format("x" * 400) + CHANGE.format("b"),
+            "in.jsonl:2: the line has over 300 bytes (--max-record)",
+        ),
+    ],
+)
+def test_a_record_over_the_limit_is_refused_alone(name: str, content: str, told: str, shell: Shell) -> None:
+    (shell.folder / name).write_text(content)
+    assert shell.run(*TO_CHANGES.split(), name).code == 0
+    done = shell.run(*TO_CHANGES.split(), "--max-record", "300", name)
+    assert (done.code, done.stderr.splitlines()[0]) == (1, told)
+    assert len(done.stdout.splitlines()) == 2
+    assert shell.run(*TO_CHANGES.split(), name, EVENTLOG_MAX_RECORD="300").stderr == done.stderr
+
+
+def test_an_event_over_the_limit_is_refused_alone(shell: Shell) -> None:
+    (shell.folder / "in.xml").write_text(ADD.format("a") + ADD.format("x" * 3_000_000) + ADD.format("b"))
+    done = shell.run(*TO_CHANGES.split(), "--max-record", "1000000", "in.xml")
+    told = "in.xml:document 2 (byte 196): an event is over 1000000 bytes (--max-record)"
+    assert (done.code, done.stderr.splitlines()[0]) == (1, told)
+    assert len(done.stdout.splitlines()) == 2
+
+
+def test_a_message_over_the_limit_ends_its_file(shell: Shell) -> None:
+    (shell.folder / "in.bin").write_bytes(len(b"x" * 400).to_bytes(4, "big") + b"x" * 400)
+    words = ("--from", "qlik-message", "--as", "messages", "--max-record", "300", "in.bin")
+    done = shell.run(*TO_CHANGES.split(), *words)
+    assert done.code == 1
+    assert done.stderr.startswith("in.bin:1: the message is cut short, or its length 400 is over the 300 of")
+
+
+def test_a_value_over_the_limit_is_refused(shell: Shell) -> None:
+    (shell.folder / "in.xml").write_text(ADD.format("ä" * 6))
+    done = shell.run(*TO_CHANGES.split(), "--max-value", "11", "in.xml")
+    assert (done.code, "a value of 12 bytes is over the limit of 11" in done.stderr) == (1, True)
+    assert shell.run(*TO_CHANGES.split(), "--max-value", "12", "in.xml").code == 0
+
+
+def test_a_packed_file_unpacks_to_what_its_size_allows(shell: Shell) -> None:
+    (shell.folder / "in.csv.gz").write_bytes(gzip.compress(rows(*["x" * 100] * 1000).encode()))
+    words = [*TO_CHANGES.split(), "--max-record", "1000", "in.csv.gz"]
+    assert shell.run(*words).code == 0
+    done = shell.run(*words, "--max-ratio", "10")
+    assert done.code == 1
+    assert "in.csv.gz: byte 5616: it unpacks to 125860 " in done.stderr
+    assert "over 10 times as many (--max-ratio)" in done.stderr
+    done = shell.run(*words, "--max-unpacked", "5000")
+    assert (done.code, "it unpacks to over 5000 bytes (--max-unpacked)" in done.stderr) == (1, True)
+
+
+def test_a_packed_file_of_current_rows_and_one_to_deliver(shell: Shell) -> None:
+    (shell.folder / "in.csv").write_text(HEADER + "1,6,usr,idu=1,,,\n")
+    (shell.folder / "usr.csv.gz").write_bytes(gzip.compress(b"idu,fname,lname\n" + b"1,Jack,Frost\n" * 500))
+    words = (*TO_CHANGES.split(), "--current", "usr=usr.csv.gz", "--max-unpacked", "5000", "in.csv")
+    done = shell.run(*words)
+    assert (done.code, "(--max-unpacked)" in done.stderr) == (1, True), done
+    (shell.folder / "in.xml.gz").write_bytes(gzip.compress(ADD.format("x" * 9000).encode()))
+    done = shell.run("deliver", "--max-unpacked", "5000", "in.xml.gz")
+    assert (done.code, "(--max-unpacked)" in done.stderr) == (1, True), done
+    (shell.folder / "eventlog.toml").write_text("max-unpacked = 5001\n")
+    assert "over 5001 bytes (max-unpacked in eventlog.toml)" in shell.run("deliver", "in.xml.gz").stderr
+
+
+def test_a_parquet_file_is_held_to_its_limits(shell: Shell) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    ids = list(range(1, 101))
+    known = {"record_id": ids, "event_type": [1] * 100, "table_name": ["usr"] * 100}
+    known |= {
+        "table_key": [f"idu={n}" for n in ids],
+        "column_name": ["fname"] * 100,
+        "old_value": [None] * 100,
+    }
+    known |= {"new_value": [f"{n:0300}" for n in ids]}
+    parquet.write_table(pyarrow.table(known), shell.folder / "in.parquet", use_dictionary=False)
+    words = [*TO_CHANGES.split(), "--from", "log", "in.parquet"]
+    assert shell.run(*words).code == 0
+    assert shell.run(*words, "--max-batch", "1000").code == 0
+    done = shell.run(*words, "--max-page", "20000")
+    assert (done.code, "row group 1, column new_value: a page of" in done.stderr) == (1, True)
+    done = shell.run(*words, "--max-unpacked", "20000")
+    assert (done.code, "the file unpacks to over 20000 bytes (--max-unpacked)" in done.stderr) == (1, True)
+
+
+def test_what_of_json_is_no_text_has_its_share_of_a_record(shell: Shell) -> None:
+    (shell.folder / "in.jsonl").write_text(json.dumps([{} for _ in range(2000)]) + "\n")
+    done = shell.run(*TO_CHANGES.split(), "--max-record", "262144", "in.jsonl")
+    told = "in.jsonl:1: beside its texts it has over 4096 characters (1/64 of --max-record)\n"
+    assert (done.code, done.stderr.startswith(told)) == (1, True)

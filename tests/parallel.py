@@ -1,0 +1,25 @@
+"""How the suite is divided among processes: `make test` runs as many as there are cores and memory for.
+
+Each process has an embedded server of its own; on shared servers every database has a name of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+WORKER = 1.5 * 2**30  # bytes: a process of tests with its server
+SPARK = 3 * 2**30  # bytes: Java machines, and the processes of their tasks
+_LIMIT = Path("/sys/fs/cgroup/memory.max")  # what a container may take
+
+
+def workers() -> int:
+    """As many processes as there are cores, and as memory lets live beside Spark; at least one."""
+    return max(1, min(len(os.sched_getaffinity(0)), int((_memory() - SPARK) // WORKER)))
+
+
+def _memory() -> int:
+    """The bytes of this machine, or of this container."""
+    machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    limit = _LIMIT.read_text().strip() if _LIMIT.exists() else "max"
+    return machine if limit == "max" else min(machine, int(limit))

@@ -1,0 +1,86 @@
+"""The cases of capture.cases: statements, what is tracked, and the rows that the log then holds."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from eventlog.sql.choice import Choice
+from tests.sql.tracked import Logged
+
+FILE = Path(__file__).with_name("capture.cases")
+AT_ONCE = ";;"  # between the statements of one transaction
+
+
+@dataclass
+class Case:
+    """One case, and where it stands in the file."""
+
+    name: str
+    line: int
+    version: int = 0  # the first PostgreSQL that knows its statements
+    made: list[str] = field(default_factory=list)
+    tracked: list[tuple[str, Choice]] = field(default_factory=list)
+    done: list[tuple[bool, list[str]]] = field(default_factory=list)  # transactions, and whether they fail
+    rows: list[str] = field(default_factory=list)
+    refused: str = ""
+
+
+def read_cases() -> Iterator[Case]:
+    """The cases of the file."""
+    case = None
+    for number, line in enumerate(FILE.read_text().splitlines(), 1):
+        first, _, rest = line.partition(" ")
+        if first == "==":
+            if case is not None:
+                yield case
+            case = Case(rest, number)
+        elif case is not None and line and first != "#":
+            _read_line(case, line, first, rest)
+    if case is not None:
+        yield case
+
+
+def _read_line(case: Case, line: str, first: str, rest: str) -> None:
+    if first == "version":
+        case.version = int(rest)
+    elif first == "track":
+        table, *words = rest.split(" ", 1)
+        case.tracked.append((table, _choice(*words)))
+    elif first in ("do", "fails"):
+        statements = [statement.strip() for statement in rest.split(AT_ONCE)]
+        case.done.append((first == "fails", statements))
+    elif first == "refused:":
+        case.refused = rest
+    elif first.isdigit():
+        case.rows.append(line)
+    else:
+        case.made.append(line)
+
+
+def _choice(words: str = "") -> Choice:
+    """The choice that the words of `eventlog track` make."""
+    flags = shlex.split(words)
+    given = dict(zip(flags[::2], flags[1::2], strict=True))
+    return Choice(
+        insert=int(given.get("--insert", 5)),
+        update=int(given.get("--update", 6)),
+        children=tuple(filter(None, [given.get("--child")])),
+        without=tuple(filter(None, [given.get("--without")])),
+    )
+
+
+def written(table: str, row: Logged) -> str:
+    """A row of the log as the file has it."""
+    start = f"{row.type} {table} {row.key}"
+    if row.column is None:
+        return start
+    return f"{start} {row.column}: {_value(row.old)} -> {_value(row.new)}"
+
+
+def _value(text: str | None) -> str:
+    if text is None:
+        return "null"
+    return text if text.strip() else f"'{text}'"

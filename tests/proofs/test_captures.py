@@ -1,0 +1,150 @@
+"""Captures of one random workload agree in every object's sequence: our triggers, PostgreSQL's own log of
+writes as Debezium reads it, and PgQ's triggers where they are installed."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from urllib.parse import unquote_plus
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import URL, Connection, Engine
+
+from eventlog.sql import migrate
+from eventlog.sql.connect import connect, execute_plain
+from eventlog.sql.log import Log
+from tests.databases import fresh
+from tests.proofs.acting import MADE, TABLES, Sessions
+from tests.proofs.pgoutput import Act, acts, begin
+from tests.proofs.rig import SEED
+from tests.sql.test_replicated import logical as logical
+from tests.sql.tracked import Logged, Tracked
+
+TRANSACTIONS = int(os.environ.get("EVENTLOG_PROOF_TRANSACTIONS", "60"))
+LEAVES = ("usr", "phone", "part1", "part2")
+PUBLISHED = {"part1": "part", "part2": "part"}
+COLUMNS = ("a", "b")
+Sequences = dict[tuple[str, str], list[Logged]]
+
+
+@pytest.fixture
+def pg(logical: URL) -> Iterator[Tracked]:
+    with fresh("logical", logical) as database:
+        engine = connect(database.url, keep_open=6)
+        log = Log(database.dialect)
+        migrate.install(engine, log)
+        yield Tracked(engine, log)
+        engine.dispose()
+
+
+@pytest.mark.parametrize("sessions", [1, 4])
+@pytest.mark.parametrize("granularity", ["statement", "row"])
+def test_captures_agree(pg: Tracked, sessions: int, granularity: str) -> None:
+    pg.run(*MADE)
+    for table in TABLES:
+        rowwise = granularity == "row" and table != "part"  # a partitioned table knows no other
+        pg.track(table, insert=1, update=2, granularity="row" if rowwise else "statement")
+    queued = _queue(
+        pg.engine
+    )  # behind ours: of a partitioned table `track` refuses values beside such triggers
+    begin(pg.engine, LEAVES)
+    workload = Sessions(pg.engine, SEED + sessions, sessions, TRANSACTIONS)
+    workload.run()
+    with pg.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        done = acts(connection)
+        ours = _of_log(connection)
+        theirs = _of_acts(done)
+        assert len(done) > TRANSACTIONS * sessions / 2
+        assert ours.keys() == theirs.keys()
+        assert {place: rows for place, rows in ours.items() if rows != theirs[place]} == {}
+        if queued:
+            events = _of_acts(_queued(connection))
+            assert {place: rows for place, rows in ours.items() if rows != events.get(place)} == {}
+    print(
+        f"{workload.statements} statements, {len(done)} acts, {len(ours)} sequences agree"
+        f" in {3 if queued else 2} captures"
+    )
+
+
+def _of_log(connection: Connection) -> Sequences:
+    """The rows of each object, as our triggers logged them."""
+    columns = "table_name, event_type, table_key, column_name, old_value, new_value"
+    found: Sequences = {}
+    for table, *row in connection.execute(text(f"select {columns} from eventlog order by record_id")):
+        logged = Logged(*row)
+        found.setdefault((table, logged.key), []).append(logged)
+    return found
+
+
+def _of_acts(done: list[Act]) -> Sequences:
+    """The rows that should be logged of each object, by what another capture saw."""
+    found: Sequences = {}
+    there: dict[str, set[str]] = {table: set() for table in LEAVES}
+    for table, old, new, truncated in done:
+        published = PUBLISHED.get(table, table)
+        gone = there[table] if truncated else set()
+        for number in sorted(gone):
+            found[published, f"k={number}"].append(Logged(4, f"k={number}"))
+        gone.clear()
+        for row in _rows(old, new):
+            found.setdefault((published, row.key), []).append(row)
+        there[table] -= {str(old["k"])} if old else set()
+        there[table] |= {str(new["k"])} if new else set()
+    return found
+
+
+def _rows(old: dict[str, str | None] | None, new: dict[str, str | None] | None) -> Iterator[Logged]:
+    """What a change of one row is logged as, with types 1, 2 and 4."""
+    if old and new and old["k"] == new["k"]:
+        for column in COLUMNS:
+            if old[column] != new[column]:
+                yield Logged(2, f"k={new['k']}", column, old[column], new[column])
+        return
+    if old:
+        yield Logged(4, f"k={old['k']}")
+    if new:
+        given = [column for column in COLUMNS if new[column] is not None]
+        for column in given or COLUMNS[:1]:
+            yield Logged(1, f"k={new['k']}", column, None, new[column])
+
+
+def _queue(engine: Engine) -> bool:
+    """PgQ's triggers on every table, where the server has them."""
+    with engine.begin() as connection:
+        if not connection.execute(text("select 1 from pg_available_extensions where name = 'pgq'")).scalar():
+            return False
+        execute_plain(connection, "create extension pgq")
+        execute_plain(connection, "select pgq.create_queue('proof')")
+        for table in LEAVES:
+            for events in ("insert or update or delete", "truncate"):
+                each = "statement" if events == "truncate" else "row"
+                execute_plain(
+                    connection,
+                    f"create trigger queued_{each} after {events} on {table} for each {each}"
+                    " execute function pgq.logutriga('proof', 'backup')",
+                )
+    return True
+
+
+def _queued(connection: Connection) -> list[Act]:
+    """What PgQ's triggers saw."""
+    prefix = connection.execute(text("select queue_data_pfx from pgq.queue")).scalar_one()
+    events = text(f"select ev_type, ev_data, ev_extra1, ev_extra2 from {prefix} order by ev_id")
+    return [_act(*row) for row in connection.execute(events)]
+
+
+def _act(kind: str, data: str | None, table: str, backup: str | None) -> Act:
+    name, letter = table.partition(".")[2], kind.partition(":")[0]
+    row = _fields(data or "")
+    return {
+        "I": Act(name, None, row),
+        "U": Act(name, _fields(backup or ""), row),
+        "D": Act(name, row, None),
+        "R": Act(name, None, None, truncated=True),
+    }[letter]
+
+
+def _fields(encoded: str) -> dict[str, str | None]:
+    pairs = (part.partition("=") for part in encoded.split("&") if part)
+    return {unquote_plus(name): unquote_plus(value) if equals else None for name, equals, value in pairs}

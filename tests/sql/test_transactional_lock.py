@@ -1,0 +1,72 @@
+"""A leader whose lock is a row's, as on Oracle where nobody may execute dbms_lock; played by PostgreSQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+from sqlalchemy.engine import Engine
+
+from eventlog.sql.leader import Leader
+from eventlog.sql.log import Log
+from eventlog.sql.migrate import install
+from eventlog.sql.queries import Queries
+from eventlog.sql.work import LeadershipLost
+from tests.databases import Database
+
+
+@pytest.fixture
+def engine(postgres: Database) -> Iterator[Engine]:
+    made = postgres.engine()
+    log = Log(postgres.dialect)
+    install(made, log)
+    with made.begin() as connection:
+        connection.execute(text("create table if not exists eventlog_lock (one integer)"))
+        connection.execute(text("insert into eventlog_lock select 1 where not exists (table eventlog_lock)"))
+    yield made
+    made.dispose()
+
+
+@pytest.fixture
+def queries(postgres: Database, tmp_path: Path) -> Queries:
+    (tmp_path / "lead.sql").write_text("select one from {lock} for update skip locked\n/\n")
+    folders = (str(tmp_path), "postgresql", "oracle", "common")
+    return Queries(Log(replace(postgres.dialect, folders=folders, lock_is_transactional=True)))
+
+
+BEGAN = "select xact_start from pg_stat_activity where pid = cast(:pid as integer)"
+
+
+def began(engine: Engine, leader: Leader) -> object:
+    """When the transaction of the lock began."""
+    with engine.connect() as connection:
+        noted = connection.execute(text("select leader_session from eventlog_state")).scalar()
+        return connection.execute(text(BEGAN), {"pid": noted}).scalar()
+
+
+def test_the_transaction_of_a_lock_is_young(engine: Engine, queries: Queries) -> None:
+    leader = Leader.elect(engine, queries, "one")
+    assert leader is not None
+    with leader:
+        assert Leader.elect(engine, queries, "two") is None
+        first = began(engine, leader)
+        leader.ping()
+        assert first is not None
+        assert began(engine, leader) != first
+        assert Leader.elect(engine, queries, "two") is None
+    again = Leader.elect(engine, queries, "two")
+    assert again is not None
+    again.close()
+
+
+def test_who_loses_the_lock_in_between_leads_no_longer(engine: Engine, queries: Queries) -> None:
+    leader = Leader.elect(engine, queries, "one")
+    assert leader is not None
+    leader._connection.rollback()
+    other = Leader.elect(engine, queries, "two")
+    assert other is not None
+    with leader, other, pytest.raises(LeadershipLost):
+        leader.ping()

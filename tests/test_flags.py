@@ -1,0 +1,326 @@
+"""Every flag of every command has an effect, or is refused: a new one without a case fails here.
+
+The cases of `convert` and `explain` stand here: the same words are run without the flag and with it, and what
+is written, said or answered must differ. What needs more (a database, Kafka, Spark) is shown by the tests
+that are named: they must name the flag or its setting.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shlex
+import socket
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import click
+import pytest
+
+from eventlog.cli import COMMANDS, cli
+from tests.commands import Done, Shell
+from tests.databases import Database
+from tests.support import USR
+
+TESTS = Path(__file__).parent
+TABLES = USR.replace('photo = "blob"', 'photo = "blob", born = "date"')
+LOG = """\
+record_id,status,event_type,event_time,perpetrator,table_name,table_key,column_name,old_value,new_value
+1,N,1,2025-03-23 10:57:19,,usr,idu=1,fname,,Jack
+2,N,5,2025-03-23 10:57:20,me,usr,idu=2,,,
+3,N,2,2025-03-23 10:57:21,,usr,IDU=1,fname,Jack,John
+4,W,4,2025-03-23 10:57:22,,usr,idu=3,,,
+5,N,4,2999-01-01 00:00:00,,usr,idu=4,,,
+6,N,4,2025-03-23 10:57:23,,gone,idu=5,,,
+7,N,2,2025-03-23 10:57:24,,usr,idu=6,lname,Poe,Doe
+8,N,2,2025-03-23 10:57:24,,usr,idu=6,fname,,Jim
+9,N,2,2025-03-23 10:57:25,,usr,idu=7,born,,2025-03-23
+"""
+SOUND = "".join(line for line in LOG.splitlines(keepends=True) if line[:2] in ("re", "1,", "3,", "7,"))
+NUMBERED = """\
+[tables.usr]
+key = ["idu"]
+number = 1
+columns = { idu = "integer", fname = "char(8)" }
+"""
+PADDED = (
+    '{"op":"insert","schema":null,"table":"usr","key":{"idu":1},"fields":'
+    '[{"column":"idu","after":1},{"column":"fname","after":"Jack    "}],"position":"1"}\n'
+)
+NOW = "--now 2025-03-23T10:57:19"
+# How each file that a case reads is made.
+MADE = {
+    "usr__ct.csv": f"convert --to qlik-table --tables t.toml {NOW} -o usr__ct.csv sound.csv",
+    "other.csv": f"convert --to qlik-table --tables t.toml {NOW} --header-prefix h_ -o other.csv sound.csv",
+    "stream.bin": "convert --to gbase --tables g.toml -o stream.bin padded.jsonl",
+    "log.parquet": "convert --to log --tables t.toml -o log.parquet sound.csv",
+}
+
+XDS = "convert --to xds --tables t.toml --current usr=usr.csv log.csv"
+EXPLAIN = "explain --tables t.toml --current usr=usr.csv log.csv"
+CT = f"convert --to qlik-table --tables t.toml {NOW} -o ct/ sound.csv"
+FROM_CT = "convert --to changes --tables t.toml usr__ct.csv"
+MESSAGES = f"convert --to qlik-message --tables t.toml {NOW} sound.csv"
+SECOND = "20250323105721000000000000000000002"
+
+OF_ROWS = {
+    "--log-name": (XDS, "--log-name other"),
+    "--insert-query-back": (XDS, "--insert-query-back add"),
+    "--max-changes": (XDS, "--max-changes 1"),
+    "--unknown-tables": (XDS, "--unknown-tables string"),
+    "--association": (XDS, "--association canonical"),
+    "--status": (XDS, "--status W"),
+    "--driver-user": (XDS, "--driver-user me"),
+    "--allow-loopback": (f"{XDS} --driver-user me", "--allow-loopback"),
+    "--handle-future-events": (f"{XDS} {NOW}", "--handle-future-events"),
+    "--now": (f"{XDS} --handle-future-events", "--now 2025-03-23T10:57:19"),
+    "--max-value": (XDS, "--max-value 3"),
+    "--max-record": (XDS, "--max-record 60"),
+    "--max-page": ("convert --from log --to changes --tables t.toml log.parquet", "--max-page 10"),
+    "--max-unpacked": ("convert --to changes --tables t.toml packed.csv.gz", "--max-unpacked 100"),
+    "--max-ratio": ("convert --to changes --tables t.toml --max-record 100 packed.csv.gz", "--max-ratio 1"),
+    "--current": ("convert --to xds --tables t.toml log.csv", "--current usr=usr.csv"),
+    "--tables": ("convert --to xds sound.csv", "--tables t.toml"),
+    "--as": ("convert --from log --to changes --tables t.toml strange", "--as csv"),
+}
+# Without effect there, but taken: who tries a publisher's settings, or names a log, gives all of them.
+TAKEN_ALONG = {
+    "install": {"--log-time"},
+    "uninstall": {"--log-time"},
+    "convert": {"--loopback-rows"},
+    "explain": {"--loopback-rows", "--insert-query-back", "--max-changes", "--association"},
+}
+CASES = {
+    "convert": OF_ROWS
+    | {
+        "--from": ("convert --to changes --tables t.toml usr__ct.csv", "--from log"),
+        "--to": ("convert --tables t.toml sound.csv -o out.csv", "--to changes --output-as jsonl"),
+        "--output": (XDS, "--output out.xml"),
+        "--output-as": ("convert --to log --tables t.toml sound.csv", "--output-as jsonl"),
+        "--refused": (XDS, "--refused bad"),
+        "--strict": (XDS, "--strict"),
+        "--expand-truncate": (
+            "convert --to xds --tables t.toml --current usr=usr.csv truncate.jsonl",
+            "--expand-truncate",
+        ),
+        "--follow": ("convert --from xds --to changes some.xml", "--follow"),
+        "--state": ("convert --from xds --to changes some.xml", "--state position"),
+        "--url": (FROM_CT, "--url postgresql://127.0.0.1:1/none"),
+        "--batch-size": (XDS, "--batch-size 5"),
+        "--time-syntax": (XDS, "--time-syntax 3"),
+        "--pretty": (XDS, "--pretty"),
+        "--header-prefix": (
+            "convert --from qlik-table --to changes --table usr other.csv",
+            "--header-prefix h_",
+        ),
+        "--header-columns": (CT, "--header-columns change_seq,change_oper,change_mask"),
+        "--table": ("convert --from qlik-table --to changes --header-prefix h_ other.csv", "--table usr"),
+        "--mask-order": (FROM_CT, "--mask-order big"),
+        "--until": (FROM_CT, f"--until {SECOND}"),
+        "--before-images": (CT, "--no-before-images"),
+        "--partition-length": (CT, "--partition-length 60"),
+        "--dfm": (CT, "--dfm"),
+        "--server": (MESSAGES, "--server one"),
+        "--task": (MESSAGES, "--task one"),
+        "--last-sequence": (CT, f"--last-sequence {SECOND}"),
+        "--encoding": (MESSAGES, "--encoding avro"),
+        "--framing": (f"{MESSAGES} --encoding avro", "--framing none"),
+        "--logical-types": (f"{MESSAGES} --encoding avro", "--logical-types"),
+        "--table-names": (MESSAGES, "--table-names full"),
+        "--metadata": (MESSAGES, "--no-metadata"),
+        "--external-schema-id": (MESSAGES, "--external-schema-id"),
+        "--trim-char": ("convert --from gbase --to changes --tables g.toml stream.bin", "--no-trim-char"),
+    },
+    "explain": {
+        flag: (base.replace(XDS, EXPLAIN), more)
+        for flag, (base, more) in OF_ROWS.items()
+        if flag not in TAKEN_ALONG["explain"]
+    }
+    | {
+        "--as": ("explain --tables t.toml strange", "--as csv"),
+        "--tables": ("explain sound.csv", "--tables t.toml"),
+        "--current": ("explain --tables t.toml log.csv", "--current usr=usr.csv"),
+        "--max-page": ("explain --tables t.toml log.parquet", "--max-page 10"),
+        "--max-unpacked": ("explain --tables t.toml packed.csv.gz", "--max-unpacked 100"),
+        "--max-ratio": ("explain --tables t.toml --max-record 100 packed.csv.gz", "--max-ratio 1"),
+        "--table": (EXPLAIN, "--table gone"),
+        "--key": (EXPLAIN, "--key idu=1"),
+        "--json": (EXPLAIN, "--json"),
+        "--all": (EXPLAIN, "--all"),
+        "--url": (EXPLAIN, "--url postgresql://127.0.0.1:1/none"),
+        "--config": (EXPLAIN, "--config none.toml"),
+        "--log-table": (EXPLAIN, "--log-table other"),
+    },
+}
+# They change how long something takes, or how much memory, which no answer shows; or what Spark is told; or
+# they are shown under another name: by test_whole_inserts, and by the sink of `run`.
+UNSEEN = {"--wake-interval", "--max-batch", "--rate", "--conf", "--max-insert-bytes", "deliver --kafka-topic"}
+# On a database whose log holds an insert of two rows: what is said with the flag, and only with it.
+MOCK = "--kafka-brokers mock --kafka-options test.mock.num.brokers=1"
+LIVE = {
+    "install": {"--attach": ("install", "--attach", "--attach goes with --sql")},
+    "uninstall": {
+        "--attach": ("uninstall", "--attach", "--attach goes with --sql"),
+        "--log-table": ("uninstall", "--log-table other", "other is not installed"),
+    },
+    "check": {"--ways-round": ("check", "--ways-round", "no trigger")},
+    "preview": {
+        "--max-value": ("preview", "--max-value 3", "a value of 4 bytes is over the limit of 3"),
+    },
+    "query": {"--max-value": ("query --class usr", "--max-value 3", "over the limit of 3")},
+    "run": {
+        "--max-value": ("preview", "--max-value 3", "a value of 4 bytes is over the limit of 3"),
+        "--monitor-port": ("run --once", "--monitor-port PORT", "status page at http://127.0.0.1:"),
+        "--monitor-host": ("run --once --monitor-port PORT", "--monitor-host localhost", "http://localhost:"),
+        "--kafka-topic": (f"run --once --sink kafka {MOCK}", "--kafka-topic other", "to kafka other"),
+    },
+    "receive": {"--host": ("receive --port 99999", "--host 192.0.2.1 --port PORT", "received at 192.0.2.1")},
+}
+# Which tests show the others, by command.
+SHOWN = {
+    "demo": "people/test_demo.py",
+    "install": "test_install.py test_cli_install.py sql/*.py test_oracle_text.py",
+    "uninstall": "test_install.py test_cli_install.py",
+    "track": "sql/*.py test_cli_install.py publisher/*.py",
+    "untrack": "sql/*.py test_cli_install.py publisher/*.py",
+    "resync": "test_resync.py sql/*.py test_cli_install.py publisher/*.py",
+    "check": "sql/*.py test_cli_install.py publisher/*.py",
+    "run": "publisher/*.py test_connect.py people/*.py receiver/*.py sql/*.py test_no_traceback.py",
+    "pause": "publisher/*.py test_connect.py sql/*.py",
+    "resume": "publisher/*.py test_connect.py sql/*.py",
+    "preview": "publisher/*.py test_connect.py sql/*.py core/*.py xds/*.py",
+    "query": "publisher/*.py test_connect.py sql/*.py xds/*.py",
+    "status": "publisher/*.py test_connect.py sql/*.py",
+    "errors": "publisher/*.py test_connect.py sql/*.py",
+    "redrive": "publisher/*.py test_connect.py sql/*.py",
+    "skip": "publisher/*.py test_connect.py sql/*.py",
+    "purge": "publisher/*.py test_connect.py sql/*.py",
+    "deliver": "publisher/*.py convert/test_limits.py test_hints.py test_no_traceback.py",
+    "receive": "receiver/*.py",
+    "convert": "gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py",
+    "explain": "publisher/*.py convert/*.py core/*.py",
+    "backlog": "spark/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py publisher/*.py",
+    "import-config": "people/test_import_config.py",
+    "bench": "test_cli.py",
+}
+WRITTEN = """
+insert into eventlog (event_type, table_name, table_key, column_name, new_value, perpetrator)
+values (1, 'usr', 'idu=1', 'fname', 'Jack', 'hr'), (1, 'usr', 'idu=1', 'lname', 'Frost', 'hr')
+"""
+VERBOSE = "--verbose"  # shown by tests of the command line, for the door of all commands
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    folder = tmp_path_factory.mktemp("flags")
+    (folder / "t.toml").write_text(TABLES)
+    (folder / "log.csv").write_text(LOG)
+    (folder / "sound.csv").write_text(SOUND)
+    (folder / "strange").write_text(SOUND)
+    (folder / "usr.csv").write_text("idu,fname,lname,photo,born\n2,Jane,Doe,,2025-03-23\n")
+    (folder / "truncate.jsonl").write_text('{"op":"truncate","schema":"indirect","table":"usr"}\n')
+    (folder / "packed.csv.gz").write_bytes(gzip.compress(LOG.encode()))
+    (folder / "g.toml").write_text(NUMBERED)
+    (folder / "padded.jsonl").write_text(PADDED)
+    (folder / "some.xml").write_text("<nds/>")
+    made = Shell(folder)
+    for name, words in MADE.items():
+        made.run(*words.split())
+        assert (folder / name).exists(), words
+    yield made
+    made.close()
+
+
+def outcome(shell: Shell, words: str) -> tuple[Done, dict[str, bytes]]:
+    """What a command says, and what files it leaves, which go again."""
+    before = {path for path in shell.folder.rglob("*") if path.is_file()}
+    done = shell.run(*shlex.split(words))
+    after = {path for path in shell.folder.rglob("*") if path.is_file()} - before
+    files = {path.relative_to(shell.folder).as_posix(): path.read_bytes() for path in after}
+    for path in after:
+        path.unlink()
+    return done, files
+
+
+@pytest.mark.parametrize(
+    ("words", "more"),
+    [
+        pytest.param(*case, id=f"{name} {flag}")
+        for name, cases in CASES.items()
+        for flag, case in cases.items()
+    ],
+)
+def test_a_flag_has_an_effect_or_is_refused(words: str, more: str, shell: Shell) -> None:
+    assert outcome(shell, words) != outcome(shell, f"{words} {more}")
+
+
+@pytest.mark.parametrize(
+    ("words", "more", "told"),
+    [
+        pytest.param(*case, id=f"{name} {flag}")
+        for name, cases in LIVE.items()
+        for flag, case in cases.items()
+    ],
+)
+def test_a_flag_has_an_effect_on_a_log(
+    words: str, more: str, told: str, shell: Shell, postgres: Database
+) -> None:
+    url = postgres.url.render_as_string(hide_password=False)
+    assert shell.run("install", EVENTLOG_URL=url).code == 0
+    engine = postgres.engine()
+    with engine.begin() as connection:
+        connection.exec_driver_sql("create table usr (idu integer primary key, fname text, lname text)")
+        connection.exec_driver_sql("insert into usr values (1, 'Jack', 'Frost')")
+        connection.exec_driver_sql(WRITTEN)
+    engine.dispose()
+    assert shell.run("track", "usr", EVENTLOG_URL=url).code == 0
+    plain, flagged = (
+        shell.run(
+            *line.replace("PORT", str(free_port())).split(), EVENTLOG_URL=url, EVENTLOG_SYNC_TABLES="usr"
+        )
+        for line in (words, f"{words} {more}")
+    )
+    assert told in flagged.stdout + flagged.stderr
+    assert told not in plain.stdout + plain.stderr
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def flags(name: str) -> Iterator[tuple[str, str]]:
+    """The flags of a command, each with the name of its parameter."""
+    command = cli.get_command(click.Context(cli), name)
+    assert command is not None
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            yield max(parameter.opts, key=len), str(parameter.name)
+
+
+@cache
+def text_of(patterns: str) -> str:
+    paths = [path for pattern in patterns.split() for path in sorted(TESTS.glob(pattern))]
+    assert paths, patterns
+    return "\n".join(path.read_text("utf-8") for path in paths)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_flag_has_its_case(name: str) -> None:
+    known = {*CASES.get(name, ()), *LIVE.get(name, ()), *TAKEN_ALONG.get(name, ()), VERBOSE}
+    shown = text_of(SHOWN[name])
+    missing = [
+        flag
+        for flag, setting in flags(name)
+        if flag not in known
+        and not {flag, f"{name} {flag}"} & UNSEEN
+        and not re.search(rf"{flag}\b|\b{setting}\b|\b{flag[2:]} = ", shown)
+    ]
+    assert missing == []
+
+
+def test_no_case_is_of_a_flag_that_is_gone() -> None:
+    for name in COMMANDS:
+        cases = {*CASES.get(name, ()), *LIVE.get(name, ()), *TAKEN_ALONG.get(name, ())}
+        assert cases <= {flag for flag, _ in flags(name)}

@@ -1,0 +1,78 @@
+"""A remedy that names a setting stands in the words of where the user is: a flag, or the settings file."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.commands import Shell
+from tests.databases import Database
+from tests.support import HEADER, USR
+
+STRANGE = HEADER + "1,4,strange,id=1,,,\n"
+
+
+@pytest.fixture(scope="module")
+def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    made = Shell(tmp_path_factory.mktemp("hints"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def shell(started: Shell, tmp_path: Path) -> Shell:
+    (tmp_path / "usr.toml").write_text(USR)
+    (tmp_path / "log.csv").write_text(STRANGE)
+    started.folder = tmp_path
+    return started
+
+
+@pytest.mark.parametrize("words", ["convert --to xds", "explain"])
+def test_a_command_with_flags_alone_names_the_flag(words: str, shell: Shell) -> None:
+    done = shell.run(*words.split(), "--tables", "usr.toml", "log.csv")
+    assert done.code == 1
+    assert "publish such rows as strings (--unknown-tables string)" in done.stdout + done.stderr
+
+
+def test_who_has_a_settings_file_is_told_its_line(shell: Shell, postgres: Database) -> None:
+    url = postgres.url.render_as_string(hide_password=False)
+    assert shell.run("install", EVENTLOG_URL=url).code == 0
+    engine = postgres.engine()
+    with engine.begin() as connection:
+        connection.exec_driver_sql(
+            "insert into eventlog (event_type, table_name, table_key, perpetrator)"
+            " values (4, 'strange', 'id=1', 'hr')"
+        )
+    engine.dispose()
+    done = shell.run("explain", EVENTLOG_URL=url)
+    assert "publish such rows as strings (--unknown-tables string)" in done.stdout
+    (shell.folder / "eventlog.toml").write_text("polling-interval = 3\n")
+    done = shell.run("explain", EVENTLOG_URL=url)
+    assert 'publish such rows as strings (unknown-tables = "string" in eventlog.toml)' in done.stdout
+    (shell.folder / "other.toml").write_text("polling-interval = 3\n")
+    done = shell.run("explain", "--config", "other.toml", EVENTLOG_URL=url)
+    assert 'publish such rows as strings (unknown-tables = "string" in other.toml)' in done.stdout
+
+
+def test_a_setting_that_is_missing_is_named_likewise(shell: Shell) -> None:
+    done = shell.run("deliver", "--sink", "http", "log.csv")
+    assert (done.code, done.stderr) == (2, "eventlog: the http sink needs --http-url\n")
+    (shell.folder / "eventlog.toml").write_text('sink = "http"\n')
+    done = shell.run("deliver", "log.csv")
+    assert (done.code, done.stderr) == (2, "eventlog: the http sink needs http-url in eventlog.toml\n")
+
+
+def test_a_limit_is_named_likewise(shell: Shell) -> None:
+    (shell.folder / "in.xml.gz").write_bytes(gzip.compress(b"<nds>" + b" " * 9000))
+    assert "(--max-unpacked)" in shell.run("deliver", "--max-unpacked", "5000", "in.xml.gz").stderr
+    (shell.folder / "eventlog.toml").write_text("max-unpacked = 5000\n")
+    assert "(max-unpacked in eventlog.toml)" in shell.run("deliver", "in.xml.gz").stderr
+
+
+def test_what_a_value_says_is_no_hint(shell: Shell) -> None:
+    (shell.folder / "log.csv").write_text(HEADER + "1,'unknown-tables = string',usr,idu=1,,,\n")
+    done = shell.run("convert", "--to", "xds", "--tables", "usr.toml", "log.csv")
+    assert "unknown-tables = string" in done.stderr

@@ -12,9 +12,9 @@ from collections.abc import Callable
 
 from lxml import etree
 
-from eventlog import tablesfile
-from eventlog.change import ABSENT, Change, Field, Op
-from eventlog.entry import Entry
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.entry import Entry
 from eventlog.fold import Rules, plan
 from eventlog.xds.documents import HEAD, TAIL, document
 from eventlog.xds.settings import XdsSettings

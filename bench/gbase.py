@@ -9,15 +9,15 @@ import struct
 import time
 from collections.abc import Callable, Iterator
 
-from eventlog.change import Change
-from eventlog.codec import Source
+from eventlog.core.change import Change
+from eventlog.core.formats import Source
+from eventlog.core.tables import Tables
 from eventlog.gbase.columns import Text
 from eventlog.gbase.format import FORMAT, Settings
 from eventlog.gbase.records import COMMON, LAYOUTS, ROW_HEAD, ROW_SIZE, ROWS, BeginTx, CommTx, Number, RowHead
 from eventlog.gbase.schema import read_schema
 from eventlog.gbase.stream import Row, Stream
 from eventlog.gbase.writer import write_head, write_row, write_schema
-from eventlog.tables import Tables
 
 ROUNDS = 5
 TRANSACTIONS = 2_000

@@ -22,23 +22,23 @@ from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.embedded import FAST, embedded_postgres
-from eventlog.entry import Status
+from eventlog.core.entry import Status
+from eventlog.core.tables import Tables
+from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
-from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.publishing.opening import read_readable
-from eventlog.publishing.reading import Reader
+from eventlog.publisher.cycle import Publisher, PublisherSettings
+from eventlog.publisher.opening import read_readable
+from eventlog.publisher.reading import Reader
 from eventlog.sinks.files import FilesSink
-from eventlog.sql import migrate
+from eventlog.sql.capture.choice import Choice as Tracked
+from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import Choice as Tracked
 from eventlog.sql.connect import connect
-from eventlog.sql.dialects import POSTGRESQL
-from eventlog.sql.log import Log
-from eventlog.sql.pending import Choice
-from eventlog.sql.store import Store
-from eventlog.sql.track import track
-from eventlog.tables import Tables
+from eventlog.sql.dialect.dialects import POSTGRESQL
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 
 LIMIT = 10_000

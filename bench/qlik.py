@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import count, islice
 from typing import Any, NamedTuple
 
-from eventlog import tablesfile
-from eventlog.change import ABSENT, Change, Field, Op
-from eventlog.codec import Object, Row, SheetRow, Source
-from eventlog.errors import Refused
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Row, SheetRow, Source
 from eventlog.qlik import avro, messages, tables
 from eventlog.qlik.messages import MessageSettings
 from eventlog.qlik.tables import TableSettings

@@ -26,8 +26,8 @@ from eventlog_spark.job import Backlog, run_job
 from eventlog_spark.session import start
 from pyspark.sql import functions as f
 
-from eventlog import tablesfile
-from eventlog.convert import Job
+from eventlog.convert.conversion import Job
+from eventlog.core import tablesfile
 
 TABLES = tablesfile.read(
     '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\n'

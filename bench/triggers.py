@@ -17,14 +17,14 @@ from contextlib import contextmanager
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.embedded import embedded_postgres
-from eventlog.sql import migrate
-from eventlog.sql.choice import Choice
+from eventlog.demo.embedded import embedded_postgres
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.postgresql_triggers import wake_key
+from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import connect, execute_plain
-from eventlog.sql.dialects import POSTGRESQL
-from eventlog.sql.log import Log, log_named
-from eventlog.sql.postgresql_triggers import wake_key
-from eventlog.sql.track import track, untrack
+from eventlog.sql.dialect.dialects import POSTGRESQL
+from eventlog.sql.names import Log, log_named
+from eventlog.sql.schema import migrate
 
 ROWS = 200_000
 ROUNDS = 5

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from eventlog import log, neutral
-from eventlog.codec import Format
+from eventlog import changes, log
+from eventlog.core.formats import Format
 from eventlog.gbase import format as gbase
 from eventlog.linter import format as linter
 from eventlog.qlik import messages, tables
@@ -18,6 +18,6 @@ FORMATS: dict[str, Format] = {
         messages.FORMAT,
         gbase.FORMAT,
         linter.FORMAT,
-        neutral.FORMAT,
+        changes.FORMAT,
     )
 }

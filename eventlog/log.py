@@ -8,13 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog import neutral, values
-from eventlog.change import ABSENT, Change, Field, Op, Side, row_events, scalars
-from eventlog.codec import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
-from eventlog.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, whole
-from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused
-from eventlog.settings import setting
-from eventlog.tables import Table, Tables
+from eventlog.changes import refuse
+from eventlog.core import values
+from eventlog.core.change import ABSENT, Change, Field, Op, Side, row_events, scalars
+from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, whole
+from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.formats import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
+from eventlog.core.settings import setting
+from eventlog.core.tables import Table, Tables
 
 SHEET = Sheet(
     "eventlog",
@@ -57,7 +58,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
         try:
             rows = [row for event in row_events(change) for row in _rows(event, tables, settings)]
         except EventlogError as fault:
-            yield neutral.refuse(change, fault)
+            yield refuse(change, fault)
             continue
         time = (change.time or now).removesuffix("Z").replace("T", " ")
         for table_name, table_key, event_type, column, old, new in rows:

@@ -9,14 +9,14 @@ from contextlib import suppress
 
 from lxml import etree
 
-from eventlog import tablekey
-from eventlog.codec import Object, Row
-from eventlog.errors import EventlogError, InvalidDocument, InvalidValue, MalformedKey
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, MalformedKey
+from eventlog.core.formats import Object, Row
 from eventlog.files import csv, jsonlines
 from eventlog.original import export
 from eventlog.original.translate import translate
 from eventlog.original.write import write
-from eventlog.sql.keytypes import KEY_TYPES
+from eventlog.sql.dialect.keytypes import KEY_TYPES
 from eventlog.xds import answers, split
 
 _PIECE = 7  # bytes of a chunk

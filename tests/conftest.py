@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
 from sqlalchemy.engine import URL, Engine
 
-from eventlog.embedded import Server
+from eventlog.demo.embedded import Server
 from tests import parallel
 from tests.databases import AT_HAND, EMBEDDED, Database, embedded_server, fresh, server_url, told
 
 # Tests never judge time: a loaded machine is no fault.
 settings.register_profile("eventlog", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("eventlog")
+
+# A shell's background job ignores SIGINT, and so would the programs that tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header() -> str:

@@ -18,9 +18,9 @@ from typing import Any
 import sqlalchemy
 from sqlalchemy.engine import URL, Engine, make_url
 
-from eventlog.embedded import FAST, Server, embedded_postgres
+from eventlog.demo.embedded import FAST, Server, embedded_postgres
 from eventlog.sql import connect
-from eventlog.sql.dialects import DIALECTS, Dialect
+from eventlog.sql.dialect.dialects import DIALECTS, Dialect
 
 EMBEDDED = "embedded PostgreSQL"
 

@@ -20,10 +20,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import make_url
 
-from eventlog.embedded import FAST, embedded_postgres
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
+from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.sql.connect import connect
-from eventlog.sql.dialects import MARIADB, POSTGRESQL
+from eventlog.sql.dialect.dialects import MARIADB, POSTGRESQL
 from tests.databases import Database
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from eventlog.change import ABSENT, Change, Field, Op, Scalar, Side, Undecoded
-from eventlog.tables import Table
+from eventlog.core.change import ABSENT, Change, Field, Op, Scalar, Side, Undecoded
+from eventlog.core.tables import Table
 
 xml_text = st.text(
     st.characters(exclude_categories=["Cs"], exclude_characters="\ufffe\uffff").filter(

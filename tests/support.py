@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from eventlog import tablesfile
-from eventlog.convert import Job, Report, convert
-from eventlog.errors import Refused
+from eventlog.convert.conversion import Job, Report, convert
+from eventlog.core import tablesfile
+from eventlog.core.errors import Refused
 
 USR = """\
 [tables.usr]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import inspect, text
 
-from eventlog.sql import migrate
+from eventlog.sql.schema import migrate
 from tests.databases import Database
 
 GOLDEN = Path(__file__).parent / "golden" / "install"

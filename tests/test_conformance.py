@@ -7,7 +7,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from eventlog.entry import EVENT_TYPES
+from eventlog.core.entry import EVENT_TYPES
 from tests.support import run_convert
 
 ROOT = Path(__file__).parents[1]

@@ -6,10 +6,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.embedded import Server
+from eventlog.demo.embedded import Server
 from eventlog.sql import connect
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, InvalidUrl
-from eventlog.sql.dialects import UnknownDialect
+from eventlog.sql.dialect.dialects import UnknownDialect
 from tests.databases import Database
 
 

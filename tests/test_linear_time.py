@@ -12,8 +12,10 @@ from itertools import product
 
 import pytest
 
-from eventlog import entry, metaid, shown, tablekey, tables, values
-from eventlog.errors import EventlogError
+from eventlog.core import entry, metaid, shown, tablekey, tables, values
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Column
+from eventlog.core.values import Kind
 from eventlog.files import csv, jsonlines
 from eventlog.gbase.columns import Text
 from eventlog.gbase.declared import read_declared
@@ -21,14 +23,12 @@ from eventlog.gbase.dump import read_dump
 from eventlog.gbase.schema import read_schema
 from eventlog.linter import types as linter
 from eventlog.original import export, hush, jdbc, known
-from eventlog.publishing import cleanup
+from eventlog.publisher import cleanup
 from eventlog.qlik import mask, sequence, sqltypes
-from eventlog.receiver import incoming
-from eventlog.sql.dialects import POSTGRESQL
-from eventlog.sql.keytypes import KEY_TYPES
-from eventlog.sql.log import Log
-from eventlog.tables import Column
-from eventlog.values import Kind
+from eventlog.sql.dialect.dialects import POSTGRESQL
+from eventlog.sql.dialect.keytypes import KEY_TYPES
+from eventlog.sql.names import Log
+from eventlog.web.receiver import incoming
 from eventlog.xds import answers, split
 
 Read = Callable[[str], object]

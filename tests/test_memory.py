@@ -22,8 +22,8 @@ MEBIBYTE = 1 << 20
 READ = """
 import re, sys
 from pathlib import Path
-from eventlog.codec import Shape
-from eventlog.errors import Refused
+from eventlog.core.formats import Shape
+from eventlog.core.errors import Refused
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
 shape, given, name, ratio = sys.argv[1:]

@@ -7,13 +7,13 @@ from importlib import resources
 import pytest
 import sqlfluff
 
-from eventlog.sql.dialects import ORACLE
-from eventlog.sql.log import Log
-from eventlog.sql.pending import Choice, pending_statement
+from eventlog.sql.dialect.dialects import ORACLE
+from eventlog.sql.log.pending import Choice, pending_statement
+from eventlog.sql.log.stretch import Lane, Stretch, between
+from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
+from eventlog.sql.statements.templates import statements
 from eventlog.sql.stored import OURS, Stored, storage_of
-from eventlog.sql.stretch import Lane, Stretch, between
-from eventlog.sql.templates import statements
 
 QUERIES = Queries(Log(ORACLE))
 OTHERS = {
@@ -144,5 +144,5 @@ def test_failures_are_found_in_oracles_words() -> None:
 
 def test_every_template_ends_its_last_statement() -> None:
     for folder in ("common", "oracle"):
-        for file in resources.files("eventlog.sql").joinpath(folder).iterdir():
+        for file in resources.files("eventlog.sql.statements").joinpath(folder).iterdir():
             assert file.read_text(encoding="utf-8").rstrip().endswith("/"), file.name

@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.sql import migrate
-from eventlog.sql.log import Log
-from eventlog.sql.pending import Choice, pending_statement
-from eventlog.sql.store import Store
+from eventlog.sql.log.pending import Choice, pending_statement
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from tests.databases import Database
 
 HANDLED = 2_000_000

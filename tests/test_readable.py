@@ -8,15 +8,15 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.entry import read_entry
-from eventlog.errors import WrongRow
-from eventlog.sql import migrate
+from eventlog.core.entry import read_entry
+from eventlog.core.errors import WrongRow
+from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.log import Log
-from eventlog.sql.pending import Choice
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
 from eventlog.sql.readable import ReadableTable, readable
-from eventlog.sql.resync import Resync, resync
-from eventlog.sql.store import Store
+from eventlog.sql.schema import migrate
 from tests.databases import Database
 
 # A key column's type and a few values, as SQL.

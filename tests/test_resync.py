@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.entry import read_entry
-from eventlog.sql import migrate
+from eventlog.core.entry import read_entry
+from eventlog.core.tables import Table
+from eventlog.sql.capture.resync import NoKey, Resync, UnlikeKey, dump_key, load_key, resync
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.log import Log
-from eventlog.sql.pending import Choice
-from eventlog.sql.resync import NoKey, Resync, UnlikeKey, dump_key, load_key, resync
-from eventlog.sql.store import Store
-from eventlog.tables import Table
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from tests.databases import Database
 
 

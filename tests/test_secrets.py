@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from eventlog.cli.live import ALL
-from eventlog.config import read_config
-from eventlog.monitor.board import Board
-from eventlog.monitor.monitor import Monitor
-from eventlog.settings import declared
-from eventlog.shown import without_secrets
+from eventlog.core.settings import declared
+from eventlog.core.shown import without_secrets
+from eventlog.publisher.config import read_config
+from eventlog.publisher.monitor import Monitor
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Document, Item
+from eventlog.web.monitor.board import Board
 from tests.commands import Shell
 from tests.support import HEADER, USR
 from tests.terminal import on_a_terminal

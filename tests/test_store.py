@@ -11,15 +11,16 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.entry import Status, read_entry
-from eventlog.sql import connect, migrate
+from eventlog.core.entry import Status, read_entry
+from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import KeyColumn
-from eventlog.sql.log import Log
-from eventlog.sql.pending import Choice
-from eventlog.sql.store import IllegalSnapshot, Store
-from eventlog.sql.upkeep import Which
-from eventlog.sql.work import Failure, LeadershipLost, Waiting, Work
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.store import IllegalSnapshot, Store
+from eventlog.sql.log.upkeep import Which
+from eventlog.sql.log.work import Failure, LeadershipLost, Waiting, Work
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from tests.databases import Database
 
 

@@ -8,12 +8,12 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.entry import Status
-from eventlog.sql import migrate
-from eventlog.sql.log import Log
-from eventlog.sql.store import Store
-from eventlog.sql.upkeep import Backlog, Count, Which
-from eventlog.sql.work import Failure, Waiting
+from eventlog.core.entry import Status
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.upkeep import Backlog, Count, Which
+from eventlog.sql.log.work import Failure, Waiting
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from tests.databases import Database
 
 ROWS = (

@@ -9,7 +9,7 @@ import pytest
 
 from eventlog import __version__
 from eventlog.cli import COMMANDS
-from eventlog.extras import EXTRAS
+from eventlog.core.extras import EXTRAS
 from tests.installed import Installation, base, build, everything, source, without
 
 READ = {".sql", ".dtd", ".html", ".css", ".js", ".py"}

@@ -13,7 +13,7 @@ from eventlog import __version__
 from eventlog.cli import examples
 from eventlog.cli.ending import Ending, ended, verbose_option
 from eventlog.cli.terminal import say, show
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 
 COMMANDS = {
     "demo": "eventlog.cli.demo",
@@ -95,7 +95,7 @@ def cli() -> None:
 
 def tell_version(ctx: click.Context) -> None:
     """Print the version, and what else is installed under our name."""
-    from eventlog import distribution
+    from eventlog.cli import distribution
 
     show(f"eventlog, version {__version__}")
     if warning := distribution.warning():

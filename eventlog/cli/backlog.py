@@ -16,23 +16,17 @@ from eventlog.cli.convert import DECLARING, FORMAT_NAMES, clock, taking_part
 from eventlog.cli.database import database_options
 from eventlog.cli.guessing import refuse_strangers
 from eventlog.cli.live import ALL
-from eventlog.cli.options import (
-    SettingsCommand,
-    current_option,
-    read_tables,
-    settings_options,
-    tables_option,
-)
+from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import job_progress
 from eventlog.cli.terminal import say
-from eventlog.config import Config, read_config
-from eventlog.convert import Job
-from eventlog.errors import Misuse
-from eventlog.extras import extra
+from eventlog.convert.conversion import Job
+from eventlog.core.errors import Misuse
+from eventlog.core.extras import extra
+from eventlog.core.settings import declared
 from eventlog.files.places import need_folder
-from eventlog.publishing.opening import TableSettings, opened
-from eventlog.publishing.session import read_rules
-from eventlog.settings import declared
+from eventlog.publisher.config import Config, read_config
+from eventlog.publisher.opening import TableSettings, opened
+from eventlog.publisher.session import read_rules
 
 
 class Setting(click.ParamType[tuple[str, str]]):

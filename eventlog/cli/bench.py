@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from eventlog.errors import Misuse
+from eventlog.core.errors import Misuse
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 

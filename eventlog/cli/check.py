@@ -9,23 +9,24 @@ from pathlib import Path
 import click
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog import distribution, tablesfile
+from eventlog.cli import distribution
 from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.terminal import Shade, say, show, tell
-from eventlog.config import Config, statements
-from eventlog.publishing.opening import place_of, read_tables
-from eventlog.publishing.postpoll import UnsafeStatement, unsafe, unseen
-from eventlog.publishing.references import among
-from eventlog.publishing.session import SessionSettings
+from eventlog.core import tablesfile
+from eventlog.core.tables import Tables
+from eventlog.publisher.config import Config, statements
+from eventlog.publisher.opening import place_of, read_tables
+from eventlog.publisher.postpoll import UnsafeStatement, unsafe, unseen
+from eventlog.publisher.references import among
+from eventlog.publisher.session import SessionSettings
 from eventlog.sinks.files import FilesSettings, highest_in
-from eventlog.sql.binding import bind
+from eventlog.sql.capture.check import check as run_check
+from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.check import check as run_check
-from eventlog.sql.checks.finding import Finding
-from eventlog.sql.log import Log
-from eventlog.sql.migrate import exists
-from eventlog.sql.position import advance
-from eventlog.tables import Tables
+from eventlog.sql.log.binding import bind
+from eventlog.sql.log.position import advance
+from eventlog.sql.names import Log
+from eventlog.sql.schema.migrate import exists
 
 _MEND = "write it so, or use eventlog purge: no publisher starts with it"
 

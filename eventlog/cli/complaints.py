@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from eventlog.cli.terminal import tell
-from eventlog.errors import Refused
+from eventlog.core.errors import Refused
 
 IN_FULL = 3
 _KINDS = 1000  # what goes beyond is one kind

@@ -12,22 +12,16 @@ import click
 
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.guessing import guess, refuse_strangers
-from eventlog.cli.options import (
-    SettingsCommand,
-    current_option,
-    read_tables,
-    settings_options,
-    tables_option,
-)
+from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
 from eventlog.cli.terminal import say
-from eventlog.convert import Job, Report
-from eventlog.convert import convert as run_convert
-from eventlog.convert import follow as follow_stream
+from eventlog.convert.conversion import Job, Report
+from eventlog.convert.conversion import convert as run_convert
+from eventlog.convert.conversion import follow as follow_stream
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
-from eventlog.qlik.topics import KafkaSettings
+from eventlog.places.topics import KafkaSettings
 
 FORMAT_NAMES = click.Choice(tuple(FORMATS))
 DECLARING = [

@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import click
 
 from eventlog.cli.live import ALL
-from eventlog.config import Config, read_config
-from eventlog.publishing.opening import Place, place_of
-from eventlog.sql import binding
+from eventlog.publisher.config import Config, read_config
+from eventlog.publisher.opening import Place, place_of
+from eventlog.sql.log import binding
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -16,10 +16,10 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
-from eventlog.publisher import PublisherSettings
-from eventlog.publishing.deliver import Delivery, Memory, memory_beside
-from eventlog.publishing.session import SessionSettings
-from eventlog.publishing.tally import Waits
+from eventlog.operate.deliver import Delivery, Memory, memory_beside
+from eventlog.publisher.cycle import PublisherSettings
+from eventlog.publisher.session import SessionSettings
+from eventlog.publisher.tally import Waits
 from eventlog.sinks import open_sink
 
 _CHUNK = 1 << 20

@@ -19,8 +19,8 @@ import click
 
 from eventlog.cli.hints import stand
 from eventlog.cli.terminal import say, tell
-from eventlog.errors import EventlogError, Misuse
-from eventlog.publishing.records import Records
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.publisher.logrecords import Records
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 

@@ -12,10 +12,10 @@ from eventlog.cli.choosing import which_options
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Shade, show
-from eventlog.publishing.opening import opened
-from eventlog.publishing.redriving import has_several_rows
-from eventlog.publishing.upkeep import failures, unusable, whole_events
-from eventlog.sql.upkeep import Failed, Unusable, Which
+from eventlog.operate.redriving import has_several_rows
+from eventlog.operate.upkeep import failures, unusable, whole_events
+from eventlog.publisher.opening import opened
+from eventlog.sql.log.upkeep import Failed, Unusable, Which
 
 
 @click.command(cls=SettingsCommand, short_help="What failed, and why.")

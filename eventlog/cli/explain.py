@@ -10,30 +10,24 @@ from typing import Any
 
 import click
 
-from eventlog import tablekey
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import clock
 from eventlog.cli.explain_live import configured, explain_log
 from eventlog.cli.guessing import refuse_flags
 from eventlog.cli.hints import hinted
-from eventlog.cli.options import (
-    SettingsCommand,
-    current_option,
-    read_tables,
-    settings_options,
-    tables_option,
-)
+from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.terminal import Shade, say, show
-from eventlog.convert import Job, Report
-from eventlog.convert import explain as run_explain
-from eventlog.errors import Refused
+from eventlog.convert.by_row import Found
+from eventlog.convert.conversion import Job, Report
+from eventlog.convert.conversion import explain as run_explain
+from eventlog.core import tablekey
+from eventlog.core.errors import Refused
+from eventlog.core.identity import speaks_of
+from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.files.sorting import Sorter
 from eventlog.fold import Fate, Outcome, Rules
-from eventlog.identity import speaks_of
 from eventlog.log import LogSettings
-from eventlog.pickup import Found
-from eventlog.settings import declared
 
 _LIMITS = tuple(field.name for field in declared(Limits))
 _OF_FILES = ("container", "tables_file", "current", "now", "status", *_LIMITS)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from eventlog.cli.live import ALL
-from eventlog.config import read_config, read_file
-from eventlog.publishing.explaining import Explained, explain_store, summarise
-from eventlog.publishing.opening import opened
+from eventlog.operate.explaining import Explained, explain_store, summarise
+from eventlog.publisher.config import read_config, read_file
+from eventlog.publisher.opening import opened
 
 
 def configured(flags: Mapping[str, Any], file: Path | None) -> bool:

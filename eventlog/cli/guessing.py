@@ -9,11 +9,11 @@ from typing import NamedTuple
 import click
 from click.core import ParameterSource
 
-from eventlog.errors import Misuse
+from eventlog.core.errors import Misuse
+from eventlog.core.settings import declared
 from eventlog.files.inputs import stem_of
 from eventlog.formats import FORMATS
 from eventlog.qlik.tables import SUFFIX
-from eventlog.settings import declared
 
 _BY_EXTENSION = {".xml": "xds", ".csv": "log", ".parquet": "log", ".jsonl": "changes"}
 _NEEDS = "is not told by its name: say {flag}, one of " + ", ".join(FORMATS)

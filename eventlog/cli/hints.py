@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from eventlog.config import FILE
+from eventlog.publisher.config import FILE
 
 _HINT = re.compile(
     r"'[^']*'|\"[^\"]*\"|\bthe setting (?P<bare>[a-z]+(?:-[a-z]+)*)"

@@ -9,11 +9,12 @@ import click
 from eventlog.cli.database import database_options, read_place
 from eventlog.cli.guessing import refuse_flags
 from eventlog.cli.terminal import put, tell
-from eventlog.errors import Misuse
-from eventlog.sql import migrate, track, triggers
+from eventlog.core.errors import Misuse
+from eventlog.sql.capture import track, triggers
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.dialects import DIALECTS, dialect_named
-from eventlog.sql.log import Log
+from eventlog.sql.dialect.dialects import DIALECTS, dialect_named
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 
 _OF_SQL = ("dialect", "attach", "grants")
 _sql = click.option("--sql", is_flag=True, help="print the DDL instead; needs no connection")

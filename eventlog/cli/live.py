@@ -13,17 +13,17 @@ import click
 
 from eventlog.cli.ending import verbose_option
 from eventlog.cli.options import SettingOption, add_options, setting_option
-from eventlog.config import Config, read_config
-from eventlog.daemon import DaemonSettings
+from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
-from eventlog.monitor import MonitorSettings
-from eventlog.publisher import PublisherSettings
-from eventlog.publishing.opening import DatabaseSettings, TableSettings
-from eventlog.publishing.records import Records, RecordsAsJson
-from eventlog.publishing.session import SessionSettings
-from eventlog.settings import declared
+from eventlog.publisher.config import Config, read_config
+from eventlog.publisher.cycle import PublisherSettings
+from eventlog.publisher.daemon import DaemonSettings
+from eventlog.publisher.logrecords import Records, RecordsAsJson
+from eventlog.publisher.opening import DatabaseSettings, TableSettings
+from eventlog.publisher.session import SessionSettings
 from eventlog.sinks import SINKS, sink_kind
+from eventlog.web.monitor import MonitorSettings
 from eventlog.xds.settings import XdsSettings
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 import click
 
-from eventlog import tablesfile
 from eventlog.cli.terminal import say
-from eventlog.errors import EventlogError
+from eventlog.core import tablesfile
+from eventlog.core.errors import EventlogError
+from eventlog.core.settings import declared, is_flag, read_value, variable
+from eventlog.core.tables import Tables
 from eventlog.files.text import read_text
-from eventlog.settings import declared, is_flag, read_value, variable
-from eventlog.tables import Tables
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -11,7 +11,7 @@ import click
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
-from eventlog.publishing.opening import opened
+from eventlog.publisher.opening import opened
 
 
 @click.command(cls=SettingsCommand, short_help="Let the publisher rest.")

@@ -11,10 +11,10 @@ import click
 from eventlog.cli.live import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import put, say
-from eventlog.publisher import PublisherSettings
-from eventlog.publishing import batches
-from eventlog.publishing.opening import opened
-from eventlog.publishing.session import make_reader
+from eventlog.publisher import batches
+from eventlog.publisher.cycle import PublisherSettings
+from eventlog.publisher.opening import opened
+from eventlog.publisher.session import make_reader
 from eventlog.xds.documents import document, indent
 from eventlog.xds.settings import XdsSettings
 

@@ -10,10 +10,10 @@ import click
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
-from eventlog.publishing.opening import opened
-from eventlog.publishing.standing import read_standing
-from eventlog.publishing.upkeep import Purge, read_age, read_letters
-from eventlog.publishing.upkeep import purge as run_purge
+from eventlog.operate.upkeep import Purge, read_age, read_letters
+from eventlog.operate.upkeep import purge as run_purge
+from eventlog.publisher.opening import opened
+from eventlog.publisher.standing import read_standing
 
 
 @click.command(cls=SettingsCommand, short_help="Delete handled rows after a while.")

@@ -10,13 +10,13 @@ import click
 
 from eventlog.cli.live import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.errors import Misuse
+from eventlog.core.errors import Misuse
+from eventlog.core.settings import declared
 from eventlog.fold import Rules
-from eventlog.publisher import PublisherSettings
-from eventlog.publishing.answering import Answers
-from eventlog.publishing.opening import opened
-from eventlog.publishing.session import read_known
-from eventlog.settings import declared
+from eventlog.publisher.answering import Answers
+from eventlog.publisher.cycle import PublisherSettings
+from eventlog.publisher.opening import opened
+from eventlog.publisher.session import read_known
 from eventlog.xds.answers import Level, read, read_said
 from eventlog.xds.documents import indent
 from eventlog.xds.queries import SCOPES, Query, Value

@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 
 from eventlog.cli.terminal import tell
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 from eventlog.files.text import read_text
-from eventlog.page.server import PageServer
-from eventlog.receiver import rules
-from eventlog.receiver.archive import KEEP, Archive
-from eventlog.receiver.receiver import LARGEST, receiver
+from eventlog.web.receiver import rules
+from eventlog.web.receiver.archive import KEEP, Archive
+from eventlog.web.receiver.receiver import LARGEST, receiver
+from eventlog.web.server import PageServer
 
 FILE = Path("received.sqlite")
 

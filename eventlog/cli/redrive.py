@@ -12,11 +12,11 @@ from eventlog.cli.choosing import which_options
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
-from eventlog.errors import Misuse
-from eventlog.publishing.opening import opened
-from eventlog.publishing.redriving import redrive as run_redrive
-from eventlog.publishing.session import how_to_redrive
-from eventlog.sql.upkeep import Which
+from eventlog.core.errors import Misuse
+from eventlog.operate.redriving import how_to_redrive
+from eventlog.operate.redriving import redrive as run_redrive
+from eventlog.publisher.opening import opened
+from eventlog.sql.log.upkeep import Which
 
 
 @click.command(cls=SettingsCommand, short_help="Failed rows once more.")

@@ -10,12 +10,12 @@ import click
 
 from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.terminal import tell
-from eventlog.errors import EventlogError
-from eventlog.publishing.opening import opened, read_tables
-from eventlog.sql.resync import EVENT_TYPES, Resync
-from eventlog.sql.resync import resync as run_resync
-from eventlog.sql.store import Store
-from eventlog.tables import Table, Tables
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table, Tables
+from eventlog.publisher.opening import opened, read_tables
+from eventlog.sql.capture.resync import EVENT_TYPES, Resync
+from eventlog.sql.capture.resync import resync as run_resync
+from eventlog.sql.log.store import Store
 
 
 class NotPublished(EventlogError):

@@ -10,18 +10,18 @@ import click
 
 from eventlog.cli.live import RUNNING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.config import Config
-from eventlog.daemon import Daemon
-from eventlog.monitor import MonitorSettings
-from eventlog.monitor.board import Board
-from eventlog.monitor.monitor import Monitor
-from eventlog.monitor.server import serving
-from eventlog.publishing.opening import DatabaseSettings
-from eventlog.publishing.session import SessionSettings
-from eventlog.publishing.wake import Signals
-from eventlog.settings import build
+from eventlog.core.settings import build
+from eventlog.publisher.config import Config
+from eventlog.publisher.daemon import Daemon
+from eventlog.publisher.monitor import Monitor
+from eventlog.publisher.opening import DatabaseSettings
+from eventlog.publisher.session import SessionSettings
+from eventlog.publisher.wake import Signals
 from eventlog.sinks import sink_kind
 from eventlog.sql.connect import read_url
+from eventlog.web.monitor import MonitorSettings
+from eventlog.web.monitor.board import Board
+from eventlog.web.monitor.server import serving
 
 logger = logging.getLogger("eventlog.run")
 

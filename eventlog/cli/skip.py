@@ -11,8 +11,8 @@ import click
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
-from eventlog.publishing.opening import opened
-from eventlog.publishing.upkeep import skip as run_skip
+from eventlog.operate.upkeep import skip as run_skip
+from eventlog.publisher.opening import opened
 
 
 @click.command(cls=SettingsCommand, short_help="Give rows up, and keep why.")

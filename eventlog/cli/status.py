@@ -13,8 +13,8 @@ import click
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Shade, show
-from eventlog.publishing.opening import opened
-from eventlog.publishing.standing import Standing, read_standing
+from eventlog.publisher.opening import opened
+from eventlog.publisher.standing import Standing, read_standing
 
 
 @click.command(cls=SettingsCommand, short_help="How the log stands.")

@@ -10,8 +10,8 @@ from typing import IO, Any, NamedTuple
 import click
 
 from eventlog.cli.hints import hinted
+from eventlog.core.shown import one_line, visible, without_secrets
 from eventlog.files.standard import standard_output
-from eventlog.shown import one_line, visible, without_secrets
 
 
 def say(sentence: str, colour: str = "") -> None:

@@ -11,9 +11,9 @@ from sqlalchemy.engine import Engine
 
 from eventlog.cli.database import database_options, read_place
 from eventlog.cli.terminal import put, tell
-from eventlog.sql import track as tracking
-from eventlog.sql.choice import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
-from eventlog.sql.log import Log
+from eventlog.sql.capture import track as tracking
+from eventlog.sql.capture.choice import DELETES, GRANULARITIES, INSERTS, UPDATES, Choice
+from eventlog.sql.names import Log
 
 F = TypeVar("F", bound=Callable[..., Any])
 

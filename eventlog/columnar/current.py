@@ -13,7 +13,7 @@ from eventlog.columnar.batch import Batch
 from eventlog.columnar.known import Known
 from eventlog.columnar.texts import Cells, Treated, escaped
 from eventlog.columnar.vectors import Flags, Ints, flags
-from eventlog.tables import Table
+from eventlog.core.tables import Table
 
 
 class Current(NamedTuple):

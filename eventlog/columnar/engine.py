@@ -19,10 +19,10 @@ from eventlog.columnar.runs import Runs, Settled
 from eventlog.columnar.speaking import spoken
 from eventlog.columnar.texts import Treated, taken
 from eventlog.columnar.vectors import Flags, Ints, moved, offsets
-from eventlog.entry import Entry
+from eventlog.core.entry import Entry
+from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, Outcome, QueryKey, Rules
 from eventlog.fold.plan import Lookup
-from eventlog.tables import Table, Tables
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventlog.change import Op
 from eventlog.columnar import runs
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.current import Answers
@@ -14,6 +13,7 @@ from eventlog.columnar.known import OPS, Known
 from eventlog.columnar.speaking import Spoken
 from eventlog.columnar.values import Said
 from eventlog.columnar.vectors import Flags, Ints
+from eventlog.core.change import Op
 from eventlog.fold import Fate
 
 FATES = tuple(Fate)

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from eventlog.tables import Column, Table
-from eventlog.values import Number
+from eventlog.core.tables import Column, Table
+from eventlog.core.values import Number
 from eventlog.xds.skeleton import Treatment, treatment
 
 _WORD = r"[^,;'+\"=\\<>&\x00-\x1f\x{FFFE}\x{FFFF}]"

@@ -7,15 +7,15 @@ from collections.abc import Container
 from dataclasses import replace
 from typing import NamedTuple
 
-from eventlog.change import ABSENT, Change, Field, Op
 from eventlog.columnar.keys import key_form, named_form
 from eventlog.columnar.texts import ColumnTexts
-from eventlog.entry import Entry
-from eventlog.errors import EventlogError
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Column, Table, Tables, plain_name
+from eventlog.core.values import Kind
 from eventlog.fold import Rules
 from eventlog.fold.understand import STEPS, Object, Reader
-from eventlog.tables import Column, Table, Tables, plain_name
-from eventlog.values import Kind
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import MARKS, NEW, OLD, Skeletons, Treatment, treatment
 from eventlog.xds.text import attribute

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.known import Known, Spelled
 from eventlog.columnar.vectors import Flags, flags
-from eventlog.errors import EventlogError
-from eventlog.identity import identify
-from eventlog.tables import Table
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import identify
+from eventlog.core.tables import Table
 
 
 def doubtful(batch: Batch, known: Known) -> Flags:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable
 from typing import NamedTuple
 
-from eventlog.change import Change
-from eventlog.entry import Entry
-from eventlog.errors import EventlogError
+from eventlog.core.change import Change
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Outcome, Rules, plan
 from eventlog.fold.plan import Lookup
-from eventlog.tables import Table, Tables
 from eventlog.xds.write import EventWriter
 
 

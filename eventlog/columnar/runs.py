@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.change import Op
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.known import OPS
 from eventlog.columnar.speaking import Spoken
 from eventlog.columnar.vectors import Flags, Ints, begins, offsets
+from eventlog.core.change import Op
 
 _INSERT = OPS.index(Op.INSERT)
 

@@ -14,11 +14,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.change import Scalar
 from eventlog.columnar.keys import int_form
 from eventlog.columnar.vectors import Ints, flags, offsets, suspects
-from eventlog.errors import EventlogError
-from eventlog.tables import Column, Tables
+from eventlog.core.change import Scalar
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Column, Tables
 from eventlog.xds.skeleton import Treatment, treatment
 from eventlog.xds.text import content
 from eventlog.xds.write import renderer

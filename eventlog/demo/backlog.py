@@ -15,10 +15,10 @@ from typing import Self
 
 import click
 
+from eventlog.core.errors import EventlogError
 from eventlog.demo import telling
 from eventlog.demo.publishing import environment, last_words
 from eventlog.demo.telling import Teller
-from eventlog.errors import EventlogError
 
 ROWS = 100_000
 PEOPLE = 20_000

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from lxml import etree
 
-from eventlog.page.server import PageServer, Reply, Request
-from eventlog.receiver.archive import Archive
-from eventlog.receiver.receiver import LARGEST, receiver
+from eventlog.web.receiver.archive import Archive
+from eventlog.web.receiver.receiver import LARGEST, receiver
+from eventlog.web.server import PageServer, Reply, Request
 from eventlog.xds.split import Broken, split
 
 

@@ -14,15 +14,16 @@ from sqlalchemy.engine import Engine
 
 from eventlog.demo import story, telling
 from eventlog.demo.backlog import Backlog
+from eventlog.demo.embedded import FAST, embedded_postgres, programs
 from eventlog.demo.inbox import Inbox, inbox
 from eventlog.demo.publishing import LOG, Publishing
 from eventlog.demo.telling import Teller
-from eventlog.embedded import FAST, embedded_postgres, programs
-from eventlog.sql import migrate, track
-from eventlog.sql.choice import Choice
+from eventlog.sql.capture import track
+from eventlog.sql.capture.choice import Choice
 from eventlog.sql.connect import connect, execute_plain
-from eventlog.sql.dialects import dialect_of
-from eventlog.sql.log import Log, log_named
+from eventlog.sql.dialect.dialects import dialect_of
+from eventlog.sql.names import Log, log_named
+from eventlog.sql.schema import migrate
 
 TRACKED = "indirect.usr"
 _SHOWN = "record_id, status, event_type, table_name, table_key, column_name, old_value, new_value"

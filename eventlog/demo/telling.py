@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from eventlog.shown import visible
+from eventlog.core.shown import visible
 from eventlog.xds.documents import indent
 
 _LONGEST = 24

@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Protocol
 
-from eventlog.codec import Cell, Row
-from eventlog.errors import InvalidDocument, Refused
+from eventlog.core.errors import InvalidDocument, Refused
+from eventlog.core.formats import Cell, Row
 from eventlog.files.limits import LIMITS, Limits
 
 _FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from eventlog.codec import Shape, Source
-from eventlog.errors import InvalidDocument, Misuse, Refused
+from eventlog.core.errors import InvalidDocument, Misuse, Refused
+from eventlog.core.formats import Shape, Source
 from eventlog.files import blob, csv, jsonlines, messages, parquet
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.files.packed import Unpacked

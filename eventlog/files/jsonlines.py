@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from typing import IO, Any
 
-from eventlog.codec import Cell, Object, Row
-from eventlog.errors import Refused
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Cell, Object, Row
 from eventlog.files.csv import plain_cell
 from eventlog.files.limits import LIMITS, Limits
 

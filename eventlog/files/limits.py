@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eventlog.settings import setting
+from eventlog.core.settings import setting
 
 _MOST = 2**31 - 1
 _FEWEST_MARKS = 1 << 12

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO
 
-from eventlog.codec import Object
-from eventlog.errors import Refused
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object
 from eventlog.files.limits import LIMITS, Limits
 
 

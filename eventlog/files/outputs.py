@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
-from eventlog.codec import Shape, Sheet, SheetColumn, SheetRow
-from eventlog.errors import Misuse
+from eventlog.core.errors import Misuse
+from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files import blob, csv, jsonlines, messages, parquet
 from eventlog.files.inputs import container_of
 from eventlog.files.places import Place, need_folder, place_at

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
-from eventlog.errors import InvalidDocument
+from eventlog.core.errors import InvalidDocument
 from eventlog.files.limits import Limits
 
 ROWS = 8192  # of a batch

@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
-from eventlog.codec import Cell, Row, SheetColumn
-from eventlog.errors import InvalidDocument, Refused
+from eventlog.core.errors import InvalidDocument, Refused
+from eventlog.core.formats import Cell, Row, SheetColumn
 from eventlog.files import pages
 from eventlog.files.limits import LIMITS, Limits
 

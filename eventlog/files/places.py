@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 from typing import IO, Protocol, cast
 
-from eventlog.errors import Misuse
+from eventlog.core.errors import Misuse
 
 _NUMBERS = count(1)
 _NOT_OURS = (

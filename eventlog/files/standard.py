@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable
 from typing import IO, Any
 
-from eventlog.shown import visible
+from eventlog.core.shown import visible
 
 NAME = "standard output"
 _BUFFER = 1 << 16

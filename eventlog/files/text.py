@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eventlog.errors import InvalidDocument
+from eventlog.core.errors import InvalidDocument
 
 
 def read_text(path: Path) -> str:

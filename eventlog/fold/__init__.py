@@ -7,12 +7,12 @@ plan         the pick-up as a whole: which current rows it needs, in which order
              its events leave, and what became of every row          (rules 5 to 8)
 """
 
+from eventlog.core.identity import ObjectName
 from eventlog.fold.current import Answer, CurrentRow
 from eventlog.fold.outcome import Fate, Outcome
 from eventlog.fold.plan import Event, Need, Plan, event_id, once, plan, plan_again
 from eventlog.fold.rules import Rules
 from eventlog.fold.understand import QueryKey, query_key
-from eventlog.identity import ObjectName
 
 __all__ = [
     "Answer",

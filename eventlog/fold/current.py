@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from eventlog.change import ABSENT, Field, Side, one_or_many, scalars
-from eventlog.errors import EventlogError, WrongRow
+from eventlog.core.change import ABSENT, Field, Side, one_or_many, scalars
+from eventlog.core.errors import EventlogError, WrongRow
+from eventlog.core.tables import Column
 from eventlog.fold.understand import Loader, Object, Step
-from eventlog.tables import Column
 
 CurrentRow = Sequence[str | None]  # texts in the order of table.data
 Answer = Sequence[CurrentRow] | EventlogError  # no rows: the object is gone; an error: it cannot be told

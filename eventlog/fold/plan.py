@@ -8,17 +8,17 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from eventlog.change import Change, Op
-from eventlog.entry import Entry
-from eventlog.errors import EventlogError
+from eventlog.core.change import Change, Op
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import ObjectName, child_column
+from eventlog.core.tables import Table, Tables
 from eventlog.fold.current import Answer, current_fields
 from eventlog.fold.lives import remaining
 from eventlog.fold.outcome import Fate, Outcome
 from eventlog.fold.rules import Rules
 from eventlog.fold.runs import Fields, cut, run_fields, runs
 from eventlog.fold.understand import STEPS, Object, QueryKey, Reader, Step
-from eventlog.identity import ObjectName, child_column
-from eventlog.tables import Table, Tables
 
 _INSERT, _UPDATE, _SENT = Op.INSERT, Op.UPDATE, Fate.SENT  # looking one up in its enum costs a call
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor

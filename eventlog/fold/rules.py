@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from eventlog.settings import setting
+from eventlog.core.settings import setting
 
 MEBIBYTE = 1 << 20
 

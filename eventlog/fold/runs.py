@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
-from eventlog.change import ABSENT, Field, Op, Scalar, one_or_many, scalars
+from eventlog.core.change import ABSENT, Field, Op, Scalar, one_or_many, scalars
 from eventlog.fold.understand import Step
 
 Fields = Sequence[Field]

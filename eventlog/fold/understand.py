@@ -6,15 +6,15 @@ from collections.abc import Callable, Container
 from functools import cached_property
 from typing import NamedTuple
 
-from eventlog import tablekey, values
-from eventlog.change import ABSENT, Field, Key, Op, Value
-from eventlog.entry import Entry
-from eventlog.errors import UnknownColumn, UnknownTable, ValueTooLarge, WrongRow
+from eventlog.core import tablekey, values
+from eventlog.core.change import ABSENT, Field, Key, Op, Value
+from eventlog.core.entry import Entry
+from eventlog.core.errors import UnknownColumn, UnknownTable, ValueTooLarge, WrongRow
+from eventlog.core.identity import Identified, identify, wrong_key
+from eventlog.core.tablekey import Pairs
+from eventlog.core.tables import Column, Table, Tables, plain_name
+from eventlog.core.values import Kind
 from eventlog.fold.rules import Rules
-from eventlog.identity import Identified, identify, wrong_key
-from eventlog.tablekey import Pairs
-from eventlog.tables import Column, Table, Tables, plain_name
-from eventlog.values import Kind
 
 QueryKey = tuple[Value, ...]  # the values of a table's key, in the key's order
 Place = tuple[str, int]  # event_time where that orders, else empty; record_id

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from eventlog.change import Change
-from eventlog.errors import Refused
+from eventlog.core.change import Change
+from eventlog.core.errors import Refused
+from eventlog.core.tables import Tables
 from eventlog.gbase.columns import Text
 from eventlog.gbase.errorcodes import error_name
 from eventlog.gbase.made import Maker
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
 from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, Row, Stream
 from eventlog.gbase.transactions import MAX_OPEN, START, Committed, Complaint, Position, Transactions
-from eventlog.tables import Tables
 
 Answer = Change | Refused
 _SESSION_INVALID = 1

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
-from eventlog.change import Scalar, Undecoded, Value
-from eventlog.errors import InvalidValue, NotExpressible
+from eventlog.core.change import Scalar, Undecoded, Value
+from eventlog.core.errors import InvalidValue, NotExpressible
+from eventlog.core.values import non_finite, shortest_float32
 from eventlog.gbase import decimals, moments
 from eventlog.gbase.declared import Declared
-from eventlog.values import non_finite, shortest_float32
 
 MAX_LENGTH: Final = 32767  # of CHAR and LVARCHAR
 LOCATOR: Final = 76  # bytes that stand for a BLOB or CLOB: a prefix of 4 and a locator of 72

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from eventlog.change import Scalar, Value
-from eventlog.errors import InvalidValue, NotExpressible
+from eventlog.core.change import Scalar, Value
+from eventlog.core.errors import InvalidValue, NotExpressible
 from eventlog.gbase.packed import EXCESS, PAIRS, Packed, pack, unpack
 
 _NUMBER = re.compile(r"(-?)0*([0-9]*)(?:\.([0-9]+))?", re.ASCII)

@@ -6,13 +6,7 @@ import re
 from typing import NamedTuple
 
 from eventlog.gbase.faults import BadSchema
-from eventlog.gbase.moments import (
-    DEFAULT_FRACTION,
-    FRACTION,
-    UNITS,
-    YEAR_DIGITS,
-    Qualifier,
-)
+from eventlog.gbase.moments import DEFAULT_FRACTION, FRACTION, UNITS, YEAR_DIGITS, Qualifier
 
 _UNIT = "|".join(UNITS)
 _QUALIFIED = re.compile(

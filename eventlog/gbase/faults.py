@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 
 SHOWN = 40  # characters of a value that a message shows
 

@@ -6,9 +6,11 @@ import codecs
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from eventlog.change import Change
-from eventlog.codec import Format, Shape, Source
-from eventlog.errors import Misuse, Refused
+from eventlog.core.change import Change
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import Format, Shape, Source
+from eventlog.core.settings import setting
+from eventlog.core.tables import Tables
 from eventlog.gbase.changes import Limits, Reader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.dump import read_dump
@@ -16,8 +18,6 @@ from eventlog.gbase.faults import BadDump
 from eventlog.gbase.stream import MAX_RECORD
 from eventlog.gbase.transactions import MAX_OPEN, START, Position
 from eventlog.gbase.writer import write_changes
-from eventlog.settings import setting
-from eventlog.tables import Tables
 
 
 @dataclass(frozen=True, slots=True)

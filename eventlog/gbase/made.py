@@ -7,12 +7,12 @@ from functools import partial
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
-from eventlog.change import ABSENT, Change, Facts, Field, Key, Op, Raw, Value
+from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Raw, Value
+from eventlog.core.tables import Table, Tables
 from eventlog.gbase.records import Number, Truncate, moment
 from eventlog.gbase.schema import Schema
 from eventlog.gbase.stream import Row
 from eventlog.gbase.transactions import Committed, Update
-from eventlog.tables import Table, Tables
 
 # a NamedTuple of a sequence, at half the cost of its constructor
 _new: Callable[..., Field] = tuple.__new__

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from eventlog.change import Scalar, Value
-from eventlog.errors import InvalidValue, NotExpressible
+from eventlog.core.change import Scalar, Value
+from eventlog.core.errors import InvalidValue, NotExpressible
 from eventlog.gbase.packed import EXCESS, PAIRS, Packed, pack, unpack
 
 UNITS: Final = ("year", "month", "day", "hour", "minute", "second", "fraction")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from eventlog.errors import InvalidValue, NotExpressible
+from eventlog.core.errors import InvalidValue, NotExpressible
 
 EXCESS: Final = 64
 MIN_EXPONENT: Final = -64

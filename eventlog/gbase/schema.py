@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
-from eventlog.change import Value
-from eventlog.errors import InvalidValue, NotExpressible
+from eventlog.core.change import Value
+from eventlog.core.errors import InvalidValue, NotExpressible
 from eventlog.gbase.columns import ColumnType, Text, column_type
 from eventlog.gbase.declared import read_declared
 from eventlog.gbase.faults import BadSchema, Corrupt, shown

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import Final, NamedTuple, Protocol, Self
 
-from eventlog.errors import EventlogError, Misuse
+from eventlog.core.errors import EventlogError, Misuse
 from eventlog.gbase.errorcodes import ERRORS, error_name
 
 READ_SIZE: Final = 32_000  # servers before 12.10.xC4 never return more from one read (APAR IT00258)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
-from eventlog.change import Value
+from eventlog.core.change import Value
 from eventlog.gbase.columns import Text
 from eventlog.gbase.faults import BadSchema, Corrupt, shown
 from eventlog.gbase.records import (

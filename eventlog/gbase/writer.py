@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator
 from itertools import count, groupby
 from typing import Final
 
-from eventlog.change import Change, Op, Raw, Value
-from eventlog.errors import EventlogError, NotExpressible, Refused
+from eventlog.core.change import Change, Op, Raw, Value
+from eventlog.core.errors import EventlogError, NotExpressible, Refused
+from eventlog.core.tables import Table, Tables
 from eventlog.gbase.columns import Text
 from eventlog.gbase.records import (
     LAYOUTS,
@@ -26,7 +27,6 @@ from eventlog.gbase.records import (
     seconds_of,
 )
 from eventlog.gbase.schema import Image, Schema, read_schema
-from eventlog.tables import Table, Tables
 
 _TRANSACTION: Final = re.compile(r"([0-9]{1,10})@([0-9]{1,20})", re.ASCII)
 _DIGITS: Final = re.compile(r"[0-9]{1,20}", re.ASCII)

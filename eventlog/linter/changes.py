@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from eventlog.change import ABSENT, Change, Fact, Facts, Field, Key, Op, Raw, Value
-from eventlog.codec import Row, Source
-from eventlog.errors import EventlogError, InvalidValue, Refused, WrongRow
+from eventlog.core.change import ABSENT, Change, Fact, Facts, Field, Key, Op, Raw, Value
+from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
+from eventlog.core.formats import Row, Source
+from eventlog.core.tables import Table, Tables
 from eventlog.linter.columns import Part, RowReader
 from eventlog.linter.images import Layout, read_layout
 from eventlog.linter.operations import (
@@ -23,7 +24,6 @@ from eventlog.linter.operations import (
 )
 from eventlog.linter.progress import START, Commit, State, commit_of
 from eventlog.linter.times import TimeOrder, load_time
-from eventlog.tables import Table, Tables
 
 Answer = Change | Refused
 _OPS: Final = {Typ.INSERT: Op.INSERT, Typ.UPDATE: Op.UPDATE, Typ.DELETE: Op.DELETE}

@@ -10,8 +10,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
-from eventlog.codec import Cell, Sheet, SheetColumn
-from eventlog.errors import InvalidValue, WrongRow
+from eventlog.core.errors import InvalidValue, WrongRow
+from eventlog.core.formats import Cell, Sheet, SheetColumn
 
 DATA_SIZE: Final = 3400
 _DIGITS = re.compile(r" *[+-]?[0-9]{1,24} *")

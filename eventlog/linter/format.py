@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from eventlog.change import Change
-from eventlog.codec import Format, Row, Shape, SheetRow, Source
-from eventlog.errors import Refused
+from eventlog.core.change import Change
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Format, Row, Shape, SheetRow, Source
+from eventlog.core.settings import setting
+from eventlog.core.tables import Tables
 from eventlog.linter.changes import Reader, Reading
 from eventlog.linter.columns import SHEET
 from eventlog.linter.operations import MAX_OPEN
 from eventlog.linter.writer import write_changes
-from eventlog.settings import setting
-from eventlog.tables import Tables
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ import codecs
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from eventlog.change import Value
-from eventlog.errors import InvalidTables, InvalidValue, NotExpressible
+from eventlog.core.change import Value
+from eventlog.core.errors import InvalidTables, InvalidValue, NotExpressible
 from eventlog.linter.types import Form, ImageType, image_type
 
 _CHOICES: Final = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from eventlog.errors import WrongRow
+from eventlog.core.errors import WrongRow
 from eventlog.linter.columns import DATA_SIZE, Part
 
 MAX_OPEN: Final = 1 << 30  # bytes that open transactions may take

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from eventlog.errors import InvalidValue
+from eventlog.core.errors import InvalidValue
 from eventlog.linter.columns import Part
 from eventlog.linter.times import ORDERS, is_earlier
 

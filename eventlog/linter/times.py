@@ -10,7 +10,7 @@ import datetime as dt
 import struct
 from typing import Final
 
-from eventlog.errors import NotExpressible, WrongRow
+from eventlog.core.errors import NotExpressible, WrongRow
 
 ORDERS: Final = {"big": struct.Struct(">IH"), "little": struct.Struct("<IH")}
 _EPOCH: Final = dt.datetime(1990, 1, 1)

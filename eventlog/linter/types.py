@@ -12,9 +12,9 @@ import struct
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from eventlog.change import Scalar, Undecoded, Value
-from eventlog.errors import InvalidTables, InvalidValue, NotExpressible
-from eventlog.values import non_finite, shortest_float32
+from eventlog.core.change import Scalar, Undecoded, Value
+from eventlog.core.errors import InvalidTables, InvalidValue, NotExpressible
+from eventlog.core.values import non_finite, shortest_float32
 
 _MARKS: Final = {"big": ">", "little": "<"}
 

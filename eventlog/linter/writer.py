@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator
 from itertools import count, groupby
 from typing import Final
 
-from eventlog.change import Change, Op, Raw
-from eventlog.codec import SheetRow
-from eventlog.errors import EventlogError, NotExpressible, Refused
+from eventlog.core.change import Change, Op, Raw
+from eventlog.core.errors import EventlogError, NotExpressible, Refused
+from eventlog.core.formats import SheetRow
+from eventlog.core.tables import Tables
 from eventlog.linter.columns import DATA_SIZE, SHEET, Part, write_cells
 from eventlog.linter.images import read_layout
 from eventlog.linter.operations import BLOBS, Typ
 from eventlog.linter.times import dump_time
-from eventlog.tables import Tables
 
 _TRANSACTION: Final = re.compile(r"(.{0,8})/(-?[0-9]{1,19})", re.DOTALL)
 _NUMBER: Final = re.compile(r"-?[0-9]{1,19}", re.ASCII)

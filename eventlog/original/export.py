@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from eventlog.errors import EventlogError, InvalidDocument
+from eventlog.core.errors import EventlogError, InvalidDocument
+from eventlog.core.xmlparser import parse
 from eventlog.original.hush import looks_secret
-from eventlog.xmlparser import parse
 
 LARGEST = 64 << 20  # bytes; an export holds every policy of the driver too
 

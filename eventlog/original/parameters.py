@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from eventlog.config import names
-from eventlog.errors import InvalidValue
-from eventlog.patterns import Pattern
+from eventlog.core.errors import InvalidValue
+from eventlog.core.patterns import Pattern
+from eventlog.publisher.config import names
 
 Setting = bool | int | str
 

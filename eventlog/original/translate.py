@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import NamedTuple
 
-from eventlog.config import statements
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 from eventlog.original.export import Export, Said
 from eventlog.original.hush import looks_secret
 from eventlog.original.jdbc import Address, read_jdbc
 from eventlog.original.known import find
 from eventlog.original.parameters import PARAMETERS, Parameter, Setting
 from eventlog.original.unneeded import Unneeded
-from eventlog.publishing.postpoll import UnsafeStatement, check_safe
-from eventlog.sql.dialects import DIALECTS
-from eventlog.sql.log import log_named
+from eventlog.publisher.config import statements
+from eventlog.publisher.postpoll import UnsafeStatement, check_safe
+from eventlog.sql.dialect.dialects import DIALECTS
+from eventlog.sql.names import log_named
 
 
 class Without(NamedTuple):

@@ -14,8 +14,8 @@ from functools import cache, lru_cache
 from io import BytesIO
 from typing import Any, cast
 
-from eventlog.errors import EventlogError, NotExpressible
-from eventlog.extras import extra
+from eventlog.core.errors import EventlogError, NotExpressible
+from eventlog.core.extras import extra
 from eventlog.qlik.plans import avro_type
 from eventlog.qlik.structure import Column
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 from eventlog.qlik import headers
 from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure
 from eventlog.qlik.types import DATA_TYPES, Spec

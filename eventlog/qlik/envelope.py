@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 
 
 class InvalidMessage(EventlogError):

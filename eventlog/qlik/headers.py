@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-from eventlog.codec import SheetColumn
-from eventlog.errors import Misuse, WrongRow
+from eventlog.core.errors import Misuse, WrongRow
+from eventlog.core.formats import SheetColumn
 from eventlog.qlik import mask
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 
 _HEX = re.compile(r"(?:0[xX])?((?:[0-9A-Fa-f]{2})*+)")
 MAX_BYTES = 1024  # eight times what the column of the change table holds

@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog.change import Change
-from eventlog.codec import Format, Object, Shape, Source
-from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused
-from eventlog.extras import MissingExtra
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.extras import MissingExtra
+from eventlog.core.formats import Format, Object, Shape, Source
+from eventlog.core.settings import setting
+from eventlog.core.tables import Tables
 from eventlog.qlik import avro, envelope, metadata, sequence, transactions
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.mask import Order
@@ -18,8 +20,6 @@ from eventlog.qlik.numbering import Numbered, number
 from eventlog.qlik.records import RecordReader, RecordWriter, Style
 from eventlog.qlik.structure import Column, Structure, observe, structure_of
 from eventlog.qlik.tables import read_structure, table_name
-from eventlog.settings import setting
-from eventlog.tables import Tables
 
 Message = dict[str, Any] | bytes
 _MAX_KNOWN = 10_000

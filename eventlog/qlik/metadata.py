@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventlog.errors import EventlogError, NotExpressible
+from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.qlik import avro
 from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure
 from eventlog.qlik.types import DATA_TYPES, Spec

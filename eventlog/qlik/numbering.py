@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from eventlog.change import Change, Op
-from eventlog.errors import EventlogError, Refused
+from eventlog.core.change import Change, Op
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
-from eventlog.values import Kind, read_moment
 
 _NO_TIME = "1970-01-01T00:00:00"
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from eventlog.codec import Row, Sheet, SheetColumn, Source
-from eventlog.errors import InvalidValue, NotExpressible, Refused
+from eventlog.core.errors import InvalidValue, NotExpressible, Refused
+from eventlog.core.formats import Row, Sheet, SheetColumn, Source
 
 TABLE = "attrep_cdc_partitions"
 _NAME = re.compile(r"(\d{8}T\d{6})_(\d{8}T\d{6})", re.ASCII)

@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from eventlog.change import Absent, Undecoded, Value
-from eventlog.errors import EventlogError, InvalidValue, NotExpressible
+from eventlog.core.change import Absent, Undecoded, Value
+from eventlog.core.errors import EventlogError, InvalidValue, NotExpressible
 from eventlog.qlik.structure import Column
 from eventlog.qlik.types import DATA_TYPES, Schema, Spec
 

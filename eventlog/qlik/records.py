@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
-from eventlog.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
-from eventlog.errors import NotExpressible
+from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
+from eventlog.core.errors import NotExpressible
 from eventlog.qlik import avro, plans, sequence
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, join, load, whole

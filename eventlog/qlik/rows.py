@@ -13,16 +13,16 @@ from functools import lru_cache
 from itertools import compress, repeat
 from typing import Any, NamedTuple
 
-from eventlog.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
-from eventlog.codec import Row, Source
-from eventlog.errors import WrongRow
+from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
+from eventlog.core.errors import WrongRow
+from eventlog.core.formats import Row, Source
+from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
 from eventlog.qlik.headers import NAMES, OPERATIONS, Heading, letter_of
 from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, join, load, read, trimmed
 from eventlog.qlik.numbering import Numbered, stream_position, utc
 from eventlog.qlik.plans import Plan, alike
 from eventlog.qlik.structure import Structure
-from eventlog.values import Kind, read_moment
 
 Cells = tuple[Any, ...]
 Told = tuple[str, str, str, str | None, object]  # change_seq, stream_position, id, timestamp, partition_name

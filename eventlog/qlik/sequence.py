@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from eventlog.errors import EventlogError
-from eventlog.values import Kind, read_moment
+from eventlog.core.errors import EventlogError
+from eventlog.core.values import Kind, read_moment
 
 _WHOLE = re.compile(
     r"[0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])(?:[0-5][0-9]){2}[0-9]{21}"

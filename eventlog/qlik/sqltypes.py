@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from eventlog.change import Value
-from eventlog.errors import NotExpressible
+from eventlog.core.change import Value
+from eventlog.core.errors import NotExpressible
+from eventlog.core.tables import Column
+from eventlog.core.values import Kind
 from eventlog.qlik.types import NON_FINITE, Spec
-from eventlog.tables import Column
-from eventlog.values import Kind
 
 _SIZES = re.compile(r"\( ?(\d{1,9}) ?(?:\bchar\b|\bbyte\b)? ?(?:, ?(\d{1,3}) ?)?\)")
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from eventlog.change import ABSENT, Change, Field, Key, Side, Value
+from eventlog.core.change import ABSENT, Change, Field, Key, Side, Value
+from eventlog.core.tables import Table
 from eventlog.qlik import mask
 from eventlog.qlik.sqltypes import holds, spec_of, spec_of_value
 from eventlog.qlik.types import DATA_TYPES, Spec
-from eventlog.tables import Table
 
 MAX_COLUMNS = 8 * 128  # change_mask is varbinary(128)
 

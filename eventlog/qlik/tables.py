@@ -9,9 +9,21 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
-from eventlog.change import Change
-from eventlog.codec import Beside, Description, Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
-from eventlog.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.formats import (
+    Beside,
+    Description,
+    Format,
+    Row,
+    Shape,
+    Sheet,
+    SheetColumn,
+    SheetRow,
+    Source,
+)
+from eventlog.core.settings import setting
+from eventlog.core.tables import Tables
 from eventlog.qlik import dfm, headers, partitions, plans, sequence
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import Order
@@ -20,8 +32,6 @@ from eventlog.qlik.ordering import DOCUMENTED, Finder
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import Cells, ChangeRow, RowReader, RowWriter
 from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure, observe, structure_of
-from eventlog.settings import setting
-from eventlog.tables import Tables
 
 SUFFIX = "__ct"
 _SUFFIXED = re.compile(r"(.+?)(?:__ct)?", re.IGNORECASE | re.DOTALL)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from eventlog.change import Change
-from eventlog.errors import Refused
+from eventlog.core.change import Change
+from eventlog.core.errors import Refused
 from eventlog.qlik.numbering import transaction_of
 
 MAX_OPEN = 1_000_000  # changes of transactions that are not complete

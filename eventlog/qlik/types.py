@@ -14,10 +14,10 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from eventlog import values
-from eventlog.change import Scalar, Value
-from eventlog.errors import InvalidValue, NotExpressible
-from eventlog.values import Kind
+from eventlog.core import values
+from eventlog.core.change import Scalar, Value
+from eventlog.core.errors import InvalidValue, NotExpressible
+from eventlog.core.values import Kind
 
 
 class Spec(NamedTuple):

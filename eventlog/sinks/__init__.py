@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from eventlog.errors import Misuse
-from eventlog.settings import build
+from eventlog.core.errors import Misuse
+from eventlog.core.settings import build
 from eventlog.sinks.conversation import Answering
 from eventlog.sinks.sink import Sink, SinkKind
 

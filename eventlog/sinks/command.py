@@ -14,8 +14,8 @@ import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from eventlog.errors import EventlogError, Misuse
-from eventlog.settings import setting
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.settings import setting
 from eventlog.sinks.conversation import Answering, NothingKnown, converse
 from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
 

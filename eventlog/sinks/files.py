@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from eventlog.errors import EventlogError
-from eventlog.settings import setting
+from eventlog.core.errors import EventlogError
+from eventlog.core.settings import setting
 from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, too_large, unreachable
 
 SUFFIX = ".xml"

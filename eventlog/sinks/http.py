@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from eventlog import __version__
-from eventlog.address import http_address
-from eventlog.errors import EventlogError, Misuse
-from eventlog.settings import setting
+from eventlog.core.address import http_address
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.settings import setting
 from eventlog.sinks.conversation import Answering, NothingKnown, converse
 from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
-from eventlog.timed import TimedConnection
+from eventlog.sinks.timed import TimedConnection
 
 T = TypeVar("T")
 LONGEST_ANSWER = 16 << 20  # bytes

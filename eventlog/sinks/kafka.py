@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from eventlog.errors import InvalidValue, Misuse
-from eventlog.extras import extra
-from eventlog.settings import setting
+from eventlog.core.errors import InvalidValue, Misuse
+from eventlog.core.extras import extra
+from eventlog.core.settings import setting
 from eventlog.sinks.sink import Document, Reply, SinkKind, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document

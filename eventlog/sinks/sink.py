@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from eventlog.errors import InvalidDocument
+from eventlog.core.errors import InvalidDocument
 from eventlog.xds import answers
 from eventlog.xds.documents import document
 from eventlog.xds.queries import Query

@@ -1,4 +1,4 @@
-"""The catalogue of a database: its tables as `eventlog.tables` knows them, and what stands on them."""
+"""The catalogue of a database: its tables as `eventlog.core.tables` knows them, and what stands on them."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import Any, NamedTuple
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.errors import EventlogError
-from eventlog.metaid import read_name
-from eventlog.sql import templates
-from eventlog.sql.choice import MARK
-from eventlog.sql.dialects import Dialect, dialect_of
-from eventlog.sql.expressions import EXPRESSIONS
-from eventlog.sql.log import Log
-from eventlog.sql.relation import Firing, ForeignKey, Identity, Installed, Owner, Place, Relation
-from eventlog.tables import Column, Table, Tables, bounds_of, kind_of, number_of
+from eventlog.core.errors import EventlogError
+from eventlog.core.metaid import read_name
+from eventlog.core.tables import Column, Table, Tables, bounds_of, kind_of, number_of
+from eventlog.sql.dialect.dialects import Dialect, dialect_of
+from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.names import Log
+from eventlog.sql.relation import MARK, Firing, ForeignKey, Identity, Installed, Owner, Place, Relation
+from eventlog.sql.statements import templates
 
 Facts = Mapping[str, Any]
 

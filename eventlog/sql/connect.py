@@ -13,10 +13,11 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.pool import NullPool
 
-from eventlog.errors import EventlogError, Misuse
-from eventlog.extras import extra
-from eventlog.sql import oracle_binds, templates
-from eventlog.sql.dialects import Dialect, dialect_named, dialect_of
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.extras import extra
+from eventlog.sql.dialect import oracle_binds
+from eventlog.sql.dialect.dialects import Dialect, dialect_named, dialect_of
+from eventlog.sql.statements import templates
 
 
 class InvalidUrl(Misuse):
@@ -104,7 +105,7 @@ def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str
     except (TypeError, ValueError) as fault:
         raise InvalidUrl(f"the driver does not take its parameters ({fault})") from None
     if dialect.driver == "psycopg":
-        from eventlog.sql import sql_ascii
+        from eventlog.sql.dialect import sql_ascii
 
         sql_ascii.prepare(made)
     return made

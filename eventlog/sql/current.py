@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.queries import Queries, unbound
-from eventlog.sql.templates import fill
+from eventlog.sql.statements.templates import fill
 
 
 class KeyColumn(NamedTuple):

@@ -10,15 +10,15 @@ from itertools import count
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog import tablekey
-from eventlog.errors import EventlogError, WrongRow
-from eventlog.sql import templates
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError, WrongRow
+from eventlog.core.tables import Column, Table
 from eventlog.sql.current import KeyColumn, Sought
-from eventlog.sql.dialects import Dialect
-from eventlog.sql.expressions import EXPRESSIONS
-from eventlog.sql.keytypes import key_type_of
-from eventlog.sql.triggers import Child, qualified
-from eventlog.tables import Column, Table
+from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.dialect.keytypes import key_type_of
+from eventlog.sql.relation import Child, qualified
+from eventlog.sql.statements import templates
 
 Collations = Mapping[str, tuple[str, str]]  # character set and collation by column
 

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from eventlog.tables import Column, Table
+from eventlog.core.tables import Column, Table
+from eventlog.sql.dialect.dialects import Dialect
+
+MARK = "eventlog track "  # begins the words by which a trigger tells what it logs
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,3 +107,17 @@ class Relation:
     @property
     def key(self) -> tuple[tuple[str, Column], ...]:
         return tuple((column.name, column) for column in self.table.key_columns)
+
+
+@dataclass(frozen=True)
+class Child:
+    """A child table, whose columns are multi-valued attributes of the parent."""
+
+    relation: Relation
+    columns: tuple[Column, ...]
+    link: ForeignKey
+
+
+def qualified(dialect: Dialect, schema: str | None, name: str) -> str:
+    """The quoted name of something in a schema."""
+    return dialect.quote(name) if schema is None else f"{dialect.quote(schema)}.{dialect.quote(name)}"

@@ -11,9 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from eventlog.entry import COLUMNS, MAX_RECORD_ID
-from eventlog.errors import EventlogError
-from eventlog.sql.dialects import Dialect
+from eventlog.core.entry import COLUMNS, MAX_RECORD_ID
+from eventlog.core.errors import EventlogError
+from eventlog.sql.dialect.dialects import Dialect
 
 
 class Unordered(EventlogError):

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from eventlog.errors import IllegalCharacter, InvalidDocument
+from eventlog.core.errors import IllegalCharacter, InvalidDocument
+from eventlog.core.xmlparser import parse
 from eventlog.xds.queries import Query, read_queries
 from eventlog.xds.text import attribute, content
-from eventlog.xmlparser import parse
 
 MOST_QUERIES = 1000  # of one reply
 

@@ -6,15 +6,16 @@ from collections.abc import Iterable, Iterator
 
 from lxml import etree
 
-from eventlog import __version__, neutral
-from eventlog.change import Change, row_events
-from eventlog.errors import EventlogError, Refused
-from eventlog.tables import Tables
+from eventlog import __version__
+from eventlog.changes import refuse
+from eventlog.core.change import Change, row_events
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.tables import Tables
+from eventlog.core.xmlparser import parse
 from eventlog.xds import validity
 from eventlog.xds.answers import Status, write_status
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
-from eventlog.xmlparser import parse
 
 _SOURCE = (
     '<nds dtdversion="4.0"><source>'
@@ -47,7 +48,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
                 for event, name in _named(change, number)
             ]
         except EventlogError as fault:
-            yield neutral.refuse(change, fault)
+            yield refuse(change, fault)
             continue
         for text, association in written:
             if len(batch) >= settings.batch_size or association in batch:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.codec import Format, Shape
+from eventlog.core.formats import Format, Shape
 from eventlog.xds.documents import write
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings

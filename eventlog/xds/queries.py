@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from eventlog import tablekey, values
-from eventlog.errors import EventlogError, MalformedAssociation
-from eventlog.tables import Column, Table, Tables
+from eventlog.core import tablekey, values
+from eventlog.core.errors import EventlogError, MalformedAssociation
+from eventlog.core.tables import Column, Table, Tables
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.text import attribute, content
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator
 
 from lxml import etree
 
-from eventlog import tablekey, values
-from eventlog.change import ABSENT, Change, Facts, Field, Key, Op, Scalar, one_or_many
-from eventlog.codec import Source
-from eventlog.errors import EventlogError, NotExpressible, Refused, ValueTooLarge, WrongRow
-from eventlog.tables import Column, Table, Tables, joint_reference, reference_key
+from eventlog.core import tablekey, values
+from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Scalar, one_or_many
+from eventlog.core.errors import EventlogError, NotExpressible, Refused, ValueTooLarge, WrongRow
+from eventlog.core.formats import Source
+from eventlog.core.tables import Column, Table, Tables, joint_reference, reference_key
 from eventlog.xds.settings import XdsFileSettings
 from eventlog.xds.split import Broken, Element, split
 

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from itertools import chain
 from operator import eq
 
-from eventlog.change import ABSENT, Change, Field, Side
-from eventlog.errors import IllegalCharacter
+from eventlog.core.change import ABSENT, Change, Field, Side
+from eventlog.core.errors import IllegalCharacter
 from eventlog.xds.text import content
 
 _MARK, _MARK_AFTER = "\ue000", "\ue001"  # of private use: legal in XML, not touched by escaping, and unequal

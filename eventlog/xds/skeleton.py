@@ -10,10 +10,10 @@ import enum
 import re
 from typing import NamedTuple
 
-from eventlog.change import Change
-from eventlog.errors import NotExpressible
-from eventlog.tables import Column, Tables
-from eventlog.values import Kind
+from eventlog.core.change import Change
+from eventlog.core.errors import NotExpressible
+from eventlog.core.tables import Column, Tables
+from eventlog.core.values import Kind
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter, Render, Spell
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from lxml import etree
 
-from eventlog.errors import InvalidDocument
-from eventlog.xmlparser import Parser
-from eventlog.xmlscan import Scanner
+from eventlog.core.errors import InvalidDocument
+from eventlog.core.xmlparser import Parser
+from eventlog.core.xmlscan import Scanner
 
 MAX_EVENT = 256 << 20  # bytes of one event
 MAX_DEPTH = 64

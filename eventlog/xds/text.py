@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.values import check_xml
+from eventlog.core.values import check_xml
 
 
 def content(text: str) -> str:

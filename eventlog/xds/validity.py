@@ -16,8 +16,8 @@ from typing import Any, NamedTuple, cast
 
 from lxml import etree
 
-from eventlog.errors import InvalidDocument
-from eventlog.xmlparser import read_dtd
+from eventlog.core.errors import InvalidDocument
+from eventlog.core.xmlparser import read_dtd
 
 _BLANKS = " \t\r\n"
 # Possessive: a DTD's models are deterministic (XML 1.0, appendix E), so no other way needs a try

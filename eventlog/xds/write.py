@@ -6,11 +6,11 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from functools import partial
 from typing import Self
 
-from eventlog import tablekey, values
-from eventlog.change import ABSENT, Change, Field, Key, Op, Scalar, Side, Undecoded, scalars
-from eventlog.errors import NotExpressible
-from eventlog.tables import Column, Table, Tables, joint_reference, plain_name, reference_key
-from eventlog.values import Kind
+from eventlog.core import tablekey, values
+from eventlog.core.change import ABSENT, Change, Field, Key, Op, Scalar, Side, Undecoded, scalars
+from eventlog.core.errors import NotExpressible
+from eventlog.core.tables import Column, Table, Tables, joint_reference, plain_name, reference_key
+from eventlog.core.values import Kind
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.shape import Shapes
 from eventlog.xds.text import attribute, content

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from sqlalchemy.engine import URL
 
 from eventlog.sql.connect import connect
-from eventlog.sql.log import Log
-from eventlog.sql.snapshot import Snapshot
-from eventlog.sql.store import Store
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
 
 
 @dataclass(frozen=True)

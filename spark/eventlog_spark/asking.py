@@ -9,13 +9,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventlog import tablekey
-from eventlog.errors import EventlogError
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table, Tables
 from eventlog.fold import Need, query_key
-from eventlog.publishing.queryback import CHUNK, CurrentRows
+from eventlog.publisher.queryback import CHUNK, CurrentRows
+from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
-from eventlog.sql.snapshot import Snapshot
-from eventlog.tables import Table, Tables
 from eventlog_spark import cells
 from eventlog_spark.access import Access
 from eventlog_spark.batches import gather

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from eventlog.errors import EventlogError
+from eventlog.changes import refuse
+from eventlog.core.errors import EventlogError
 from eventlog.fold import ObjectName
-from eventlog.neutral import refuse
 from eventlog.xds.documents import document
 from eventlog.xds.write import EventWriter
 from eventlog_spark import plain

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from eventlog.errors import EventlogError, Misuse
+from eventlog.core.errors import EventlogError, Misuse
 from eventlog_spark.parts import Written
 
 SUCCESS, MANIFEST, MARKER, TEMPORARY, REFUSED = (

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 
-from eventlog import tablekey
-from eventlog.codec import Shape
-from eventlog.current import read_current
-from eventlog.errors import EventlogError, InvalidTables, Refused
+from eventlog.convert.current import read_current
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError, InvalidTables, Refused
+from eventlog.core.formats import Shape
+from eventlog.core.tables import Table, Tables
+from eventlog.core.values import Kind
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import QueryKey, query_key
-from eventlog.tables import Table, Tables
-from eventlog.values import Kind
 from eventlog_spark import cells
 from eventlog_spark.batches import gather
 from eventlog_spark.datasource import load

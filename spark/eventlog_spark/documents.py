@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from eventlog.change import Change
-from eventlog.codec import Sheet, SheetColumn, SheetRow
+from eventlog.core.change import Change
+from eventlog.core.formats import Sheet, SheetColumn, SheetRow
 
 SHEET = Sheet(
     "documents",

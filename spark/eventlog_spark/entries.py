@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from eventlog import log
-from eventlog.codec import Shape
-from eventlog.entry import Entry
-from eventlog.errors import EventlogError, IllegalCharacter, Refused
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError, IllegalCharacter, Refused
+from eventlog.core.formats import Shape
+from eventlog.core.tables import Tables
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
-from eventlog.tables import Tables
 from eventlog_spark.batches import gather
 from eventlog_spark.kinds import LOOPBACK, NOT_NEW, UNREADABLE
 from eventlog_spark.spelling import spell

@@ -12,16 +12,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from eventlog.config import Config, statements
-from eventlog.entry import read_event_time
+from eventlog.core.entry import read_event_time
+from eventlog.core.identity import object_of
+from eventlog.core.tables import Table, Tables
 from eventlog.fold import ObjectName, Rules
-from eventlog.identity import object_of
-from eventlog.publishing.opening import DatabaseSettings
-from eventlog.sql.pending import Choice
+from eventlog.publisher.config import Config, statements
+from eventlog.publisher.opening import DatabaseSettings
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
-from eventlog.sql.snapshot import Snapshot
-from eventlog.sql.store import Store
-from eventlog.tables import Table, Tables
 from eventlog_spark.access import Access
 from eventlog_spark.asking import ask
 from eventlog_spark.datasource import load

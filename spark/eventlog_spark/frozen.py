@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from eventlog.entry import COLUMNS
+from eventlog.core.entry import COLUMNS
 from eventlog_spark.commit import sync, write_whole
 
 FROZEN = "_frozen"

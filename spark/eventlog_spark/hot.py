@@ -15,15 +15,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventlog.change import ABSENT, Change, Field, Op, scalars
-from eventlog.entry import Entry
-from eventlog.errors import EventlogError
+from eventlog.changes import refuse
+from eventlog.core.change import ABSENT, Change, Field, Op, scalars
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Fate, Outcome, QueryKey, plan
 from eventlog.fold.current import current_fields
 from eventlog.fold.runs import Piece, cut, joined, pieces_of, run_fields
 from eventlog.fold.understand import STEPS, Object, Reader, Step
-from eventlog.neutral import refuse
-from eventlog.tables import Table
 from eventlog.xds.documents import document
 from eventlog.xds.write import EventWriter
 from eventlog_spark.kinds import CURRENT

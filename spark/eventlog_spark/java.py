@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 
 OLDEST = 17
 

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from eventlog import __version__, settings
-from eventlog.codec import Format, Shape
-from eventlog.convert import Job, all_given, files_beside, format_named
-from eventlog.entry import read_event_time
-from eventlog.errors import InvalidTables, Misuse
+from eventlog import __version__
+from eventlog.convert.conversion import Job, all_given, files_beside, format_named
+from eventlog.core import settings
+from eventlog.core.entry import read_event_time
+from eventlog.core.errors import InvalidTables, Misuse
+from eventlog.core.formats import Format, Shape
 from eventlog.files.inputs import CONTAINERS
 from eventlog.fold import Fate, Rules
 from eventlog_spark import documents, logs, streams

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 
-from eventlog.tables import Column, Table
-from eventlog.values import Number
+from eventlog.core.tables import Column, Table
+from eventlog.core.values import Number
 from eventlog_spark.templates import Treatment, treatment
 
 _WORD = r"[^,;'+\"=\\<>&\x00-\x1f\x{FFFE}\x{FFFF}]"

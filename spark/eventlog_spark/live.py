@@ -11,15 +11,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from eventlog.config import Config
-from eventlog.entry import Status
-from eventlog.errors import EventlogError
-from eventlog.identity import object_of
-from eventlog.publisher import PublisherSettings
-from eventlog.publishing.opening import read_readable, read_tables, with_sections
-from eventlog.sql.leader import Leader
-from eventlog.sql.store import Store
-from eventlog.sql.work import Failure, Work
+from eventlog.core.entry import Status
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import object_of
+from eventlog.publisher.config import Config
+from eventlog.publisher.cycle import PublisherSettings
+from eventlog.publisher.opening import read_readable, read_tables, with_sections
+from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import Failure, Work
 from eventlog_spark.asking import FrozenRows
 from eventlog_spark.commit import REFUSED, Folder, job_id
 from eventlog_spark.freeze import Source, freeze

@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 
+from eventlog.core.settings import build
 from eventlog.files.limits import Limits
-from eventlog.settings import build
 from eventlog_spark import names, rows, summary
 from eventlog_spark.current import Answers
 from eventlog_spark.fold import FoldToEvents, FoldToParts, WriteEvents

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
-from eventlog.codec import Shape, Sheet, SheetRow
+from eventlog.core.formats import Shape, Sheet, SheetRow
 from eventlog.files.outputs import ROW_WRITERS, WRITERS, Writer
 
 EXTENSIONS = {"blob": "xml", "messages": "bin"}

@@ -15,10 +15,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import pyarrow as pa
 
-from eventlog.entry import COLUMNS, read_event_time
-from eventlog.errors import EventlogError
-from eventlog.sql.pending import OBJECT, Cells, Choice
-from eventlog.sql.snapshot import Held, Snapshot
+from eventlog.core.entry import COLUMNS, read_event_time
+from eventlog.core.errors import EventlogError
+from eventlog.sql.log.pending import OBJECT, Cells, Choice
+from eventlog.sql.log.snapshot import Held, Snapshot
 from eventlog_spark.access import Access
 from eventlog_spark.batches import gather
 from eventlog_spark.frozen import LOG, write_parquet

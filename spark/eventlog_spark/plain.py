@@ -9,11 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eventlog import tablekey
-from eventlog.entry import Entry
-from eventlog.errors import EventlogError, WrongRow
+from eventlog.core import tablekey
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError, WrongRow
+from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Event, Fate, ObjectName, QueryKey, plan, query_key
-from eventlog.tables import Table
 from eventlog_spark import cells, names
 from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.task import Attempt, Task

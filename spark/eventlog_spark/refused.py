@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from eventlog.errors import Refused
+from eventlog.core.errors import Refused
 from eventlog_spark import rows, summary
 from eventlog_spark.commit import REFUSED
 from eventlog_spark.storage import uri

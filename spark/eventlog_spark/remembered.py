@@ -13,20 +13,20 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-from eventlog import neutral
-from eventlog.change import Change
-from eventlog.config import Config
-from eventlog.entry import COLUMNS, Status
+from eventlog.changes import dumps
+from eventlog.core.change import Change
+from eventlog.core.entry import COLUMNS, Status
+from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
-from eventlog.publishing.batches import Remembered, read_memory
-from eventlog.publishing.reading import Reader, Reading
-from eventlog.publishing.session import SessionSettings
-from eventlog.publishing.tally import LETTERS
+from eventlog.publisher.batches import Remembered, read_memory
+from eventlog.publisher.config import Config
+from eventlog.publisher.reading import Reader, Reading
+from eventlog.publisher.session import SessionSettings
+from eventlog.publisher.tally import LETTERS
 from eventlog.sinks import open_sink, sink_kind
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.log.work import Batch, Failure
 from eventlog.sql.readable import ReadableTable
-from eventlog.sql.snapshot import Snapshot
-from eventlog.sql.work import Batch, Failure
-from eventlog.tables import Table, Tables
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark.commit import write_whole
 
@@ -66,7 +66,7 @@ class _AsChanges:
 
     def write(self, change: Change, event_id: str) -> str:
         named = dict(change.extra) | {"event_id": event_id}
-        return neutral.dumps(change._replace(extra=tuple(named.items())))
+        return dumps(change._replace(extra=tuple(named.items())))
 
 
 def settle(

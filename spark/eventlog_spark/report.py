@@ -11,11 +11,11 @@ from typing import Any
 
 from pyspark.sql import functions as f
 
-from eventlog.page.chart import bars
-from eventlog.page.layout import Column, facts, paper, table
-from eventlog.page.markup import Markup, Node, tag
-from eventlog.page.server import packaged
-from eventlog.page.words import count, duration
+from eventlog.web.chart import bars
+from eventlog.web.layout import Column, facts, paper, table
+from eventlog.web.markup import Markup, Node, tag
+from eventlog.web.server import packaged
+from eventlog.web.words import count, duration
 from eventlog_spark import rows
 from eventlog_spark.commit import REFUSED
 from eventlog_spark.job import Backlog, Result

@@ -14,13 +14,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 
 from eventlog import log
-from eventlog.codec import Row, Source
-from eventlog.entry import COLUMNS
-from eventlog.errors import EventlogError, Refused
+from eventlog.core.entry import COLUMNS
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Row, Source
+from eventlog.core.tables import Tables
 from eventlog.files.inputs import stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
-from eventlog.tables import Tables
 from eventlog_spark import entries
 from eventlog_spark.batches import gather
 from eventlog_spark.datasource import load

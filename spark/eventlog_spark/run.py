@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from eventlog.extras import extra
+from eventlog.core.extras import extra
 from eventlog_spark.commit import REFUSED
 from eventlog_spark.job import Backlog, Result, run_job
 from eventlog_spark.live import Live, run_live

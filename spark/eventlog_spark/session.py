@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from eventlog.errors import EventlogError, Misuse
-from eventlog.extras import extra
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.extras import extra
 from eventlog_spark.java import find_java, scratch
 
 # What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.

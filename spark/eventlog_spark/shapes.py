@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Any
 
-from eventlog.errors import EventlogError
-from eventlog.tables import Table
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table
 from eventlog_spark.keys import PLAIN_KEY, key_form, named_form
 from eventlog_spark.names import Name
 from eventlog_spark.task import Task

@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as f
 
-from eventlog.errors import EventlogError
-from eventlog.identity import child_column, identify
-from eventlog.tables import Tables
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import child_column, identify
+from eventlog.core.tables import Tables
 from eventlog_spark import names
 from eventlog_spark.keys import named_form
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from eventlog.codec import Shape
-from eventlog.errors import Misuse
+from eventlog.core.errors import Misuse
+from eventlog.core.formats import Shape
 from eventlog.files.inputs import container_of
 
 

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventlog import settings
-from eventlog.change import Change
-from eventlog.convert import Job, allowed, expand_truncates, format_named, load_current
-from eventlog.errors import Refused
+from eventlog.convert.conversion import Job, allowed, expand_truncates, format_named, load_current
+from eventlog.core import settings
+from eventlog.core.change import Change
+from eventlog.core.errors import Refused
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
 from eventlog_spark import summary

@@ -17,14 +17,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 
-from eventlog import settings
-from eventlog.change import Change, Op
-from eventlog.codec import Format, SheetRow
-from eventlog.convert import format_named
-from eventlog.errors import EventlogError, Refused
+from eventlog.convert.conversion import format_named
+from eventlog.core import settings
+from eventlog.core.change import Change, Op
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Format, SheetRow
+from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.log import SHEET as LOG_SHEET
-from eventlog.tables import Table, Tables
 from eventlog_spark import documents
 from eventlog_spark.parts import Layout, Parts
 from eventlog_spark.summary import Summary

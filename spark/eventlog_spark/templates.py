@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from eventlog.entry import Entry
+from eventlog.core.entry import Entry
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.values import Kind
 from eventlog.fold import Event, Fate, plan
-from eventlog.tables import Column, Table, Tables
-from eventlog.values import Kind
 from eventlog.xds.documents import document
 from eventlog.xds.text import attribute, content
 from eventlog.xds.write import EventWriter

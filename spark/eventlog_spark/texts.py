@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.change import Scalar
-from eventlog.errors import EventlogError
-from eventlog.tables import Column, Tables
+from eventlog.core.change import Scalar
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Column, Tables
 from eventlog.xds.text import content
 from eventlog.xds.write import renderer
 from eventlog_spark.keys import int_form

@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from eventlog import settings
-from eventlog.codec import Object
-from eventlog.errors import Misuse, Refused
+from eventlog.core import settings
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import Object
 from eventlog.files.jsonlines import dump_line
-from eventlog.qlik.kafka import Topics
+from eventlog.places.kafka import Topics
+from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.messages import MessageSettings
-from eventlog.qlik.topics import KafkaSettings
 from eventlog_spark.commit import Folder, job_id
 from eventlog_spark.frozen import FROZEN
 from eventlog_spark.job import Backlog, Result, Stage, facts, run_job

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.errors import WrongRow
+from eventlog.core.errors import WrongRow
 from eventlog.fold import CurrentRow
 
 _CELLS = 64  # more than are ever filled in, so that the object goes the plain way

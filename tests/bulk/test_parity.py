@@ -13,15 +13,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventlog import tablesfile
-from eventlog.bulk import BulkPickup, slabs
-from eventlog.codec import Shape
-from eventlog.current import CurrentFiles
-from eventlog.errors import Refused
+from eventlog.convert.by_column import BulkPickup, slabs
+from eventlog.convert.by_row import Pickup
+from eventlog.convert.current import CurrentFiles
+from eventlog.core import tablesfile
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Shape
 from eventlog.files.inputs import open_sources
 from eventlog.fold import Rules
 from eventlog.log import SHEET
-from eventlog.pickup import Pickup
 from eventlog.xds.documents import write
 from eventlog.xds.settings import XdsSettings
 from tests.spark.helpers import TABLES, write_log

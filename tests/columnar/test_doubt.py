@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from eventlog import tablesfile
 from eventlog.columnar import Engine
 from eventlog.columnar.plain import plainly
-from eventlog.entry import Entry
+from eventlog.core import tablesfile
+from eventlog.core.entry import Entry
 from eventlog.fold import Rules
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter

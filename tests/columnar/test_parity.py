@@ -10,15 +10,15 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog import tablesfile
 from eventlog.columnar import Current, Engine, Rows
 from eventlog.columnar.judging import FATES
 from eventlog.columnar.plain import plainly
-from eventlog.entry import Entry
-from eventlog.errors import EventlogError, WrongRow
+from eventlog.core import tablesfile
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError, WrongRow
+from eventlog.core.tablekey import read
+from eventlog.core.tables import Table
 from eventlog.fold import Answer, Fate, QueryKey, Rules, query_key
-from eventlog.tablekey import read
-from eventlog.tables import Table
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 from tests.spark.helpers import TABLES

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from eventlog import tablesfile
-from eventlog.convert import Job, Report, convert, follow
-from eventlog.errors import Misuse, Refused
+from eventlog.convert.conversion import Job, Report, convert, follow
+from eventlog.core import tablesfile
+from eventlog.core.errors import Misuse, Refused
 from eventlog.linter.columns import DISPATCH
 from tests.databases import Database
 from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.codec import Row
-from eventlog.errors import InvalidDocument, Refused
+from eventlog.core.errors import InvalidDocument, Refused
+from eventlog.core.formats import Row
 from eventlog.files import csv
 
 cells = st.none() | st.text(st.characters(exclude_categories=["Cs"]))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.codec import Object
-from eventlog.errors import Refused
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object
 from eventlog.files import jsonlines
 
 VALUES = [{"a": 1, "b": {"c": ["}", "{", '"\\']}}, {}, {"x": "]\n["}]

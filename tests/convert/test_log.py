@@ -14,14 +14,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventlog import neutral, tablesfile
-from eventlog.change import ABSENT, Change, Op, scalars
-from eventlog.codec import Row, Source
-from eventlog.convert import Job, Report, convert, explain
-from eventlog.current import CurrentFiles
-from eventlog.errors import Misuse, Refused, Stopped, UnknownTable
+from eventlog.changes import dump
+from eventlog.convert.by_row import Pickup
+from eventlog.convert.conversion import Job, Report, convert, explain
+from eventlog.convert.current import CurrentFiles
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Op, scalars
+from eventlog.core.errors import Misuse, Refused, Stopped, UnknownTable
+from eventlog.core.formats import Row, Source
 from eventlog.fold import Fate, Rules
-from eventlog.pickup import Pickup
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
 from tests.strategies import xds_changes
@@ -288,7 +289,7 @@ def test_documents_become_rows_of_the_same_effect_and_then_stay_as_they_are(
 
 
 def neutral_line(change: Change) -> object:
-    return neutral.dump(change)
+    return dump(change)
 
 
 def without_names(documents: str) -> str:

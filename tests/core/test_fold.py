@@ -8,11 +8,11 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog import tablesfile
-from eventlog.change import ABSENT, Op, scalars
-from eventlog.entry import Entry
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Op, scalars
+from eventlog.core.entry import Entry
+from eventlog.core.tables import Table
 from eventlog.fold import Event, Fate, Outcome, QueryKey, Rules, plan
-from eventlog.tables import Table
 from tests import reference
 from tests.support import TABLES as USR_TABLES
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog import tablekey, tablesfile
-from eventlog.entry import Entry
+from eventlog.core import tablekey, tablesfile
+from eventlog.core.entry import Entry
+from eventlog.core.identity import object_of
 from eventlog.fold import Event, Fate, Rules, plan
-from eventlog.identity import object_of
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 from tests import reference

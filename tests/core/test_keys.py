@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from eventlog import tablesfile
+from eventlog.core import tablesfile
 from tests.support import run_convert
 
 TABLES = tablesfile.read("""

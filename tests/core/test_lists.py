@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from eventlog import tablesfile
-from eventlog.entry import Entry
-from eventlog.errors import Misuse
+from eventlog.core import tablesfile
+from eventlog.core.entry import Entry
+from eventlog.core.errors import Misuse
+from eventlog.core.tables import Tables
 from eventlog.fold import Fate, Outcome, Rules, plan
-from eventlog.tables import Tables
 from tests.support import run_convert
 
 SECRET = "s3cret"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.metaid import MetaName, read_name
+from eventlog.core.metaid import MetaName, read_name
 
 FORMS = [
     ("pk_idu", MetaName("idu", "pk_"), "pk_idu"),

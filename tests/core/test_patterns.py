@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.patterns import LONGEST, InvalidPattern, Pattern
+from eventlog.core.patterns import LONGEST, InvalidPattern, Pattern
 
 letters = st.sampled_from("abAB_$01.")
 names = st.text("abAB_$01.\n", max_size=12)

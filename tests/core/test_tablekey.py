@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog import tablekey
-from eventlog.errors import MalformedAssociation, MalformedKey
+from eventlog.core import tablekey
+from eventlog.core.errors import MalformedAssociation, MalformedKey
 
 names = st.text(
     st.characters(exclude_characters=sorted(tablekey.SPECIAL), exclude_categories=["Cs"]), min_size=1

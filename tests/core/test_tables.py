@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog import tablesfile
-from eventlog.errors import AmbiguousName, InvalidTables
-from eventlog.tables import bounds_of, number_of
-from eventlog.values import Number
+from eventlog.core import tablesfile
+from eventlog.core.errors import AmbiguousName, InvalidTables
+from eventlog.core.tables import bounds_of, number_of
+from eventlog.core.values import Number
 
 FILE = """\
 dialect = "oracle"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from eventlog.change import ABSENT
-from eventlog.entry import Entry
+from eventlog.core.change import ABSENT
+from eventlog.core.entry import Entry
+from eventlog.core.tables import Column, Table, Tables, kind_of
 from eventlog.fold import Fate, Rules, plan
-from eventlog.tables import Column, Table, Tables, kind_of
 
 COLUMNS = {
     name: Column(name, kind, kind_of(kind, "oracle"), name, unread=unread)

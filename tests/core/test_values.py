@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog import errors, values
-from eventlog.entry import EVENT_TYPES, read_event_time
-from eventlog.errors import EventlogError, IllegalCharacter, InvalidValue
-from eventlog.tables import kind_of
-from eventlog.values import Kind, Number
+from eventlog.core import errors, values
+from eventlog.core.entry import EVENT_TYPES, read_event_time
+from eventlog.core.errors import EventlogError, IllegalCharacter, InvalidValue
+from eventlog.core.tables import kind_of
+from eventlog.core.values import Kind, Number
 
 
 def test_every_kind_loads_and_dumps() -> None:

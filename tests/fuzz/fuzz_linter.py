@@ -7,7 +7,7 @@ import sys
 import atheris
 
 with atheris.instrument_imports(include=["eventlog"]):
-    from eventlog.change import Change
+    from eventlog.core.change import Change
     from tests.linter.helpers import NAMES, ROLLBACK, ROW_1, end, operation, read_queue
 
 CELLS = (

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from eventlog.change import Change, Value
-from eventlog.codec import Source
-from eventlog.errors import Refused
+from eventlog.core.change import Change, Value
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Source
+from eventlog.core.tables import Tables
 from eventlog.gbase.columns import Text
 from eventlog.gbase.format import FORMAT, Settings
 from eventlog.gbase.records import BeginTx, CommTx, Number, RowHead
 from eventlog.gbase.schema import Schema, read_schema
 from eventlog.gbase.writer import write_head, write_row, write_schema
-from eventlog.tables import Tables
 
 HERE = Path(__file__).parent
 T1 = "c1 integer, c2 varchar(20,0)"

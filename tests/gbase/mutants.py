@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from eventlog.change import Change
-from eventlog.errors import Refused
+from eventlog.core.change import Change
+from eventlog.core.errors import Refused
+from eventlog.core.tables import Tables
 from eventlog.gbase.changes import Limits, Reader
 from eventlog.gbase.records import COMMON, LAYOUTS, BeginTx, CommTx, Number, RbTx
-from eventlog.tables import Tables
 from tests.gbase.helpers import Told
 
 LIMITS = Limits(record=1 << 16, open=1 << 20)

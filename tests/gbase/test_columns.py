@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.change import Undecoded, Value
-from eventlog.errors import EventlogError, InvalidValue, NotExpressible
+from eventlog.core.change import Undecoded, Value
+from eventlog.core.errors import EventlogError, InvalidValue, NotExpressible
 from eventlog.gbase.columns import TYPES as DECLARED_TYPES
 from eventlog.gbase.columns import ColumnType, Text, column_type
 from eventlog.gbase.declared import read_declared

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from eventlog.change import Change, Op, Raw
-from eventlog.errors import Refused
+from eventlog.core.change import Change, Op, Raw
+from eventlog.core.errors import Refused
 from eventlog.gbase.format import Settings
 from eventlog.gbase.records import COMMON, LAYOUTS, Number
 from tests.gbase.helpers import T1, Told, changes_of, read_all, refusals_of, write_changes

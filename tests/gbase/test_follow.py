@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.errors import Misuse
-from eventlog.gbase.follow import StateFile, follow, pieces
+from eventlog.core.errors import Misuse
+from eventlog.core.tables import Tables
 from eventlog.gbase.format import Settings
 from eventlog.gbase.records import Number
 from eventlog.gbase.transactions import Position
-from eventlog.tables import Tables
+from eventlog.places.growing import StateFile, follow, pieces
 from tests.gbase.helpers import HERE, T1, Told, changes_of
 
 

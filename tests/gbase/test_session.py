@@ -7,8 +7,9 @@ from itertools import islice
 
 import pytest
 
-from eventlog.change import Change
-from eventlog.errors import Misuse
+from eventlog.core.change import Change
+from eventlog.core.errors import Misuse
+from eventlog.core.tables import Tables
 from eventlog.gbase.changes import Reader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.records import BeginTx, CommTx, Number, RowHead
@@ -16,7 +17,6 @@ from eventlog.gbase.schema import read_schema
 from eventlog.gbase.session import Captured, CaptureError, MissingCatalogue, Session
 from eventlog.gbase.transactions import Position
 from eventlog.gbase.writer import write_head, write_row
-from eventlog.tables import Tables
 from tests.gbase.helpers import T1, changes_of
 from tests.gbase.server import Server
 

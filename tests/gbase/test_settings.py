@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.change import ABSENT, Change, Field, Op, Raw
-from eventlog.codec import Source
-from eventlog.errors import Misuse, Refused
+from eventlog.core.change import ABSENT, Change, Field, Op, Raw
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import Source
+from eventlog.core.tables import Tables
+from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.format import FORMAT, Settings
-from eventlog.tables import Tables
-from eventlog.tablesfile import read as read_tables
 from tests.gbase.helpers import T1, Told, changes_of, read_all, write_changes
 
 TABLES = read_tables(

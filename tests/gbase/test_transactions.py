@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.change import ABSENT, Change, Field, Op, Value
+from eventlog.core.change import ABSENT, Change, Field, Op, Value
+from eventlog.core.tables import Tables
 from eventlog.gbase.changes import Limits, Reader
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
 from eventlog.gbase.transactions import Position
-from eventlog.tables import Tables
 from tests.gbase import typed
 from tests.gbase.helpers import T1, Told, changes_of, cut, read_all, refusals_of, write_changes
 

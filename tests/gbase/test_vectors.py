@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.change import Change, Op
+from eventlog.core.change import Change, Op
+from eventlog.core.tables import Tables
+from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.changes import Reader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.dump import read_dump
 from eventlog.gbase.format import Settings
 from eventlog.gbase.stream import Described, Failed, Fault, Row, Stream
 from eventlog.gbase.transactions import Position
-from eventlog.tables import Tables
-from eventlog.tablesfile import read as read_tables
 from tests.gbase.helpers import HERE, changes_of, cut, facts, read_all, refusals_of, write_changes
 
 CAPTURED = facts("captured.json")

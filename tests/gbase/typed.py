@@ -6,9 +6,9 @@ import datetime as dt
 
 from hypothesis import strategies as st
 
-from eventlog.change import Value
+from eventlog.core.change import Value
+from eventlog.core.values import shortest_float32
 from eventlog.gbase.moments import UNITS
-from eventlog.values import shortest_float32
 
 LIMITS = {"month": 11, "hour": 23, "minute": 59, "second": 59}
 MARKS = {"month": "-", "day": "-", "hour": " ", "minute": ":", "second": ":"}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from eventlog.change import Change
-from eventlog.codec import Row, Source
-from eventlog.errors import Refused
+from eventlog.core.change import Change
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Row, Source
+from eventlog.core.tables import Tables
+from eventlog.core.tablesfile import read as read_tables
 from eventlog.linter.columns import DISPATCH
 from eventlog.linter.format import FORMAT, Settings
-from eventlog.tables import Tables
-from eventlog.tablesfile import read as read_tables
 
 NAMES = tuple(column.name for column in DISPATCH)
 NOW = "2026-01-01T00:00:00"

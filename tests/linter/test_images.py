@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.change import Undecoded, Value
-from eventlog.errors import InvalidTables, InvalidValue, NotExpressible
+from eventlog.core.change import Undecoded, Value
+from eventlog.core.errors import InvalidTables, InvalidValue, NotExpressible
+from eventlog.core.values import shortest_float32
 from eventlog.linter.attributes import Attribute, read_attribute, read_attributes
 from eventlog.linter.images import Layout, read_layout
-from eventlog.values import shortest_float32
 
 
 def layout(columns: dict[str, str], **form: str) -> Layout:

@@ -12,11 +12,11 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.change import Change
-from eventlog.errors import InvalidValue, Refused
+from eventlog.core.change import Change
+from eventlog.core.errors import InvalidValue, Refused
 from eventlog.linter.changes import NO_EVIDENCE, Reader, Reading
 from eventlog.linter.progress import START, State, dump_state, load_state
-from eventlog.linter.rows import rows
+from eventlog.places.queues import rows
 from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
 
 Cells = tuple[Any, ...]

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from eventlog.change import ABSENT, Change, Field, Op, Raw
-from eventlog.errors import Refused
+from eventlog.core.change import ABSENT, Change, Field, Op, Raw
+from eventlog.core.errors import Refused
+from eventlog.core.tables import Tables
 from eventlog.linter.changes import NO_EVIDENCE
 from eventlog.linter.times import dump_time, load_time
-from eventlog.tables import Tables
 from eventlog.xds.format import FORMAT as XDS
 from eventlog.xds.settings import XdsSettings
 from tests.linter.helpers import (

@@ -11,13 +11,13 @@ import sqlalchemy as sa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.change import ABSENT, Change, Field, Op, Raw, Value
-from eventlog.codec import SheetRow
-from eventlog.errors import Misuse, Refused
+from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Value
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import SheetRow
+from eventlog.core.tables import Tables
 from eventlog.linter.format import FORMAT, Settings
 from eventlog.linter.progress import Mark, Progress, State
-from eventlog.linter.rows import described, rows
-from eventlog.tables import Tables
+from eventlog.places.queues import described, rows
 from tests.linter.helpers import (
     COMMIT,
     LAYOUT,

@@ -8,19 +8,20 @@ from dataclasses import dataclass
 import pytest
 from sqlalchemy.engine import Engine
 
-from eventlog.config import Config
-from eventlog.monitor.board import Board
-from eventlog.monitor.desk import answer
-from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.publishing.opening import open_store
-from eventlog.publishing.session import make_reader
+from eventlog.publisher.config import Config
+from eventlog.publisher.cycle import Publisher, PublisherSettings
+from eventlog.publisher.opening import open_store
+from eventlog.publisher.session import make_reader
 from eventlog.sinks.sink import Document, Reply
-from eventlog.sql import migrate, track
-from eventlog.sql.choice import Choice
+from eventlog.sql.capture import track
+from eventlog.sql.capture.choice import Choice
 from eventlog.sql.connect import execute_plain
-from eventlog.sql.dialects import dialect_of
-from eventlog.sql.log import log_named
-from eventlog.sql.store import Store
+from eventlog.sql.dialect.dialects import dialect_of
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import log_named
+from eventlog.sql.schema import migrate
+from eventlog.web.monitor.board import Board
+from eventlog.web.monitor.desk import answer
 from eventlog.xds.answers import Level, Status
 from tests.databases import Database
 from tests.receiver.conftest import HOSTILE, Client, served

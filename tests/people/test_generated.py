@@ -14,12 +14,12 @@ import yaml  # type: ignore[import-untyped]
 
 from eventlog.cli import COMMANDS, cli
 from eventlog.cli.live import ALL
-from eventlog.config import read_config
-from eventlog.monitor.metrics import METRICS
+from eventlog.core.settings import declared
 from eventlog.original import export, translate, write
 from eventlog.original.parameters import PARAMETERS
-from eventlog.receiver import rules
-from eventlog.settings import declared
+from eventlog.publisher.config import read_config
+from eventlog.publisher.metrics import METRICS
+from eventlog.web.receiver import rules
 from tests.people.generated import GENERATED, ROOT, context_of
 
 EXAMPLES = ROOT / "examples"

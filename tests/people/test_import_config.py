@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from eventlog.cli import cli
 from eventlog.cli.live import ALL
-from eventlog.config import Config, read_config
 from eventlog.original import export, translate, write
 from eventlog.original.jdbc import Address, read_jdbc
 from eventlog.original.known import find
 from eventlog.original.parameters import PARAMETERS
 from eventlog.original.unneeded import UNNEEDED
+from eventlog.publisher.config import Config, read_config
 
 ROOT = Path(__file__).parents[2]
 

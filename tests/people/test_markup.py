@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.page.chart import bars, ceiling, chart
-from eventlog.page.layout import clipped, page, table
-from eventlog.page.markup import Markup, address, render, tag
-from eventlog.page.words import are, count, duration
-from eventlog.shown import visible
+from eventlog.core.shown import visible
+from eventlog.web.chart import bars, ceiling, chart
+from eventlog.web.layout import clipped, page, table
+from eventlog.web.markup import Markup, address, render, tag
+from eventlog.web.words import are, count, duration
 
 
 class Elements(HTMLParser):

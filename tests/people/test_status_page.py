@@ -11,10 +11,10 @@ from urllib.parse import urlencode
 
 import pytest
 
-from eventlog.config import Config
-from eventlog.monitor.board import Board, Sample
-from eventlog.monitor.desk import answer
-from eventlog.page.server import Reply, Request
+from eventlog.publisher.config import Config
+from eventlog.web.monitor.board import Board, Sample
+from eventlog.web.monitor.desk import answer
+from eventlog.web.server import Reply, Request
 from tests.people.browser import chromium
 from tests.people.conftest import TOKEN, Process, Watched
 from tests.receiver.conftest import HOSTILE, served

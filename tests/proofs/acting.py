@@ -10,7 +10,7 @@ import psycopg
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 from eventlog.sql.connect import execute_plain
 
 TABLES = ("usr", "phone", "part")

@@ -23,12 +23,12 @@ from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.errors import EventlogError
-from eventlog.sql import migrate
-from eventlog.sql.choice import Choice
+from eventlog.core.errors import EventlogError
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.track import track
 from eventlog.sql.connect import connect
-from eventlog.sql.log import Log
-from eventlog.sql.track import track
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from tests.databases import Database
 
 ROOT = Path(__file__).parents[2]

@@ -11,9 +11,9 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import URL, Connection, Engine
 
-from eventlog.sql import migrate
 from eventlog.sql.connect import connect, execute_plain
-from eventlog.sql.log import Log
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from tests.databases import fresh
 from tests.proofs.acting import MADE, TABLES, Sessions
 from tests.proofs.pgoutput import Act, acts, begin

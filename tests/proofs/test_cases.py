@@ -9,11 +9,12 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import URL
 
-from eventlog.sql import migrate, track
-from eventlog.sql.choice import Choice
+from eventlog.sql.capture import track
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.refusals import CannotTrack
 from eventlog.sql.connect import DatabaseFailed, execute_plain
-from eventlog.sql.log import Log
-from eventlog.sql.refusals import CannotTrack
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from tests.databases import fresh
 from tests.proofs.cases import Case, read_cases, written
 from tests.sql.tracked import Logged, Tracked

@@ -11,9 +11,9 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.cli import cli
-from eventlog.entry import COLUMNS
-from eventlog.errors import EventlogError
-from eventlog.sql.dialects import Dialect
+from eventlog.core.entry import COLUMNS
+from eventlog.core.errors import EventlogError
+from eventlog.sql.dialect.dialects import Dialect
 
 PLAIN = dict.fromkeys(COLUMNS, "varchar(200)") | {
     "record_id": "bigint",

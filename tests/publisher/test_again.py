@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from eventlog.fold import Rules
-from eventlog.publishing.batches import Remembered
-from eventlog.publishing.reading import Reading
+from eventlog.publisher.batches import Remembered
+from eventlog.publisher.reading import Reading
 from eventlog.sinks.sink import ACCEPTED, Reply
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from eventlog.cli.run import announcement
-from eventlog.config import Config
+from eventlog.publisher.config import Config
 from tests.publisher.world import Receiver, World, key
 
 

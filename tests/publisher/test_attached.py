@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from sqlalchemy.engine import Engine
 
-from eventlog.config import Config
-from eventlog.publishing.opening import opened
-from eventlog.sql.pending import Choice, pending_statement
+from eventlog.publisher.config import Config
+from eventlog.publisher.opening import opened
+from eventlog.sql.log.pending import Choice, pending_statement
 from tests.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, ZONED, Attached
 from tests.test_pick_up_plan import SERIES, plan

@@ -9,13 +9,13 @@ from click.testing import CliRunner
 from lxml import etree
 
 from eventlog.cli import cli
-from eventlog.config import Config
 from eventlog.fold import Rules
-from eventlog.publishing.opening import read_readable, read_tables
-from eventlog.publishing.reading import Reader
-from eventlog.sql import track
-from eventlog.sql.choice import Choice
-from eventlog.sql.pending import Choice as Pick
+from eventlog.publisher.config import Config
+from eventlog.publisher.opening import read_readable, read_tables
+from eventlog.publisher.reading import Reader
+from eventlog.sql.capture import track
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.log.pending import Choice as Pick
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World, key
 

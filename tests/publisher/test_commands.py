@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from eventlog.cli import COMMANDS, cli
-from eventlog.errors import EventlogError
-from eventlog.publishing.upkeep import read_age
+from eventlog.core.errors import EventlogError
+from eventlog.operate.upkeep import read_age
 from eventlog.sinks.sink import Document, Reply
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, key

@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import Document, Reply
-from eventlog.sql.work import LeadershipLost
+from eventlog.sql.log.work import LeadershipLost
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, events_of, key
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.publisher import ReceiverFatal
+from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import Document, Reply, answered, unanswered, unreachable
 from eventlog.xds.answers import Level, Status

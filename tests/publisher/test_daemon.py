@@ -19,19 +19,19 @@ from urllib.request import urlopen
 import pytest
 from sqlalchemy import text
 
-from eventlog import daemon as loop
-from eventlog.config import Config
-from eventlog.daemon import AnotherLeads, Daemon, Disabled, SinkDown
-from eventlog.errors import EventlogError, Misuse
-from eventlog.monitor import MonitorSettings
-from eventlog.monitor.monitor import Monitor
-from eventlog.monitor.server import serving
-from eventlog.publisher import ReceiverFatal
-from eventlog.publishing.schedule import read_times, seconds_until
-from eventlog.publishing.wake import Signals
-from eventlog.sql.choice import Choice
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.publisher import daemon as loop
+from eventlog.publisher.config import Config
+from eventlog.publisher.cycle import ReceiverFatal
+from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown
+from eventlog.publisher.monitor import Monitor
+from eventlog.publisher.schedule import read_times, seconds_until
+from eventlog.publisher.wake import Signals
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import connect
-from eventlog.sql.track import track, untrack
+from eventlog.web.monitor import MonitorSettings
+from eventlog.web.monitor.server import serving
 from tests.killable import KILLABLE
 from tests.proofs.rig import Arrivals
 from tests.publisher.world import World, key

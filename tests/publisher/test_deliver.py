@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from eventlog.cli import cli
-from eventlog.publishing.deliver import Delivery, Memory
-from eventlog.publishing.tally import Waits
+from eventlog.operate.deliver import Delivery, Memory
+from eventlog.publisher.tally import Waits
 from eventlog.sinks.sink import Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from eventlog.cli.live import ALL
-from eventlog.config import read_config
-from eventlog.settings import declared
+from eventlog.core.settings import declared
+from eventlog.publisher.config import read_config
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "eventlog.toml"
 NOT_FOR_FILES = {"status", "http_password"}  # N is the only letter published; passwords stand elsewhere

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from eventlog.config import Config
-from eventlog.monitor.board import Board
-from eventlog.monitor.desk import answer
-from eventlog.page.server import Request
+from eventlog.publisher.config import Config
+from eventlog.web.monitor.board import Board
+from eventlog.web.monitor.desk import answer
+from eventlog.web.server import Request
 from tests.people.conftest import Process
 from tests.publisher.test_commands import busy, call
 from tests.publisher.world import Receiver, World, key

@@ -12,13 +12,13 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.entry import Status
-from eventlog.publishing.head import Head, Look, look_at_all
-from eventlog.sql.leader import Leader
-from eventlog.sql.pending import Cells, Choice
-from eventlog.sql.snapshot import Snapshot
-from eventlog.sql.stretch import NO_STRETCH
-from eventlog.sql.work import Waiting
+from eventlog.core.entry import Status
+from eventlog.publisher.head import Head, Look, look_at_all
+from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.pending import Cells, Choice
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.log.stretch import NO_STRETCH
+from eventlog.sql.log.work import Waiting
 from tests.publisher.world import World, key
 
 KEYS = [f"idu={number}" for number in range(4)]

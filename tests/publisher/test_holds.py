@@ -7,12 +7,12 @@ from typing import Any
 
 from sqlalchemy import text
 
-from eventlog.identity import object_of
+from eventlog.core.identity import object_of
+from eventlog.core.tables import Tables
 from eventlog.sinks.sink import ACCEPTED, Document, Reply
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.pending import Choice
-from eventlog.sql.work import Waiting, object_hash
-from eventlog.tables import Tables
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.work import Waiting, object_hash
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World
 

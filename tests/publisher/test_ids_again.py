@@ -10,8 +10,8 @@ from click.testing import CliRunner, Result
 from eventlog.cli import cli
 from eventlog.sinks.files import FilesSink
 from eventlog.sql.connect import connect, execute_plain
-from eventlog.sql.migrate import grants_script
-from eventlog.sql.position import IdsComeAgain, read_position
+from eventlog.sql.log.position import IdsComeAgain, read_position
+from eventlog.sql.schema.migrate import grants_script
 from tests.publisher.world import Receiver, World, key
 
 

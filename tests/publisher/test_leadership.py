@@ -12,14 +12,14 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import text
 
-from eventlog.config import Config
-from eventlog.daemon import AnotherLeads
-from eventlog.monitor.board import Board
-from eventlog.monitor.desk import answer
-from eventlog.page.server import Request
-from eventlog.publishing.standing import read_standing
+from eventlog.publisher.config import Config
+from eventlog.publisher.daemon import AnotherLeads
+from eventlog.publisher.standing import read_standing
 from eventlog.sql.connect import connect
 from eventlog.sql.queries import Queries
+from eventlog.web.monitor.board import Board
+from eventlog.web.monitor.desk import answer
+from eventlog.web.server import Request
 from tests.people.conftest import Process
 from tests.proofs.rig import Arrivals
 from tests.publisher.test_commands import call

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from eventlog.config import Config, InvalidSettings, names, read_config, statements
-from eventlog.daemon import DaemonSettings
-from eventlog.errors import EventlogError, InvalidValue, Misuse
+from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.fold import Rules
-from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.publishing.opening import (
+from eventlog.publisher.config import Config, InvalidSettings, names, read_config, statements
+from eventlog.publisher.cycle import Publisher, PublisherSettings
+from eventlog.publisher.daemon import DaemonSettings
+from eventlog.publisher.opening import (
     DatabaseSettings,
     TableSettings,
     driver_user,
@@ -21,11 +21,11 @@ from eventlog.publishing.opening import (
     place_of,
     read_tables,
 )
-from eventlog.publishing.session import make_reader
-from eventlog.sql import migrate
+from eventlog.publisher.session import make_reader
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.log import Log, log_named
-from eventlog.sql.store import Store
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log, log_named
+from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import Receiver, World, key
 

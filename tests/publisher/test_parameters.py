@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from eventlog.publishing.wake import Signals, make_bed
+from eventlog.publisher.wake import Signals, make_bed
 from eventlog.sinks.sink import Document, Reply
-from eventlog.sql.work import Waiting
+from eventlog.sql.log.work import Waiting
 from eventlog.xds.answers import Level, Status
 from tests.proofs.rig import Arrivals
 from tests.publisher.test_daemon import Run, running, until

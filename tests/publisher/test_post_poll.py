@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.cli import cli
-from eventlog.publishing.postpoll import UnsafeStatement, check_safe, unseen
-from eventlog.sql.dialects import DIALECTS, POSTGRESQL, Dialect
-from eventlog.sql.log import Log
+from eventlog.publisher.postpoll import UnsafeStatement, check_safe, unseen
+from eventlog.sql.dialect.dialects import DIALECTS, POSTGRESQL, Dialect
+from eventlog.sql.names import Log
 from tests.publisher.world import World, key
 
 OLD = "event_time < "

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
-from eventlog.publishing import answering
-from eventlog.publishing.answering import Answers
-from eventlog.publishing.session import read_known
+from eventlog.publisher import answering
+from eventlog.publisher.answering import Answers
+from eventlog.publisher.session import read_known
 from eventlog.sinks import open_sink
 from eventlog.sinks.conversation import NothingKnown, converse
 from eventlog.sinks.sink import Document, Item, Reply, answered, unanswered, unreachable

@@ -10,11 +10,11 @@ import pytest
 from click.testing import CliRunner
 from lxml import etree
 
-from eventlog import tablesfile
 from eventlog.cli import cli
-from eventlog.config import Config
-from eventlog.publishing.opening import read_tables
-from eventlog.tables import Tables
+from eventlog.core import tablesfile
+from eventlog.core.tables import Tables
+from eventlog.publisher.config import Config
+from eventlog.publisher.opening import read_tables
 from tests.publisher.test_children import texts, values
 from tests.publisher.world import World, key
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from eventlog.errors import Misuse
+from eventlog.core.errors import Misuse
 from eventlog.sinks import SINKS, open_sink, sink_kind
 from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import ACCEPTED, Document, Item, Reply

@@ -10,10 +10,10 @@ from sqlalchemy import text
 from sqlalchemy.engine import URL
 
 from eventlog.cli import cli
-from eventlog.sql.check import check
-from eventlog.sql.choice import Choice
+from eventlog.sql.capture.check import check
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.track import track
 from eventlog.sql.connect import connect
-from eventlog.sql.track import track
 from tests.databases import fresh
 from tests.publisher.world import Receiver, World, key
 

@@ -8,12 +8,12 @@ from datetime import datetime
 
 import pytest
 
-from eventlog.entry import Status
-from eventlog.publisher import ReceiverFatal
-from eventlog.publishing.redriving import How, redrive
-from eventlog.publishing.upkeep import Purge, purge, skip
+from eventlog.core.entry import Status
+from eventlog.operate.redriving import How, redrive
+from eventlog.operate.upkeep import Purge, purge, skip
+from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.sink import Document, Reply
-from eventlog.sql.upkeep import Which
+from eventlog.sql.log.upkeep import Which
 from eventlog.xds.answers import Level
 from eventlog.xds.answers import Status as Said
 from tests.publisher.world import Receiver, World, key

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from eventlog.publishing.deliver import Delivery, Memory
-from eventlog.publishing.tally import Waits
+from eventlog.operate.deliver import Delivery, Memory
+from eventlog.publisher.tally import Waits
 from eventlog.sinks import open_sink
 from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import Document, Item, Reply

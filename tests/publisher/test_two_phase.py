@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy.engine import make_url
 
-from eventlog.embedded import FAST, embedded_postgres
-from eventlog.publishing.wake import Signals, make_bed
-from eventlog.sql.dialects import POSTGRESQL
+from eventlog.demo.embedded import FAST, embedded_postgres
+from eventlog.publisher.wake import Signals, make_bed
+from eventlog.sql.dialect.dialects import POSTGRESQL
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked
 

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 import pytest
 from sqlalchemy import text
 
-from eventlog.config import Config
-from eventlog.entry import Status
+from eventlog.core.entry import Status
 from eventlog.fold import Fate
-from eventlog.publishing.explaining import explain_store
-from eventlog.publishing.head import Head, Look
-from eventlog.sql.inserts import Bounds
-from eventlog.sql.pending import Choice
-from eventlog.sql.snapshot import Snapshot
+from eventlog.operate.explaining import explain_store
+from eventlog.publisher.config import Config
+from eventlog.publisher.head import Head, Look
+from eventlog.sql.log.inserts import Bounds
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.snapshot import Snapshot
 from tests.publisher.test_head import ROWS_READ
 from tests.publisher.world import Receiver, World, key
 
@@ -86,7 +86,7 @@ def test_wherever_a_pick_up_is_cut_inserts_are_whole(
     dice = random.Random(seed)
     rows = history(dice, 40)
     for limit in range(1, len(rows) // 2):
-        monkeypatch.setattr("eventlog.sql.pending.CHUNK", dice.choice((3, 10_000)))
+        monkeypatch.setattr("eventlog.sql.log.pending.CHUNK", dice.choice((3, 10_000)))
         world.clear()
         write(world, rows)
         choice = Choice(limit, future=future, most_bytes=dice.choice(BYTES))
@@ -198,5 +198,5 @@ def test_a_backlog_of_inserts_is_looked_at_once_and_not_with_each_pick_up(
     rows = [(1, number) for number in range(400) for _ in range(5)]
     without = drain(world, 20, [(2, number) for _, number in rows])
     assert drain(world, 20, rows) < 1.6 * without
-    monkeypatch.setattr("eventlog.sql.pending.AHEAD", 500)
+    monkeypatch.setattr("eventlog.sql.log.pending.AHEAD", 500)
     assert drain(world, 20, rows) < 2 * without

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from sqlalchemy import text
 
 from eventlog.cli import cli
-from eventlog.errors import Misuse
+from eventlog.core.errors import Misuse
 from tests.publisher.test_opening import config, publish
 from tests.publisher.world import World
 

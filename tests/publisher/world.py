@@ -13,20 +13,20 @@ from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from eventlog.core.settings import build
+from eventlog.core.tables import Tables
 from eventlog.fold import Rules
-from eventlog.publisher import Cycle, Publisher, PublisherSettings
-from eventlog.publishing.opening import read_readable
-from eventlog.publishing.reading import Reader
-from eventlog.settings import build
+from eventlog.publisher.cycle import Cycle, Publisher, PublisherSettings
+from eventlog.publisher.opening import read_readable
+from eventlog.publisher.reading import Reader
 from eventlog.sinks.sink import ACCEPTED, Document, Reply, Sink
-from eventlog.sql import migrate
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.dialects import Dialect
-from eventlog.sql.leader import Leader
-from eventlog.sql.log import Log
-from eventlog.sql.store import Store
-from eventlog.sql.upkeep import Failed, Which
-from eventlog.tables import Tables
+from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.upkeep import Failed, Which
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 
 Answering = Callable[[Document], Reply]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from eventlog.change import Change
-from eventlog.codec import Object, Row, Sheet, SheetRow, Source
-from eventlog.errors import Refused
+from eventlog.core.change import Change
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Row, Sheet, SheetRow, Source
+from eventlog.core.tables import Tables
 from eventlog.qlik import messages, tables
-from eventlog.tables import Tables
 
 NONE = Tables()
 HEADERS = (

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from eventlog import tablesfile
-from eventlog.change import ABSENT, Change, Field, Op, Side, Value
-from eventlog.tables import Tables
-from eventlog.values import shortest_float32
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op, Side, Value
+from eventlog.core.tables import Tables
+from eventlog.core.values import shortest_float32
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog import tablesfile
-from eventlog.change import ABSENT, Change, Field, Op
-from eventlog.codec import SheetRow
-from eventlog.errors import Refused
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.errors import Refused
+from eventlog.core.formats import SheetRow
 from tests.qlik.helpers import (
     as_sources,
     change,

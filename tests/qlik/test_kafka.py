@@ -10,11 +10,11 @@ from dataclasses import replace
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from eventlog.change import ABSENT, Change, Field, Op
-from eventlog.errors import Refused
-from eventlog.qlik.kafka import KafkaFault, Topics, publish
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.errors import Refused
+from eventlog.places.kafka import KafkaFault, Topics, publish
+from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.messages import MessageSettings
-from eventlog.qlik.topics import KafkaSettings
 from tests.qlik.helpers import NONE, seq, told
 
 QUIET = {"log_level": 0}

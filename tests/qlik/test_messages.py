@@ -10,9 +10,9 @@ from typing import Any
 import fastavro
 import pytest
 
-from eventlog import tablesfile
-from eventlog.change import ABSENT, Change, Field, Op
-from eventlog.errors import Refused
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.errors import Refused
 from eventlog.qlik import avro, metadata
 from tests.qlik.helpers import NONE, change, read_messages, reason, seq, told, write_messages
 

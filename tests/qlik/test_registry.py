@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from eventlog.change import ABSENT, Change, Field, Op
-from eventlog.errors import InvalidValue
-from eventlog.qlik.registry import Registry, RegistryFault
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.errors import InvalidValue
+from eventlog.places.registry import Registry, RegistryFault
 from tests.qlik.helpers import read_messages, seq, write_messages
 
 

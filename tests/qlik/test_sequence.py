@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.change import Change, Op
+from eventlog.core.change import Change, Op
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import Numbered, number
 

@@ -11,11 +11,12 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.schema import CreateTable
 
-from eventlog import tablesfile
-from eventlog.change import ABSENT, Change, Field, Op, Value
-from eventlog.qlik import store, tables
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op, Value
+from eventlog.core.tables import Tables
+from eventlog.places import change_tables as store
+from eventlog.qlik import tables
 from eventlog.qlik.tables import TableSettings
-from eventlog.tables import Tables
 from tests.qlik.helpers import seq, told
 from tests.qlik.strategies import KEY, TYPES
 from tests.qlik.strategies import tables as known_tables

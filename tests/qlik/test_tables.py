@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from eventlog import tablesfile
-from eventlog.change import ABSENT, Change, Field, Op
-from eventlog.codec import Row, SheetRow, Source
-from eventlog.errors import Misuse, Refused
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import Row, SheetRow, Source
 from eventlog.qlik import dfm, ordering
 from eventlog.qlik.headers import DEFAULT
 from eventlog.qlik.tables import TableSettings, change_table

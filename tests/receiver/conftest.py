@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.page.server import Answerer, PageServer
-from eventlog.receiver import rules
-from eventlog.receiver.archive import Archive
-from eventlog.receiver.receiver import LARGEST, receiver
+from eventlog.web.receiver import rules
+from eventlog.web.receiver.archive import Archive
+from eventlog.web.receiver.receiver import LARGEST, receiver
+from eventlog.web.server import Answerer, PageServer
 
 HOSTILE = "<script>alert(1)</script>\"'&\u202e"
 ADD = (

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.page import server
-from eventlog.page.server import CLIENTS, Reply, Request
+from eventlog.web import server
+from eventlog.web.server import CLIENTS, Reply, Request
 from tests.receiver.conftest import nds, receiving, served
 
 BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"

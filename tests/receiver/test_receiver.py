@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.page.server import Reply, Request
-from eventlog.receiver.archive import PAGE, Archive
-from eventlog.receiver.incoming import Event, Incoming
-from eventlog.receiver.rules import OTHERWISE, Verdict
+from eventlog.web.receiver.archive import PAGE, Archive
+from eventlog.web.receiver.incoming import Event, Incoming
+from eventlog.web.receiver.rules import OTHERWISE, Verdict
+from eventlog.web.server import Reply, Request
 from eventlog.xds import answers
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import HEARTBEAT

@@ -12,11 +12,11 @@ from typing import Any
 
 from eventlog_spark.job import Backlog, run_job
 
-from eventlog import tablesfile
-from eventlog.convert import Job, Report, convert
-from eventlog.errors import Refused
+from eventlog.convert.conversion import Job, Report, convert
+from eventlog.core import tablesfile
+from eventlog.core.errors import Refused
+from eventlog.core.identity import object_of
 from eventlog.files.outputs import ROW_WRITERS
-from eventlog.identity import object_of
 from eventlog.log import SHEET
 
 CLOCK = "2025-01-01 00:00:00"

@@ -12,15 +12,15 @@ from eventlog_spark.live import Live, run_live
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.config import Config
-from eventlog.convert import Job
-from eventlog.publishing.reading import Reading
-from eventlog.publishing.session import make_reader, read_rules
-from eventlog.sql import migrate
-from eventlog.sql.dialects import Dialect
-from eventlog.sql.log import Log
-from eventlog.sql.pending import Choice
-from eventlog.sql.store import Store
+from eventlog.convert.conversion import Job
+from eventlog.publisher.config import Config
+from eventlog.publisher.reading import Reading
+from eventlog.publisher.session import make_reader, read_rules
+from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from eventlog.xds.documents import document
 from tests.spark.helpers import CLOCK
 

@@ -14,7 +14,7 @@ import pytest
 from eventlog_spark.commit import Occupied, OtherJob, Running
 from eventlog_spark.job import Backlog, run_job
 
-from eventlog.errors import EventlogError
+from eventlog.core.errors import EventlogError
 from tests.spark.helpers import CLOCK, TABLES, backlogged, by_object, converted, job, write_log
 
 ROWS = [

@@ -15,9 +15,9 @@ from eventlog_spark.datasource import load
 from eventlog_spark.pending import PendingRows
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.pending import Choice
-from eventlog.sql.snapshot import Held
-from eventlog.sql.store import Store
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.snapshot import Held
+from eventlog.sql.log.store import Store
 from tests.databases import Database
 from tests.spark.lives import ROWS, backlog, documents, failures, letters, make_store, pending, published
 
@@ -29,7 +29,7 @@ from eventlog_spark import live
 from eventlog_spark.frozen import Frozen
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.log import Log
-from eventlog.sql.store import Store
+from eventlog.sql.log.store import Store
 from tests.spark.lives import CONFIG
 
 class Dying(Store):

@@ -14,8 +14,8 @@ from eventlog_spark import pending as shares
 from eventlog_spark.live import Led
 from sqlalchemy.engine import Engine
 
-from eventlog.entry import Status
-from eventlog.sql.store import Store
+from eventlog.core.entry import Status
+from eventlog.sql.log.store import Store
 from tests.databases import Database
 from tests.spark.lives import (
     ROWS,

@@ -13,8 +13,8 @@ from eventlog_spark.job import Backlog, run_job
 from eventlog_spark.refused import keep
 from eventlog_spark.session import translated
 
-from eventlog.convert import Report, convert
-from eventlog.errors import EventlogError
+from eventlog.convert.conversion import Report, convert
+from eventlog.core.errors import EventlogError
 from tests.spark.helpers import CLOCK, backlogged, converted, job, write_log
 
 ROWS = [

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 
-from eventlog import tablesfile
+from eventlog.core import tablesfile
 from tests.spark.helpers import CLOCK, backlogged, by_object, converted, job, write_log
 from tests.spark.strategies import CURRENT, CURRENT_TEXTS, logs
 

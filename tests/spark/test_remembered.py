@@ -14,12 +14,12 @@ from eventlog_spark.remembered import Settlement
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.config import Config
-from eventlog.publisher import Publisher, PublisherSettings
-from eventlog.publishing.session import make_reader
+from eventlog.publisher.config import Config
+from eventlog.publisher.cycle import Publisher, PublisherSettings
+from eventlog.publisher.session import make_reader
 from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import Document, Reply, Sink
-from eventlog.sql.store import Store
+from eventlog.sql.log.store import Store
 from eventlog.xds.answers import Level, Status
 from tests.databases import Database
 from tests.publisher.world import Receiver, events_of

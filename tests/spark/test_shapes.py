@@ -20,9 +20,9 @@ from eventlog_spark.untold import untold
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventlog import tablekey, tablesfile
-from eventlog.codec import Shape
-from eventlog.errors import EventlogError
+from eventlog.core import tablekey, tablesfile
+from eventlog.core.errors import EventlogError
+from eventlog.core.formats import Shape
 from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
 from tests.spark.helpers import TABLES, by_object
 from tests.spark.strategies import COLUMNS, KEYS, VALUES, logs

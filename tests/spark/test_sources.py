@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from eventlog import tablesfile
-from eventlog.convert import Job, Report, convert
-from eventlog.errors import Refused
+from eventlog.convert.conversion import Job, Report, convert
+from eventlog.core import tablesfile
+from eventlog.core.errors import Refused
 from tests.spark.helpers import CLOCK, backlogged, converted, job
 
 TABLES = tablesfile.read(

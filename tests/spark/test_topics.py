@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from eventlog_spark.job import Backlog
 from eventlog_spark.topics import run_topics
 
-from eventlog.convert import Job, Report, convert
+from eventlog.convert.conversion import Job, Report, convert
 from tests.spark.helpers import CLOCK, converted, job
 from tests.spark.test_sources import TABLES, lines
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from eventlog.sql.choice import Choice
-from eventlog.sql.dialects import ORACLE
-from eventlog.sql.log import Log
-from eventlog.sql.oracle_expressions import ORACLE as ORACLE_TEXTS
+from eventlog.core.tables import Column, Table, kind_of
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.triggers import Subject
+from eventlog.sql.dialect.dialects import ORACLE
+from eventlog.sql.dialect.oracle_expressions import ORACLE as ORACLE_TEXTS
+from eventlog.sql.names import Log
 from eventlog.sql.relation import Relation
-from eventlog.sql.triggers import Subject
-from eventlog.tables import Column, Table, kind_of
 
 # as the catalogue's statement writes them
 TYPES = (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from eventlog.sql.choice import Choice
-from eventlog.sql.dialects import DIALECTS
-from eventlog.sql.log import Log
-from eventlog.sql.relation import ForeignKey, Relation
-from eventlog.sql.triggers import Child, Subject
-from eventlog.tables import Column, Table, kind_of
+from eventlog.core.tables import Column, Table, kind_of
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.triggers import Subject
+from eventlog.sql.dialect.dialects import DIALECTS
+from eventlog.sql.names import Log
+from eventlog.sql.relation import Child, ForeignKey, Relation
 
 TYPES = {
     "postgresql": (

@@ -7,8 +7,8 @@ from datetime import timedelta
 
 import pytest
 
-from eventlog.sql.check import check
-from eventlog.sql.checks.finding import Finding
+from eventlog.sql.capture.check import check
+from eventlog.sql.capture.checks.finding import Finding
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked
 

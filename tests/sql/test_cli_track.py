@@ -7,9 +7,9 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from eventlog import tablesfile
-from eventlog.sql.choice import Choice
-from eventlog.sql.track import install_routines, plan_track, plan_untrack, script
+from eventlog.core import tablesfile
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.track import install_routines, plan_track, plan_untrack, script
 from tests.databases import Database
 from tests.sql.tracked import Logged, Tracked
 from tests.test_cli_install import call

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from eventlog import values
-from eventlog.sql.expression import split_type
-from eventlog.sql.expressions import EXPRESSIONS
-from eventlog.tables import kind_of
+from eventlog.core import values
+from eventlog.core.tables import kind_of
+from eventlog.sql.dialect.expression import split_type
+from eventlog.sql.dialect.expressions import EXPRESSIONS
 from tests.sql.columns import HOSTILE
 from tests.sql.tracked import Tracked
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from sqlalchemy import text
 
-from eventlog.sql import track
+from eventlog.sql.capture import track
+from eventlog.sql.capture.check import check
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.record import read_record
+from eventlog.sql.capture.resync import Resync, resync
+from eventlog.sql.capture.subject import children_of
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.check import check
-from eventlog.sql.choice import Choice
+from eventlog.sql.log.store import Store
 from eventlog.sql.readable import readable
-from eventlog.sql.record import read_record
-from eventlog.sql.resync import Resync, resync
-from eventlog.sql.store import Store
-from eventlog.sql.subject import children_of
 from tests.databases import Database
 from tests.sql.tracked import Logged, Tracked
 from tests.test_install import in_client

@@ -9,13 +9,13 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.track import plan_track
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import execute_plain
-from eventlog.sql.expressions import POSTGRESQL
+from eventlog.sql.dialect.expressions import POSTGRESQL
+from eventlog.sql.log.store import Store
 from eventlog.sql.readable import readable
-from eventlog.sql.store import Store
-from eventlog.sql.track import plan_track
 from tests.sql.tracked import Logged, Tracked
 
 

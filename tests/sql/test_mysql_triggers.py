@@ -8,11 +8,11 @@ from contextlib import suppress
 import pytest
 from sqlalchemy import text
 
-from eventlog.sql.check import check
-from eventlog.sql.choice import Choice
+from eventlog.sql.capture.check import check
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.refusals import CannotTrack
+from eventlog.sql.capture.track import plan_track
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.refusals import CannotTrack
-from eventlog.sql.track import plan_track
 from tests.sql.tracked import Logged, Tracked
 
 

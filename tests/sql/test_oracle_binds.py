@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from eventlog.sql import connect
-from eventlog.sql.dialects import ORACLE
-from eventlog.sql.log import Log
+from eventlog.sql.capture.resync import _values
+from eventlog.sql.dialect.dialects import ORACLE
+from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
-from eventlog.sql.resync import _values
 
 oracledb = pytest.importorskip("oracledb")
 
@@ -130,7 +130,7 @@ def test_rows_come_a_thousand_at_a_time(driver: Driver) -> None:
 
 def binds() -> Iterator[tuple[str, str]]:
     for folder in ("common", "oracle"):
-        for file in resources.files("eventlog.sql").joinpath(folder).iterdir():
+        for file in resources.files("eventlog.sql.statements").joinpath(folder).iterdir():
             for name in re.findall(r"(?<![\w:']):([a-z_]\w*)", file.read_text(encoding="utf-8")):
                 yield file.name, name
     yield from (("resync", name) for mark in "az" for name in _values(mark, (1, 2)))

@@ -7,15 +7,15 @@ import re
 import pytest
 import sqlfluff
 
-from eventlog.errors import InvalidValue
-from eventlog.sql import templates
-from eventlog.sql.dialects import ORACLE, POSTGRESQL
-from eventlog.sql.keytypes import key_type_of
-from eventlog.sql.log import COMPANIONS, Log
-from eventlog.sql.migrate import install_script
+from eventlog.core.errors import InvalidValue
+from eventlog.sql.capture.triggers import routines
+from eventlog.sql.capture.writers import WRITERS
+from eventlog.sql.dialect.dialects import ORACLE, POSTGRESQL
+from eventlog.sql.dialect.keytypes import key_type_of
+from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.queries import Queries
-from eventlog.sql.triggers import routines
-from eventlog.sql.writers import WRITERS
+from eventlog.sql.schema.migrate import install_script
+from eventlog.sql.statements import templates
 
 MADE = r"create (?:or replace )?(?:package|procedure|function) (?!body)([^\s(]+)"
 

@@ -13,10 +13,10 @@ from typing import NamedTuple
 
 import pytest
 
-from eventlog.sql import oracle_triggers
-from eventlog.sql.choice import Choice
-from eventlog.sql.triggers import Trigger
-from eventlog.sql.writers import WRITERS
+from eventlog.sql.capture import oracle_triggers
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.triggers import Trigger
+from eventlog.sql.capture.writers import WRITERS
 from tests.databases import Database
 from tests.sql.samples import subject
 from tests.sql.tracked import Logged, Tracked, tracked

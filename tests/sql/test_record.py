@@ -9,18 +9,18 @@ from collections.abc import Iterator
 import pytest
 from sqlalchemy import text
 
-from eventlog.config import Config
-from eventlog.publishing.opening import opened, read_readable, read_tables
-from eventlog.publishing.published import NothingPublished
-from eventlog.sql import migrate
+from eventlog.publisher.config import Config
+from eventlog.publisher.opening import opened, read_readable, read_tables
+from eventlog.publisher.published import NothingPublished
+from eventlog.sql.capture.check import check
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.defaults import NoDefault
+from eventlog.sql.capture.record import NoRecord, Record, read_record
+from eventlog.sql.capture.refusals import CannotTrack
+from eventlog.sql.capture.track import adopt, plan_track, plan_untrack, script, tracked, untrack
 from eventlog.sql.catalogue import AmbiguousLog
-from eventlog.sql.check import check
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import DatabaseFailed, execute_plain
-from eventlog.sql.defaults import NoDefault
-from eventlog.sql.record import NoRecord, Record, read_record
-from eventlog.sql.refusals import CannotTrack
-from eventlog.sql.track import adopt, plan_track, plan_untrack, script, tracked, untrack
+from eventlog.sql.schema import migrate
 from tests.databases import Database
 from tests.sql.tracked import Logged, Tracked
 from tests.test_install import ORIGINAL, in_client

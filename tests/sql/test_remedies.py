@@ -14,12 +14,12 @@ import pytest
 from click.testing import CliRunner
 
 from eventlog.cli import cli
-from eventlog.sql import migrate
-from eventlog.sql.check import check
-from eventlog.sql.checks.finding import Finding
-from eventlog.sql.checks.log import LOG_CHECKS
-from eventlog.sql.checks.rows import ROW_CHECKS
-from eventlog.sql.checks.tables import TABLE_CHECKS
+from eventlog.sql.capture.check import check
+from eventlog.sql.capture.checks.finding import Finding
+from eventlog.sql.capture.checks.log import LOG_CHECKS
+from eventlog.sql.capture.checks.rows import ROW_CHECKS
+from eventlog.sql.capture.checks.tables import TABLE_CHECKS
+from eventlog.sql.schema import migrate
 from tests.publisher.test_leadership import stranger
 from tests.publisher.world import Receiver, World
 from tests.sql.tracked import Tracked

@@ -16,7 +16,7 @@ from sqlalchemy.engine import URL
 
 from eventlog.cli import cli
 from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
-from eventlog.sql.dialects import Dialect
+from eventlog.sql.dialect.dialects import Dialect
 from tests.databases import Database
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -7,15 +7,15 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
+from eventlog.sql.capture.refusals import CannotTrack
+from eventlog.sql.capture.resync import Resync, resync
+from eventlog.sql.capture.subject import NoChild
+from eventlog.sql.capture.track import install_routines, remove_routines, untrack
+from eventlog.sql.capture.track import tracked as tracked_names
+from eventlog.sql.capture.writers import writer_of
 from eventlog.sql.connect import execute_plain
+from eventlog.sql.log.store import Store
 from eventlog.sql.readable import readable
-from eventlog.sql.refusals import CannotTrack
-from eventlog.sql.resync import Resync, resync
-from eventlog.sql.store import Store
-from eventlog.sql.subject import NoChild
-from eventlog.sql.track import install_routines, remove_routines, untrack
-from eventlog.sql.track import tracked as tracked_names
-from eventlog.sql.writers import writer_of
 from tests.sql.tracked import Logged, Tracked
 
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.leader import Leader
-from eventlog.sql.log import Log
-from eventlog.sql.migrate import install
+from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.work import LeadershipLost
+from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
-from eventlog.sql.work import LeadershipLost
+from eventlog.sql.schema.migrate import install
 from tests.databases import Database
 
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.sql.choice import Choice, read_mark
-from eventlog.sql.dialects import DIALECTS
-from eventlog.sql.triggers import routines
-from eventlog.sql.writers import WRITERS
+from eventlog.sql.capture.choice import Choice, read_mark
+from eventlog.sql.capture.triggers import routines
+from eventlog.sql.capture.writers import WRITERS
+from eventlog.sql.dialect.dialects import DIALECTS
 from tests.sql.samples import subject
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "triggers"

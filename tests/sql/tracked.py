@@ -10,18 +10,19 @@ from typing import Any, NamedTuple
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog import tablekey, values
-from eventlog.change import ABSENT, Op, Side
-from eventlog.entry import Entry
+from eventlog.core import tablekey, values
+from eventlog.core.change import ABSENT, Op, Side
+from eventlog.core.entry import Entry
+from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Rules, plan
-from eventlog.sql import migrate, track
+from eventlog.sql.capture import track
+from eventlog.sql.capture.choice import Choice
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.choice import Choice
 from eventlog.sql.connect import execute_plain
-from eventlog.sql.dialects import Dialect
-from eventlog.sql.expressions import EXPRESSIONS
-from eventlog.sql.log import Log, log_named
-from eventlog.tables import Table, Tables
+from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.names import Log, log_named
+from eventlog.sql.schema import migrate
 from tests.databases import Database
 
 Texts = dict[str, str | None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog.errors import InvalidDocument
+from eventlog.core.errors import InvalidDocument
 from eventlog.xds.answers import Level, Status, match, read, write
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from eventlog import xmlparser
-from eventlog.change import Change
-from eventlog.codec import Source
-from eventlog.errors import Refused
-from eventlog.tables import Tables
+from eventlog.core import xmlparser
+from eventlog.core.change import Change
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Source
+from eventlog.core.tables import Tables
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
 

@@ -14,16 +14,16 @@ from hypothesis import strategies as st
 from lxml import etree
 
 import eventlog
-from eventlog import xmlparser
-from eventlog.codec import Source
-from eventlog.errors import EventlogError, Refused
+from eventlog.core import xmlparser
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Source
+from eventlog.core.tables import Tables
+from eventlog.core.xmlscan import MAX_TAG
 from eventlog.original import export
-from eventlog.receiver import incoming
-from eventlog.tables import Tables
+from eventlog.web.receiver import incoming
 from eventlog.xds import answers, documents, split
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
-from eventlog.xmlscan import MAX_TAG
 
 SECRET = "what only this machine knows"
 

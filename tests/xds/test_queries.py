@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from eventlog import tablesfile
-from eventlog.change import Change, Field, Op
-from eventlog.errors import InvalidDocument
+from eventlog.core import tablesfile
+from eventlog.core.change import Change, Field, Op
+from eventlog.core.errors import InvalidDocument
 from eventlog.xds.answers import MOST_QUERIES, Level, Status, read_said
 from eventlog.xds.documents import answer_document, validate
 from eventlog.xds.queries import (

@@ -10,10 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from lxml import etree
 
-from eventlog.errors import InvalidDocument
+from eventlog.core.errors import InvalidDocument
+from eventlog.core.xmlparser import read_dtd
 from eventlog.xds import validity
 from eventlog.xds.documents import document, validate
-from eventlog.xmlparser import read_dtd
 
 with files("eventlog.xds").joinpath("nds.dtd").open("rb") as file:
     DTD: Any = read_dtd(file)

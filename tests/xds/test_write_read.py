@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog import tablesfile
-from eventlog.change import ABSENT, Change, Field, Op, Undecoded
-from eventlog.codec import Source
-from eventlog.errors import EventlogError, Refused
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op, Undecoded
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Source
 from eventlog.xds.documents import document, indent, validate, write
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings, XdsSettings

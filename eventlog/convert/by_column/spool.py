@@ -1,0 +1,173 @@
+"""Rows gathered by object: in memory as long as they fit, else in shares on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.columnar.keys import named_form
+from eventlog.columnar.vectors import Ints, codes, flags, offsets
+from eventlog.convert.by_column.sound import SCHEMA
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import identify
+from eventlog.core.tables import Tables
+
+_SHARES = 256
+_ROWS = 32_000  # that are folded together, where objects allow
+
+
+class Spool:
+    """Takes rows in any order, and gives back all rows of some objects at a time, by record_id."""
+
+    def __init__(self, tables: Tables, memory: int) -> None:
+        self._tables = tables
+        self._memory = memory
+        self._held: list[pa.RecordBatch] = []
+        self._size = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._writers: list[pa.RecordBatchStreamWriter] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for writer in self._writers:
+            writer.close()
+        if self._folder is not None:
+            self._folder.cleanup()
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take some rows."""
+        if not rows.num_rows:
+            return
+        self._held.append(rows)
+        self._size += rows.nbytes
+        if self._size > self._memory:
+            self._spill()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """All rows, those of an object together."""
+        if self._folder is None:
+            yield from _divided(_joined(self._held), self._tables)
+            return
+        self._spill()
+        for writer in self._writers:
+            writer.close()
+        self._writers = []
+        for share in range(_SHARES):
+            path = self._path(share)
+            with pa.OSFile(path) as file, pa.ipc.open_stream(file) as reader:
+                rows = _joined(list(reader))
+            Path(path).unlink()
+            yield from _divided(rows, self._tables)
+
+    def _path(self, share: int) -> str:
+        assert self._folder is not None
+        return f"{self._folder.name}/{share}.arrow"
+
+    def _spill(self) -> None:
+        if self._folder is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="eventlog-rows-")
+            self._writers = [pa.ipc.new_stream(self._path(share), SCHEMA) for share in range(_SHARES)]
+        for rows in self._held:
+            for share, some in _shares(rows, object_numbers(rows, self._tables) % _SHARES):
+                self._writers[share].write_batch(some)
+        self._held, self._size = [], 0
+
+
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.concat_batches(batches) if batches else pa.record_batch([[]] * len(SCHEMA), schema=SCHEMA)
+
+
+def _divided(rows: pa.RecordBatch, tables: Tables) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of about _ROWS that hold all rows of their objects, each by record_id."""
+    parts = -(-rows.num_rows // _ROWS)
+    if parts <= 1:
+        yield _by_id(rows)
+        return
+    numbers = (object_numbers(rows, tables) // _SHARES) % parts
+    for _, some in _shares(rows, numbers):
+        yield _by_id(some)
+
+
+def _by_id(rows: pa.RecordBatch) -> pa.RecordBatch:
+    ids = rows.column("record_id").to_numpy()
+    if (ids[1:] >= ids[:-1]).all():
+        return rows
+    return rows.take(pa.array(np.argsort(ids, kind="stable")))
+
+
+def _shares(rows: pa.RecordBatch, share: Ints) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each share."""
+    order = np.argsort(share, kind="stable")
+    sorted_rows = rows.take(pa.array(order))
+    edges = np.flatnonzero(np.diff(share[order], prepend=-1))
+    for begin, end in zip(edges, np.append(edges[1:], len(order)), strict=True):
+        yield int(share[order[begin]]), sorted_rows.slice(begin, end - begin)
+
+
+def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
+    """A number for each row, the same for all rows of one object, however they spell it."""
+    if not rows.num_rows:
+        return np.empty(0, np.int64)
+    table, names = codes(rows.column("table_name"))
+    keys = rows.column("table_key")
+    odd = np.ones(len(table), np.bool_)
+    for number, name in enumerate(names):
+        of_table = table == number
+        for form in _forms(tables, str(name)):
+            odd &= ~(of_table & flags(pc.match_substring_regex(keys, form)))
+    found = _digests(pc.utf8_lower(keys))
+    some = np.flatnonzero(odd)
+    if len(some):
+        named = zip(table[some].tolist(), keys.take(pa.array(some)).to_pylist(), strict=True)
+        own = pa.array([_canonical(tables, str(names[number]), key) for number, key in named], pa.string())
+        found[some] = _digests(pc.utf8_lower(own))
+    return found
+
+
+def _forms(tables: Tables, name: str) -> list[str]:
+    """The patterns of keys whose text, but for case, is that of all spellings of their object."""
+    try:
+        table = tables.find(name)
+    except EventlogError:
+        return []
+    if table is None or not table.key:
+        return []
+    return [named_form(names) for names in {table.key, tuple(map(str.lower, table.key))}]
+
+
+def _canonical(tables: Tables, name: str, key: str) -> str:
+    """The text of a key in the catalogue's spelling, without quotes; its own if it cannot be read."""
+    try:
+        pairs = identify(tables, name, key).pairs
+    except EventlogError:
+        return key
+    return "+".join(f"{column}={text}" for column, text in pairs)
+
+
+def _digests(texts: pa.Array) -> Ints:
+    """A number for each text, spread evenly."""
+    at = offsets(texts).astype(np.int64)
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[at[0] : at[-1]].astype(np.uint64)
+    place = np.arange(len(data)) - np.repeat(at[:-1] - at[0], np.diff(at))
+    with np.errstate(over="ignore"):
+        mixed = (data + np.uint64(1)) * (
+            place.astype(np.uint64) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)
+        )
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        total = np.concatenate([[np.uint64(0)], np.cumsum(mixed)])
+        found = total[at[1:] - at[0]] - total[at[:-1] - at[0]]
+        found = (found ^ (found >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
+    numbers: Ints = (found >> np.uint64(1)).view(np.int64)
+    return numbers

@@ -1,0 +1,146 @@
+"""Files of log rows as one pick-up without limit: any order, any size, every row accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
+
+from eventlog import log
+from eventlog.convert.current import CurrentFiles
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Row, Source
+from eventlog.core.identity import object_of
+from eventlog.core.tables import Tables
+from eventlog.files.sorting import Sorter
+from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan
+
+_CHUNK = 5000  # rows folded at a time, and never part of an object
+
+
+class Found(NamedTuple):
+    """A row of a file that is an entry, where it stood, and the object that it names."""
+
+    entry: Entry
+    where: str
+    raw: bytes
+    object: ObjectName = ("", "")
+
+
+Tell = Callable[[Found, Outcome], None]
+
+
+class Pickup:
+    """One pick-up; `refused` hears of each row that was left out, `tell` of every entry's outcome.
+
+    `clock` is the event_time of rows without one; rows wait for their time only where `now` is given.
+    """
+
+    def __init__(
+        self,
+        tables: Tables,
+        rules: Rules,
+        current: CurrentFiles,
+        clock: str,
+        now: str | None,
+        refused: Callable[[Refused], None],
+        tell: Tell = lambda found, outcome: None,
+        memory: int = 256 << 20,
+    ) -> None:
+        self._tables = tables
+        self._rules = rules
+        self._current = current
+        self._clock = clock
+        self._now = now
+        self._refused = refused
+        self._tell = tell
+        self._memory = memory
+
+    def events(self, sources: Iterable[Source[Row]]) -> Iterator[Event]:
+        """The events of the rows of all sources, in the order in which they leave."""
+        by_object = self._sorter(_object_order if not self._rules.handle_future_events else _future_order)
+        for found in self._once(self._entries(sources)):
+            by_object.add(found)
+        by_place: Sorter[Event] = Sorter(itemgetter(2), _event_size, self._memory)
+        for chunk in _chunks(by_object):
+            for event in self._fold(chunk):
+                by_place.add(event)
+        yield from by_place
+
+    def _entries(self, sources: Iterable[Source[Row]]) -> Iterable[Found]:
+        by_id = self._sorter(lambda found: found.entry.record_id)
+        for source in sources:
+            try:
+                for read in log.read_entries(source, self._clock):
+                    if isinstance(read, Refused):
+                        self._refused(read)
+                    else:
+                        row, entry = read
+                        name = object_of(self._tables, entry.table_name, entry.table_key)
+                        by_id.add(Found(entry, source.at(row.where), source.raw(row), name))
+            except EventlogError as fault:
+                self._refused(Refused(source.name, str(fault)))
+        return by_id
+
+    def _once(self, entries: Iterable[Found]) -> Iterator[Found]:
+        """The entries whose record_id no other has."""
+        for record_id, group in groupby(entries, key=lambda found: found.entry.record_id):
+            rows = list(group)
+            if len(rows) == 1:
+                yield rows[0]
+                continue
+            for found in rows:
+                self._settle(found, Outcome(Fate.REFUSED, f"record_id {record_id} stands {len(rows)} times"))
+
+    def _fold(self, chunk: list[Found]) -> list[Event]:
+        planned = plan(
+            (found.entry for found in chunk),
+            self._tables,
+            self._rules,
+            now=self._now,
+            answerable=self._current.tables,
+        )
+        events = planned.events(self._current.lookup)
+        for found in chunk:
+            self._settle(found, planned.outcomes[found.entry.record_id])
+        return events
+
+    def _settle(self, found: Found, outcome: Outcome) -> None:
+        if outcome.fate is Fate.REFUSED:
+            self._refused(Refused(found.where, outcome.reason, found.raw))
+        self._tell(found, outcome)
+
+    def _sorter(self, key: Callable[[Found], Any]) -> Sorter[Found]:
+        return Sorter(key, _entry_size, self._memory)
+
+
+def _object_order(found: Found) -> tuple[ObjectName, int]:
+    return found.object, found.entry.record_id
+
+
+def _future_order(found: Found) -> tuple[ObjectName, str, int]:
+    return found.object, found.entry.event_time, found.entry.record_id
+
+
+def _chunks(rows: Iterable[Found]) -> Iterator[list[Found]]:
+    """The rows in lists that hold whole objects."""
+    chunk: list[Found] = []
+    for _, group in groupby(rows, key=attrgetter("object")):
+        chunk += group
+        if len(chunk) >= _CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _entry_size(found: Found) -> int:
+    return 600 + len(found.raw) + sum(len(text) for text in found.entry[7:] if text)
+
+
+def _event_size(event: Event) -> int:
+    return 600 + sum(
+        200 + len(side) for f in event.change.fields for side in f[1:] if isinstance(side, str | bytes)
+    )

@@ -1,0 +1,132 @@
+"""Current rows from files: what query-back events read where no database is at hand."""
+
+from __future__ import annotations
+
+import datetime as dt
+import pickle
+import sqlite3
+import zlib
+from collections.abc import Iterator
+from decimal import Decimal
+from pathlib import Path
+from types import TracebackType
+from typing import NamedTuple, Self
+
+from eventlog.core import tablekey, values
+from eventlog.core.change import Key
+from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
+from eventlog.core.formats import Cell, Row, Shape, Source
+from eventlog.core.tables import Table, Tables
+from eventlog.files.inputs import container_of, open_input, open_source
+from eventlog.files.limits import LIMITS, Limits
+from eventlog.fold import Answer, CurrentRow, QueryKey, query_key
+
+
+class CurrentFiles:
+    """The rows of some tables, by their keys, on disk beyond what memory holds."""
+
+    def __init__(self) -> None:
+        self.tables: set[Table] = set()
+        self._rows = sqlite3.connect("", isolation_level=None)  # a private file that sqlite removes itself
+        self._rows.execute("pragma journal_mode = off")
+        self._rows.execute("create table current (table_name text, object text, table_key text, cells blob)")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._rows.close()
+
+    def load(
+        self,
+        tables: Tables,
+        table_name: str,
+        file_name: str,
+        container: str | None = None,
+        limits: Limits = LIMITS,
+    ) -> None:
+        """Take the rows of a table from a file; the error says what the file lacks."""
+        table = tables.get(table_name)
+        if not table.key:
+            raise InvalidTables(f"table {table} has no key: its current rows cannot be found by one")
+        if not Path(file_name).is_file():
+            raise Misuse(f"--current {table_name}: no file {file_name}")
+        form = container_of(file_name, Shape.ROWS, container)
+        try:
+            with open_input(file_name, limits=limits) as file:
+                self._fill(table, open_source(file, file_name, Shape.ROWS, form, limits))
+        except (OSError, EOFError, zlib.error) as fault:
+            raise InvalidDocument(f"{file_name}: {fault}") from None
+        self.tables.add(table)
+
+    def lookup(self, table: Table, key: QueryKey) -> Answer:
+        """The rows of one key."""
+        wanted = (str(table), repr(key))
+        found = self._rows.execute("select cells from current where table_name = ? and object = ?", wanted)
+        return [pickle.loads(cells) for (cells,) in found]  # noqa: S301 - written by this class
+
+    def keys(self, table: Table) -> Iterator[Key]:
+        """The keys of all rows of a table."""
+        rows = self._rows.execute(
+            "select distinct table_key from current where table_name = ?", (str(table),)
+        )
+        for (table_key,) in rows:
+            yield table.load_key(table_key)
+
+    def _fill(self, table: Table, source: Source[Row]) -> None:
+        found = read_current(table, source)
+        self._rows.execute("begin")
+        self._rows.executemany(
+            "insert into current values (?, ?, ?, ?)",
+            ((str(table), repr(row.key), row.table_key, pickle.dumps(row.cells)) for row in found),
+        )
+        self._rows.execute("create index if not exists by_object on current (table_name, object)")
+        self._rows.execute("commit")
+
+
+def cell_text(cell: Cell) -> str | None:
+    """A cell of any container as a log would hold it."""
+    if cell is None or isinstance(cell, str):
+        return cell
+    if isinstance(cell, bytes):
+        return values.dump_base64(cell)
+    if isinstance(cell, dt.datetime):
+        return (cell.astimezone(dt.UTC) if cell.tzinfo else cell).replace(tzinfo=None).isoformat(" ")
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    return format(cell, "f") if isinstance(cell, Decimal) else str(cell)
+
+
+class KeyedRow(NamedTuple):
+    """A current row, with the key that it is asked for by and the table_key that names it."""
+
+    key: QueryKey
+    table_key: str
+    cells: CurrentRow
+
+
+def read_current(table: Table, source: Source[Row]) -> Iterator[KeyedRow]:
+    """The current rows of a source; one that cannot be read spoils it, for its object would seem gone."""
+    key_cells = [_column(source, table, name) for name in table.key]
+    data_cells = [_column(source, table, column.name) for column in table.data]
+    for row in source.records:
+        if isinstance(row, Refused):
+            raise InvalidTables(f"{row.where}: {row.reason}: the current rows cannot be told")
+        texts = [(name, cell_text(row.cells[at])) for name, at in zip(table.key, key_cells, strict=True)]
+        pairs = tuple((name, text) for name, text in texts if text is not None)
+        try:
+            key = query_key(table, pairs)
+        except EventlogError as fault:
+            raise InvalidTables(f"{source.at(row.where)}: {fault}") from fault
+        yield KeyedRow(key, tablekey.write(pairs), tuple(cell_text(row.cells[at]) for at in data_cells))
+
+
+def _column(source: Source[Row], table: Table, name: str) -> int:
+    folded = [column.lower() for column in source.columns]
+    if name in source.columns:
+        return source.columns.index(name)
+    if folded.count(name.lower()) == 1:
+        return folded.index(name.lower())
+    raise InvalidTables(f"{source.name} lacks column {name} of table {table}")

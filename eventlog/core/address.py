@@ -1,0 +1,24 @@
+"""Addresses that people type: read with care for the secrets that may stand in them."""
+
+from __future__ import annotations
+
+from urllib.parse import SplitResult, urlsplit
+
+from eventlog.core.errors import InvalidValue, Misuse
+from eventlog.core.shown import without_secrets
+
+_SCHEMES = ("http", "https")
+
+
+def http_address(text: str) -> SplitResult:
+    """The parts of an http address; secrets have settings of their own."""
+    try:
+        address = urlsplit(text)
+        known = address.scheme in _SCHEMES and address.hostname and address.port != 0
+    except ValueError:
+        known = False
+    if not known or not text.isascii() or not text.isprintable() or " " in text:
+        raise InvalidValue(without_secrets(text), "an address such as https://host:port/path")
+    if "@" in address.netloc:
+        raise Misuse("no user or password may stand in it: http-user, http-password and http-token take them")
+    return address

@@ -1,0 +1,134 @@
+"""What a format is: how it reads records into changes and writes changes as records.
+
+A format never opens a file. It is handed sources, whose container (CSV, Parquet, a Kafka topic)
+somebody else has taken off, and hands back records for whoever puts a container on. What it
+cannot understand or cannot write comes out as Refused among the rest, in its place: a bad record
+costs itself and nothing else.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from eventlog.core.change import Change
+from eventlog.core.errors import Refused
+from eventlog.core.tables import Tables
+
+Cell = Any  # what a container can hold in one cell: CSV text, JSON values, Arrow's Python values
+T = TypeVar("T")
+
+
+class Shape(enum.Enum):
+    """What kind of records a format consists of, which decides the containers it may stand in."""
+
+    ROWS = "rows"  # CSV, JSON Lines, Parquet, a database table
+    OBJECTS = "objects"  # JSON Lines, one value a line; messages of a topic
+    BYTES = "bytes"  # one stream
+
+
+class Row(NamedTuple):
+    """A row of a source with columns: its line or number there, its cells, and the record as it came."""
+
+    where: int
+    cells: tuple[Cell, ...]
+    raw: bytes | None = None
+
+
+class Object(NamedTuple):
+    """One JSON value, or the bytes of one message, of a source."""
+
+    where: int
+    value: Any
+    raw: bytes | None = None
+
+
+class Source(NamedTuple, Generic[T]):
+    """One opened input."""
+
+    name: str  # as the user named it, for messages
+    stem: str  # the file's name without folder and extensions
+    columns: tuple[str, ...]  # empty unless the records are rows
+    records: Iterable[T | Refused]  # Row, Object or bytes, as the format's shape says
+
+    def at(self, where: object) -> str:
+        """The position that a message names."""
+        return f"{self.name}:{where}"
+
+    def refuse(self, record: Row | Object, reason: str) -> Refused:
+        """The record left out, as it came."""
+        return Refused(self.at(record.where), reason, self.raw(record))
+
+    def raw(self, record: Row | Object) -> bytes:
+        """The record as it came; one of a container without lines is kept as JSON."""
+        if record.raw is not None:
+            return record.raw
+        value = record.value if isinstance(record, Object) else self._named(record)
+        return json.dumps(value, default=_text).encode() + b"\n"
+
+    def _named(self, row: Row) -> dict[str, Cell]:
+        return dict(zip(self.columns, row.cells, strict=False))
+
+
+def _text(cell: object) -> str:
+    return cell.hex().upper() if isinstance(cell, bytes) else str(cell)
+
+
+class SheetColumn(NamedTuple):
+    name: str
+    type: str  # int, float, bool, text, bytes, timestamp; for containers that want to know
+
+
+class Description(NamedTuple):
+    """The file beside a written one: its suffix, and its text for a name, a container and its rows."""
+
+    suffix: str
+    write: Callable[[str, str, int], str]
+
+
+class Sheet(NamedTuple):
+    """A table of written rows; a writer may fill several, and each becomes a file of its own."""
+
+    name: str
+    columns: tuple[SheetColumn, ...]
+    description: Description | None = None
+
+
+class SheetRow(NamedTuple):
+    sheet: Sheet
+    cells: tuple[Cell, ...]
+
+
+Read = Callable[[Iterable[Source[Any]], Tables, Any], Iterator[Change | Refused]]
+Write = Callable[[Iterable[Change], Tables, Any], Iterator[Any]]
+
+
+class Beside(NamedTuple):
+    """A file beside an input and describes it: its suffix, the setting it fills, what reads it."""
+
+    suffix: str
+    setting: str
+    read: Callable[[str], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format: its name on the command line, its shape, both directions, and their settings.
+
+    `settings` is a frozen dataclass of `settings.setting` fields; an instance of it is the last
+    argument of `read` and `write`. Writers yield SheetRow, JSON-ready dicts (or bytes messages) or
+    bytes, as the shape says, and Refused.
+    """
+
+    name: str
+    help: str
+    shape: Shape
+    settings: type
+    read: Read
+    write: Write
+    folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
+    beside: Beside | None = None
+    sheet: Sheet | None = None  # the one sheet of a format that stands there even without rows

@@ -1,0 +1,95 @@
+"""Which object a row speaks of: one, however its table and its key are spelled.
+
+Where the table is known its name is the catalogue's, and the key is the catalogue's columns, in the order
+of the key, with the texts of their values, letter for letter. A child's row, which names the child and the
+key columns of its parent, is of the parent's object. Where the table is not known both are as spelled.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError, WrongRow
+from eventlog.core.tablekey import Pairs
+from eventlog.core.tables import Table, Tables
+
+ObjectName = tuple[str, str]  # table_name and table_key, in the one spelling
+
+
+class Identified(NamedTuple):
+    """The object that a row names."""
+
+    name: ObjectName
+    table: Table | None
+    pairs: Pairs  # the columns and texts of its key, as `name` has them
+    child: str = ""  # the child table that the row names, of which its columns are
+
+
+def object_of(tables: Tables, table_name: str, table_key: str) -> ObjectName:
+    """The object's name; that of a row that cannot be understood is its own."""
+    try:
+        return identify(tables, table_name, table_key).name
+    except EventlogError:
+        return table_name, table_key
+
+
+def speaks_of(tables: Tables, table_name: str, table_key: str, table: str | None, key: str | None) -> bool:
+    """Whether a row is of that table and that key, however these are spelled; None is any."""
+    wanted = table_name if table is None else table, table_key if key is None else key
+    own = table_name, table_key
+    return wanted == own or object_of(tables, *wanted) == object_of(tables, *own)
+
+
+def longest_value(table_key: str) -> str:
+    """A text that stands in every spelling of the key: the longest of its values, as inside quotes."""
+    try:
+        pairs = tablekey.read(table_key)
+    except EventlogError:
+        return table_key
+    return max((tablekey.quote(value).strip('"') for _, value in pairs), key=len)
+
+
+def identify(tables: Tables, table_name: str, table_key: str) -> Identified:
+    """The object that a row names; EventlogError says why none of its rows can be understood."""
+    own = tables.find(table_name)
+    pairs = tablekey.read(table_key)
+    if own is not None and own.key and (ordered := own.key_pairs(pairs)) is not None:
+        return _identified(tables, own, ordered, pairs, table_key)
+    parents = tables.parents(table_name)
+    named = [(parent, child, parent.key_pairs(pairs)) for parent, child in parents]
+    found = [(parent, child, ordered) for parent, child, ordered in named if ordered is not None]
+    if len(found) > 1:
+        raise WrongRow(f"{table_name} is a child of {' and of '.join(str(parent) for parent, *_ in found)}")
+    if found:
+        parent, child, ordered = found[0]
+        return _identified(tables, parent, ordered, pairs, table_key)._replace(child=child)
+    if own is not None and not own.key:
+        return _identified(tables, own, own.named(pairs), pairs, table_key)
+    if own is None and not parents:
+        return Identified((table_name, table_key), None, pairs)
+    raise wrong_key(own or parents[0][0], pairs)
+
+
+def wrong_key(table: Table, pairs: Pairs) -> WrongRow:
+    """The fault of a key that is not exactly the table's."""
+    given, wanted = ", ".join(name for name, _ in pairs), ", ".join(table.key) or "not known"
+    return WrongRow(f"the key names {given}, but the key of {table} is {wanted}")
+
+
+def child_column(table: Table | None, child: str, column: str | None) -> str | None:
+    """The parent's name for a column of a child's row; what the child lacks may be the parent's own key."""
+    prefix = f"{child}."
+    if column is None:
+        return None
+    bare = column[len(prefix) :] if column.lower().startswith(prefix.lower()) else column
+    whole = f"{prefix}{bare}"
+    own = table.column(bare) if table is not None and table.column(whole) is None else None
+    return own.name if own is not None and table is not None and own.name in table.key else whole
+
+
+def _identified(tables: Tables, table: Table, ordered: Pairs, pairs: Pairs, table_key: str) -> Identified:
+    plain = ordered is pairs and '"' not in table_key
+    return Identified(
+        (tables.name_of(table), table_key if plain else tablekey.write(ordered)), table, ordered
+    )

@@ -1,0 +1,144 @@
+"""Which columns may leave at all: the publish and withhold of each table.
+
+A list holds for a column under each of its names: those of a view's column, and of a child's column both
+`child.column` in the parent's list and `column` in the child's own. What is withheld in one is withheld.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from eventlog.core.change import Change, Op
+from eventlog.core.errors import Misuse
+from eventlog.core.tables import Column, Table, Tables
+
+
+class InvalidList(Misuse):
+    """[tables.{0}] {1}"""
+
+
+class Lists(NamedTuple):
+    """What one section of the settings says of a table's columns."""
+
+    section: str
+    publish: tuple[str, ...] | None = None  # only these may leave
+    withhold: tuple[str, ...] | None = None  # these may not
+    own: Table | None = None  # the table, where the section describes it itself
+
+
+class _Place(NamedTuple):
+    """A table that a section concerns; of a parent, only the columns of one child."""
+
+    at: int
+    table: Table
+    prefix: str = ""
+
+    def called(self, entry: str) -> list[Column]:
+        """The columns that an entry means, under each of their names; exactly, where one is written so."""
+        name = self.prefix + entry
+        if name in self.table.columns:
+            return [c for c in self.table.columns.values() if name in (c.name, *c.aliases)]
+        return [c for c in self.table.columns.values() if c.answers_to(name)]
+
+    def concerns(self, column: Column) -> bool:
+        """Whether the section speaks of the column at all."""
+        prefix = self.prefix.lower()
+        return any(name.lower().startswith(prefix) for name in (column.name, *column.aliases))
+
+    def restrict(self, table: Table, lists: Lists) -> Table:
+        """The table from which no more leaves than the lists let."""
+        withheld = {column.name for entry in lists.withhold or () for column in self.called(entry)}
+        published = {column.name for entry in lists.publish or () for column in self.called(entry)}
+
+        def adapt(column: Column) -> Column:
+            named = column.name in published or column.name in table.key or not self.concerns(column)
+            listed = lists.publish is None or named
+            return replace(column, leaves=column.leaves and listed and column.name not in withheld)
+
+        columns = {name: adapt(column) for name, column in table.columns.items()}
+        return replace(table, columns=columns, closed=True)
+
+
+def read_lists(section: str, entries: Mapping[str, Any], own: Table | None = None) -> Lists:
+    """The lists of a section."""
+
+    def names(option: str) -> tuple[str, ...] | None:
+        return tuple(map(str, entries[option])) if option in entries else None
+
+    return Lists(section, names("publish"), names("withhold"), own)
+
+
+def restrict(
+    tables: Iterable[Table], lists: Iterable[Lists], dialect: str | None = None, others: Iterable[Table] = ()
+) -> Tables:
+    """The tables from which no more leaves than the lists let; InvalidList where a list cannot be meant so.
+
+    `others` are tables that are there and not published: lists may name them.
+    """
+    known = [*tables]
+    published = len(known)
+    known += others
+    shut: list[str] = []
+    warnings: list[str] = []
+    for one in lists:
+        places = list(_places(known, one))
+        warnings += _vain(one, places)
+        if not places:
+            shut.append(one.section)
+        elif one.publish is not None or one.withhold is not None:
+            for place in places:
+                known[place.at] = place.restrict(known[place.at], one)
+    shut += [table.name for table in known[published:] if table.closed]
+    return Tables(known[:published], dialect, shut=shut, warnings=warnings)
+
+
+def sieve(tables: Tables) -> Callable[[Change], Change | None]:
+    """What takes from a change all that may not leave; None where it says nothing then."""
+
+    def leaving(change: Change) -> Change | None:
+        table = tables.of(change.schema, change.table)
+        if not (table.closed if table else tables.shuts(change.table)):
+            return change
+        kept = tuple(field for field in change.fields if _leaves(table, field.column))
+        told = change._replace(fields=kept, raw=None)
+        silenced = told != change and change.op is Op.UPDATE
+        return None if silenced and all(field.before == field.after for field in kept) else told
+
+    return leaving if tables.shut else lambda change: change
+
+
+def _leaves(table: Table | None, name: str) -> bool:
+    column = table.column(name) if table else None
+    return column is not None and table is not None and (column.leaves or column.name in table.key)
+
+
+def _places(tables: Sequence[Table], lists: Lists) -> Iterator[_Place]:
+    """The tables that a section concerns: its own, and those of which that is a child."""
+    own = lists.own or Tables(tables).find(lists.section)
+    names = {lists.section} if own is None else {lists.section, own.name, str(own)}
+    for at, table in enumerate(tables):
+        if table is own:
+            yield _Place(at, table)
+            continue
+        for place in (_Place(at, table, f"{name}.") for name in sorted(names)):
+            if any(map(place.concerns, table.columns.values())):
+                yield place
+
+
+def _vain(lists: Lists, places: Sequence[_Place]) -> Iterator[str]:
+    """A warning for each entry that withholds what is not there; to publish that is an error."""
+    if not places and (lists.publish is not None or lists.withhold is None):
+        raise InvalidList(lists.section, "there is no such table or view")
+    known = " and ".join(str(place.table) for place in places)
+    lacks = f"which {known} lacks" if known else "and there is no such table or view"
+    for entry in lists.publish or ():
+        if not any(place.called(entry) for place in places):
+            raise InvalidList(lists.section, f"publish: a column {entry!r}, {lacks}")
+    for entry in lists.withhold or ():
+        found = {(place, column.name) for place in places for column in place.called(entry)}
+        if any(name in place.table.key for place, name in found):
+            raise InvalidList(lists.section, f"withhold: {entry!r} is of the key, which every event names")
+        if not found:
+            yield f"[tables.{lists.section}] withhold: a column {entry!r}, {lacks}; it stays in force"

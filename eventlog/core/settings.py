@@ -1,0 +1,110 @@
+"""How a setting is declared: a field of a frozen dataclass, with the words of its help.
+
+The same declaration makes the command-line flag, the environment variable, the line of the
+configuration file and the page of the documentation. A name means the same wherever it is declared.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from eventlog.core.errors import InvalidValue
+
+S = TypeVar("S")
+
+
+def setting(
+    default: Any,
+    help: str,
+    *,
+    choices: tuple[str, ...] = (),
+    metavar: str = "",
+    within: tuple[float, float] | None = None,
+    check: Callable[[str], object] | None = None,
+) -> Any:
+    """A dataclass field that is a setting; `within` are the least and the greatest number, `check` raises
+    an EventlogError for a text that is not legal."""
+    told = {"help": help, "choices": choices, "metavar": metavar, "within": within, "check": check}
+    return dataclasses.field(default=default, metadata=told)
+
+
+def declared(settings: type) -> Iterator[dataclasses.Field[Any]]:
+    """The settings of a dataclass, in their order."""
+    for field in dataclasses.fields(settings):
+        if "help" in field.metadata:
+            yield field
+
+
+def build(settings: type[S], given: Mapping[str, Any]) -> S:
+    """The settings with what was given for those that the dataclass declares."""
+    names = {field.name for field in dataclasses.fields(settings)}  # type: ignore[arg-type]
+    return settings(**{name: given[name] for name in names if given.get(name) is not None})
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"EVENTLOG_{name.upper()}"
+
+
+def is_flag(field: dataclasses.Field[Any]) -> bool:
+    """Whether a setting is on or off."""
+    return _type_name(field) == "bool"
+
+
+def read_value(field: dataclasses.Field[Any], value: Any) -> Any:
+    """The value of a setting, of its type and within its limits; InvalidValue says what is legal."""
+    reader: Callable[[Any], Any] = _READERS.get(_type_name(field), _read_text)
+    read = reader(value)
+    choices, within, check = (field.metadata[fact] for fact in ("choices", "within", "check"))
+    for item in (read if isinstance(read, tuple) else (read,)) if choices else ():
+        if str(item) not in choices:
+            raise InvalidValue(str(item), f"one of {', '.join(choices)}")
+    if within is not None and not within[0] <= read <= within[1]:
+        raise InvalidValue(value, f"between {within[0]} and {within[1]}")
+    if check is not None:
+        check(read)
+    return read
+
+
+_TRUE = frozenset(("1", "yes", "true"))
+_FALSE = frozenset(("0", "no", "false"))
+
+
+def _type_name(field: dataclasses.Field[Any]) -> str:
+    return str(field.type).split(" ")[0].split("[")[0]
+
+
+def _read_bool(value: Any) -> bool:
+    text = str(value).strip().lower()
+    if text not in _TRUE | _FALSE:
+        raise InvalidValue(str(value), "1, yes, true, 0, no or false")
+    return text in _TRUE
+
+
+def _number(kind: type, words: str) -> Callable[[Any], Any]:
+    def read(value: Any) -> Any:
+        try:
+            return kind(str(value).strip())
+        except ValueError:
+            raise InvalidValue(str(value), words) from None
+
+    return read
+
+
+def _read_list(value: Any) -> tuple[str, ...]:
+    items = value if isinstance(value, list) else str(value).split(",")
+    return tuple(str(item).strip() for item in items if str(item).strip())
+
+
+def _read_text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "bool": _read_bool,
+    "int": _number(int, "a whole number"),
+    "float": _number(float, "a number"),
+    "tuple": _read_list,
+}

@@ -1,0 +1,417 @@
+"""What is known of the tables: columns, types, keys, references; from a TOML file or a catalogue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from eventlog.core import tablekey, values
+from eventlog.core.change import Scalar, Value
+from eventlog.core.errors import AmbiguousName, EventlogError, InvalidTables, InvalidValue, UnknownTable
+from eventlog.core.metaid import read_name
+from eventlog.core.values import Kind, Number
+
+# What a type's name means where no dialect says otherwise. Any other name is text.
+_NAMES = {
+    Kind.PADDED: "char, character, nchar, bpchar",
+    Kind.OCTET: "binary, varbinary, binary varying, bytea, blob, tinyblob, mediumblob, longblob, raw,"
+    " long raw, longraw, image, byte, bytes, varbyte",
+    Kind.INT: "smallint, integer, bigint, int, tinyint, mediumint, serial, bigserial, smallserial, year,"
+    " int1, int2, int4, int8, serial8, uint1, uint2, uint4, uint8",
+    Kind.STATE: "boolean, bool",
+    Kind.DATE: "date",
+    Kind.TIME: "time, timetz, time without time zone, time with time zone",
+    Kind.TIMESTAMP: "timestamp, timestamptz, timestamp without time zone, timestamp with time zone,"
+    " timestamp with local time zone, datetime, datetime2, smalldatetime",
+}
+KINDS: dict[str, Kind] = {name.strip(): kind for kind, names in _NAMES.items() for name in names.split(",")}
+
+DIALECT_KINDS: dict[str, dict[str, Kind]] = {
+    "oracle": {"date": Kind.TIMESTAMP},
+    "mysql": {"decimal": Kind.INT, "numeric": Kind.INT, "bit": Kind.OCTET},
+    "mariadb": {"decimal": Kind.INT, "numeric": Kind.INT, "bit": Kind.OCTET},
+    "mssql": {"timestamp": Kind.OCTET, "bit": Kind.STATE},
+    # a DATETIME or INTERVAL of Informix has a qualifier behind its name, so it is text here
+    "informix": {"byte": Kind.OCTET, "datetime": Kind.STRING},
+    "gbase": {"byte": Kind.OCTET, "datetime": Kind.STRING},
+}
+
+_KEEPS_CAPITALS = frozenset(("oracle",))  # what is written without quotes, in lower case or not
+_NUMERIC = frozenset(("numeric", "decimal", "number", "dec"))
+_FLOATS = {"real": Number.SINGLE, "float4": Number.SINGLE, "binary_float": Number.SINGLE} | dict.fromkeys(
+    ("double precision", "double", "float8", "binary_double", "float"), Number.DOUBLE
+)
+_DIALECT_FLOATS: dict[str, dict[str, Number]] = {
+    "mysql": {"float": Number.SINGLE, "real": Number.DOUBLE},
+    "mariadb": {"float": Number.SINGLE, "real": Number.DOUBLE},
+    "oracle": {"float": Number.EXACT},
+    "informix": {"smallfloat": Number.SINGLE},
+    "gbase": {"smallfloat": Number.SINGLE},
+}
+_BITS = {
+    "tinyint": 8,
+    **dict.fromkeys(("smallint", "int2", "smallserial"), 16),
+    "mediumint": 24,
+    **dict.fromkeys(("integer", "int", "int4", "serial"), 32),
+    **dict.fromkeys(("bigint", "int8", "bigserial", "serial8"), 64),
+}
+_DIALECT_BITS: dict[str, dict[str, int]] = {
+    "oracle": {"smallint": 0, "integer": 0, "int": 0},  # numbers of 38 digits
+    "mssql": {"tinyint": 0},  # it has no sign there
+    "sqlite": dict.fromkeys(_BITS, 64),
+}
+_FLOATING_DECIMALS = frozenset(("informix", "gbase"))  # DECIMAL(p) has no fixed scale there
+
+
+def kind_of(type_name: str, dialect: str | None = None) -> Kind:
+    """What the text of a value of this SQL type means."""
+    if type_name.rstrip().endswith("[]"):
+        return Kind.STRING  # an array of it
+    base, arguments, rest = _type_parts(type_name.lower())
+    name = f"{base} {rest}" if rest and base != "numeric" else base
+    if base in _NUMERIC and arguments is not None:
+        scale = arguments.partition(",")[2].strip()
+        floating = not scale and dialect in _FLOATING_DECIMALS
+        return Kind.INT if scale in ("", "0") and not floating else Kind.STRING
+    if base in ("tinyint", "bit") and arguments == "1" and dialect in ("mysql", "mariadb"):
+        return Kind.STATE
+    special = DIALECT_KINDS.get(dialect or "", {})
+    for known in (name.removesuffix(" unsigned"), base):
+        kind = special.get(known) or KINDS.get(known)
+        if kind is not None:
+            return kind
+    return Kind.STRING
+
+
+def _type_parts(text: str) -> tuple[str, str | None, str]:
+    """The name of a type, what stands in its parentheses if it has any, and what stands behind them."""
+    base, _, behind = text.partition("(")
+    arguments, closed, rest = behind.partition(")")
+    if not closed:
+        return text.strip(), None, ""
+    return base.strip(), arguments.strip(), rest.strip()
+
+
+def bounds_of(type_name: str, dialect: str | None = None) -> tuple[int, int] | None:
+    """The least and the greatest value of an integer type, None where there are none that we know."""
+    if kind_of(type_name, dialect) is not Kind.INT:
+        return None
+    base, arguments, rest = _type_parts(type_name.lower())
+    unsigned = "unsigned" in f"{base} {rest}"
+    base = base.removesuffix(" zerofill").removesuffix(" unsigned")
+    if base in _NUMERIC:
+        digits = (arguments or "").partition(",")[0].strip()
+        beyond = 10 ** int(digits) if digits.isdecimal() and len(digits) < 4 else 0
+    else:
+        bits = _DIALECT_BITS.get(dialect or "", {}).get(base, _BITS.get(base, 0))
+        beyond = 1 << bits if unsigned else (1 << bits) >> 1
+        if beyond and not unsigned:
+            return -beyond, beyond - 1
+    return (0 if unsigned else 1 - beyond, beyond - 1) if beyond > 1 else None
+
+
+def number_of(type_name: str, dialect: str | None = None) -> Number | None:
+    """How the values of a type of numbers that are no integers are compared, None for other types."""
+    base, _, rest = _type_parts(type_name.lower())
+    base = base.removesuffix(" zerofill").removesuffix(" unsigned")
+    if base in _NUMERIC and kind_of(type_name, dialect) is not Kind.INT:
+        return Number.EXACT
+    name = f"{base} {rest}".strip()
+    own = _DIALECT_FLOATS.get(dialect or "", {})
+    return own.get(base) or _FLOATS.get(name) or _FLOATS.get(base)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, its SQL type as the catalogue writes it, and what its text means."""
+
+    name: str
+    type: str
+    kind: Kind
+    published: str  # the attribute's name in documents
+    multivalued: bool = False
+    reference: str | None = None  # the table that a foreign key points to, if that is published
+    by: tuple[tuple[str, str], ...] = ()  # its columns and those of that table's key; empty: the column alone
+    leaves: bool = True  # whether its values may leave at all
+    aliases: tuple[str, ...] = ()  # other names by which rows and lists may call it
+    bounds: tuple[int, int] | None = None  # of integers, the least and the greatest
+    number: Number | None = None  # how its values are compared, where they are other numbers
+    effective: str | None = None  # of a view's column: what all forms of its name have in common
+    of_child: tuple[str, str, str] | None = None  # schema and name of the child that has it, its name there
+    unread: str = ""  # why no query-back reads it, if none does
+
+    def load(self, text: str) -> Scalar:
+        """The value that a text of the column stands for; InvalidValue if it is none of its type."""
+        value = values.load(self.kind, text)
+        if self.bounds is not None and type(value) is int and not self.bounds[0] <= value <= self.bounds[1]:
+            raise InvalidValue(
+                text[:60], f"within the range of {self.type}, {self.bounds[0]} to {self.bounds[1]}"
+            )
+        return value
+
+    def answers_to(self, name: str) -> bool:
+        """Whether that is one of the column's names, but for case."""
+        folded = name.lower()
+        return (
+            folded == self.name.lower()
+            or folded in map(str.lower, self.aliases)
+            or (self.effective is not None and read_name(folded).name == self.effective.lower())
+        )
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, view or file of rows with one key."""
+
+    schema: str | None
+    name: str
+    columns: Mapping[str, Column]
+    key: tuple[str, ...] = ()
+    number: int | None = None
+    max_value: int | None = None
+    view: bool = False
+    linter: Mapping[str, object] = field(default_factory=dict)
+    logged_as: str | None = None  # where that is not its bare name, which another table has
+    closed: bool = False  # it has publish or withhold: nothing leaves that is none of its columns
+
+    def __str__(self) -> str:
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
+    def __hash__(self) -> int:
+        return hash((self.schema, self.name))
+
+    def column(self, name: str) -> Column | None:
+        """The column of that name: exactly, else the only one but for case, else by another name of it."""
+        return (
+            self.columns.get(name)
+            or _only(self.columns, self._folded, name)
+            or _only(self.columns, self._aliases, name)
+            or (_only(self.columns, self._effective, read_name(name).name) if self._effective else None)
+        )
+
+    @property
+    def log_name(self) -> str:
+        """What the rows of a log call it."""
+        return self.logged_as or self.name
+
+    @cached_property
+    def _folded(self) -> dict[str, list[str]]:
+        return _fold(self.columns)
+
+    @cached_property
+    def _aliases(self) -> dict[str, list[str]]:
+        folded: dict[str, list[str]] = {}
+        for column in self.columns.values():
+            for alias in dict.fromkeys(alias.lower() for alias in column.aliases):
+                folded.setdefault(alias, []).append(column.name)
+        return folded
+
+    @cached_property
+    def _effective(self) -> dict[str, list[str]]:
+        folded: dict[str, list[str]] = {}
+        for column in self.columns.values():
+            if column.effective is not None:
+                folded.setdefault(column.effective.lower(), []).append(column.name)
+        return folded
+
+    @cached_property
+    def data(self) -> tuple[Column, ...]:
+        """The columns beside the key that a query-back reads and that may leave, in their order."""
+        readable = (c for c in self.columns.values() if c.leaves and not c.unread)
+        return tuple(c for c in readable if c.name not in self.key)
+
+    @cached_property
+    def key_columns(self) -> tuple[Column, ...]:
+        return tuple(self.columns[name] for name in self.key)
+
+    @cached_property
+    def published(self) -> dict[str, Column]:
+        """The columns by the names of their attributes in documents."""
+        return {c.published: c for c in self.columns.values()}
+
+    def load_key(self, text: str) -> tuple[tuple[str, Value], ...]:
+        """The key of a table_key: each value typed where that would write the same text again."""
+        return self.load_pairs(tablekey.read(text))
+
+    def load_pairs(self, pairs: tablekey.Pairs) -> tuple[tuple[str, Value], ...]:
+        """The same of a key that was read."""
+        return tuple([self._load_key_value(name, value) for name, value in pairs])
+
+    def key_pairs(self, pairs: tablekey.Pairs) -> tablekey.Pairs | None:
+        """Columns and texts in the order and spelling of the key; None if they are not exactly the key's."""
+        if tuple([name for name, _ in pairs]) == self.key:
+            return pairs
+        given = {self._key_name(name): text for name, text in pairs}
+        if len(given) != len(pairs) or given.keys() != set(self.key):
+            return None
+        return tuple((name, given[name]) for name in self.key)
+
+    def named(self, pairs: tablekey.Pairs) -> tablekey.Pairs:
+        """Columns and texts of a table whose key is not known, in one order and spelling."""
+        return tuple(sorted((self._key_name(name), text) for name, text in pairs))
+
+    def _key_name(self, name: str) -> str:
+        if (column := self.column(name)) is not None:
+            return column.name
+        known = [own for own in self.key if own.lower() == name.lower()] if not self.columns else []
+        return known[0] if len(known) == 1 else name
+
+    def _load_key_value(self, name: str, text: str) -> tuple[str, Value]:
+        column = self.column(name)
+        if column is None:
+            return name, text
+        try:
+            value = values.load(column.kind, text)
+            same = values.dump(column.kind, value) == text
+        except EventlogError:
+            same = False
+        return name, value if same else text
+
+    def dump_key(self, key: Iterable[tuple[str, Value]]) -> str:
+        """The table_key of a key."""
+        return tablekey.write((name, self.dump(name, value)) for name, value in key)
+
+    def dump(self, name: str, value: Value) -> str:
+        """The text of one value of a column, as a log holds it."""
+        if value is None or isinstance(value, tuple):
+            raise InvalidTables(f"{self}: the value of key column {name} is {value!r}")
+        column = self.column(name)
+        return values.plain_text(value) if column is None else values.dump(column.kind, value)
+
+
+class Tables:
+    """The tables that are known, found by name: exactly, else uniquely without case."""
+
+    def __init__(
+        self,
+        tables: Iterable[Table] = (),
+        dialect: str | None = None,
+        *,
+        shut: Iterable[str] = (),
+        warnings: Iterable[str] = (),
+    ) -> None:
+        self.dialect = dialect
+        self.warnings = tuple(warnings)  # what somebody should hear of the lists of these tables
+        self._named: dict[str, list[Table]] = {}
+        self._all = tuple(tables)
+        for table in self._all:
+            for name in dict.fromkeys((table.log_name, str(table))):
+                self._named.setdefault(name, []).append(table)
+        self._folded = _fold(self._named)
+        self._numbers = {t.number: t for t in self._all if t.number is not None}
+        self._names = {str(t): t.log_name if self._named[t.log_name] == [t] else str(t) for t in self._all}
+        self._parents = _parents(self._all)
+        self.shut = frozenset(map(_bare, (*shut, *(t.name for t in self._all if t.closed))))
+
+    def __iter__(self) -> Iterator[Table]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self, name: str) -> Table | None:
+        """The table that a row or a file calls by this name, None if there is none."""
+        named = self._named.get(name)
+        if named is None:
+            spellings = self._folded.get(name.lower(), [])
+            named = [t for spelling in spellings for t in self._named[spelling]]
+        if len(named) > 1:
+            raise AmbiguousName(name, " or ".join(str(t) for t in named))
+        return named[0] if named else None
+
+    def name_of(self, table: Table) -> str:
+        """The one name by which the table is told: its own, with the schema where others have it too."""
+        return self._names[str(table)]
+
+    def spellings(self) -> set[str]:
+        """Every name that finds a table or a child of one, without case."""
+        return {*self._folded, *self._parents}
+
+    def writes_plain(self, name: str) -> bool:
+        """Whether a row that names a table so writes plain names, which the dialect keeps in capitals."""
+        return self.dialect in _KEEPS_CAPITALS and name == name.lower()
+
+    def parents(self, name: str) -> Sequence[tuple[Table, str]]:
+        """The tables of which the table of that name is a child, each with the child's name there."""
+        return self._parents.get(name, ()) or self._parents.get(name.lower(), ())
+
+    def get(self, name: str) -> Table:
+        """The table of that name."""
+        table = self.find(name)
+        if table is None:
+            raise UnknownTable(name)
+        return table
+
+    def of(self, schema: str | None, name: str) -> Table | None:
+        """The table of a change, which tells schema and name apart."""
+        for table in self._named.get(name, ()):
+            if table.schema == schema and table.name == name:
+                return table
+        return self.find(name if schema is None else f"{schema}.{name}")
+
+    def shuts(self, name: str) -> bool:
+        """Whether rows of an unknown table of that name may be another spelling of one that has lists."""
+        return bool(self.shut) and _bare(name) in self.shut
+
+    def numbered(self, number: int) -> Table | None:
+        """The table to which a capture gave this number."""
+        return self._numbers.get(number)
+
+
+def plain_name(name: str) -> str:
+    """An identifier of a catalogue that keeps plain names in capitals, as people write it."""
+    return name.lower() if name == name.upper() else name
+
+
+def refers_with_others(column: Column) -> bool:
+    """Whether the column names a row of another table only together with other columns."""
+    return column.reference is not None and len(column.by) > 1
+
+
+def joint_reference(tables: Tables, column: Column) -> Table | None:
+    """The table of which the column names a row together with other columns, if it does that."""
+    if column.reference is None or len(column.by) < 2:
+        return None
+    target = tables.get(column.reference)
+    return target if {theirs for _, theirs in column.by} == set(target.key) else None
+
+
+def reference_key(tables: Tables, column: Column) -> tuple[Table, str] | None:
+    """The table and key column that a referring column's values name, if they can be named."""
+    if column.reference is None:
+        return None
+    target = tables.get(column.reference)
+    return (target, target.key[0]) if len(target.key) == 1 else None
+
+
+def _parents(tables: Iterable[Table]) -> dict[str, list[tuple[Table, str]]]:
+    """The parents of each child, by its names and these without case."""
+    found: dict[str, list[tuple[Table, str]]] = {}
+    for table in tables:
+        names: dict[str, str] = {}
+        for column in table.columns.values():
+            child = column.name.rpartition(".")[0]
+            for spelled in (column.name, *column.aliases) if child else ():
+                own = spelled.rpartition(".")[0]
+                names |= {own: child, own.lower(): child}
+        for name, child in names.items():
+            found.setdefault(name, []).append((table, child))
+    return found
+
+
+def _bare(name: str) -> str:
+    """A table's name without its schema, case, quotes and blanks around it."""
+    return name.rpartition(".")[2].strip(" \t\r\n\"'`[]").lower()
+
+
+def _fold(names: Iterable[str]) -> dict[str, list[str]]:
+    folded: dict[str, list[str]] = {}
+    for name in names:
+        folded.setdefault(name.lower(), []).append(name)
+    return folded
+
+
+def _only(columns: Mapping[str, Column], folded: dict[str, list[str]], name: str) -> Column | None:
+    spellings = folded.get(name.lower(), ())
+    return columns[spellings[0]] if len(spellings) == 1 else None

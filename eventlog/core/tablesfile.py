@@ -1,0 +1,177 @@
+"""The tables file: TOML in, Tables out, and back."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from eventlog.core.errors import InvalidTables
+from eventlog.core.lists import read_lists, restrict
+from eventlog.core.metaid import read_name
+from eventlog.core.tables import Column, Table, Tables, bounds_of, kind_of, number_of
+from eventlog.core.values import Kind
+
+_KNOWN = {
+    "schema": str,
+    "key": list,
+    "columns": dict,
+    "references": dict,
+    "multivalued": list,
+    "number": int,
+    "publish": list,
+    "withhold": list,
+    "max-value": int,
+    "view": bool,
+    "linter": dict,
+}
+_LISTS = {"publish", "withhold"}
+Reference = tuple[str, tuple[tuple[str, str], ...]]  # a table, and columns with those of its key
+
+
+def read(
+    text: str, *, trim_char: bool = True, meta_identifiers: bool = True, references: bool = True
+) -> Tables:
+    """The tables that the text of a tables file describes."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        raise InvalidTables(str(fault)) from fault
+    if unknown := document.keys() - {"tables", "dialect"}:
+        raise InvalidTables(f"unknown entry {sorted(unknown)[0]!r}; it holds `dialect` and `[tables.NAME]`")
+    dialect = document.get("dialect")
+    described = document.get("tables", {})
+    if not isinstance(described, dict):
+        raise InvalidTables("`tables` must hold one table for each name")
+    reader = _Reader(dialect, trim_char, meta_identifiers, references, frozenset(described))
+    tables = [reader.table(name, entry) for name, entry in described.items()]
+    sections = zip(tables, described.items(), strict=True)
+    lists = [read_lists(*section, own) for own, section in sections if _LISTS & section[1].keys()]
+    return restrict(tables, lists, dialect)
+
+
+def write(tables: Iterable[Table], dialect: str | None = None) -> str:
+    """The text of a tables file."""
+    lines = [f"dialect = {json.dumps(dialect)}", ""] if dialect else []
+    for table in tables:
+        lines += _table_lines(table)
+    return "\n".join(lines)
+
+
+class _Reader:
+    def __init__(
+        self, dialect: str | None, trim_char: bool, meta: bool, references: bool, names: frozenset[str]
+    ) -> None:
+        self.dialect = dialect
+        self.trim_char = trim_char
+        self.meta = meta
+        self.references = references
+        self.names = names
+
+    def table(self, name: str, entry: object) -> Table:
+        if not isinstance(entry, dict):
+            raise InvalidTables(f"tables.{name} must be a table")
+        for key, value in entry.items():
+            expected = _KNOWN.get(key)
+            if expected is None:
+                raise InvalidTables(f"tables.{name}: unknown entry {key!r}; known are {', '.join(_KNOWN)}")
+            if not isinstance(value, expected):
+                raise InvalidTables(f"tables.{name}.{key} must be a {expected.__name__}")
+        schema = entry.get("schema")
+        prefix = f"{schema}."
+        bare = name.removeprefix(prefix) if schema and name.startswith(prefix) else name
+        view = entry.get("view", False)
+        columns = self._columns(name, entry, view and self.meta)
+        key = tuple(entry.get("key", ())) or (
+            tuple(column for column in columns if read_name(column).is_key) if view else ()
+        )
+        for column in key:
+            if columns and column not in columns:
+                raise InvalidTables(f"tables.{name}: key column {column!r} is not among its columns")
+        return Table(
+            schema=schema,
+            name=bare,
+            columns=columns,
+            key=key,
+            number=entry.get("number"),
+            max_value=entry.get("max-value"),
+            view=view,
+            linter=entry.get("linter", {}),
+        )
+
+    def _columns(self, table: str, entry: Mapping[str, Any], meta: bool) -> dict[str, Column]:
+        types: dict[str, str] = entry.get("columns", {})
+        for option in ("references", "multivalued"):
+            for column in entry.get(option, ()):
+                if column not in types:
+                    raise InvalidTables(f"tables.{table}.{option}: no column {column!r}")
+        references = {
+            column: self._reference(f"tables.{table}.references.{column}", column, types, target)
+            for column, target in entry.get("references", {}).items()
+        }
+        return {
+            column: Column(
+                name=column,
+                type=type_name,
+                kind=self._kind(type_name),
+                published=read_name(column).published if meta else column,
+                multivalued=column in entry.get("multivalued", ()) or (meta and read_name(column).many),
+                reference=references[column][0] if self.references and column in references else None,
+                by=references[column][1] if self.references and column in references else (),
+                bounds=bounds_of(str(type_name), self.dialect),
+                number=number_of(str(type_name), self.dialect),
+                effective=read_name(column).name if meta else None,
+            )
+            for column, type_name in types.items()
+        }
+
+    def _reference(self, where: str, column: str, types: Mapping[str, str], stated: object) -> Reference:
+        """The table to which a column refers, and by which columns, where it does so together with others."""
+        target, by = stated, dict[str, object]()
+        if isinstance(stated, dict):
+            target, by = stated.get("table"), dict(stated.get("by", {}))
+            if stated.keys() != {"table", "by"} or column not in by or not by.keys() <= types.keys():
+                raise InvalidTables(
+                    f'{where}: write {{ table = "name", by = {{ column = "column of its key" }} }}, with'
+                    f" {column} and the columns beside it"
+                )
+        if not isinstance(target, str) or target not in self.names:
+            raise InvalidTables(f"{where}: no table {target!r}")
+        return target, tuple((own, str(theirs)) for own, theirs in by.items())
+
+    def _kind(self, type_name: object) -> Kind:
+        if not isinstance(type_name, str):
+            raise InvalidTables(f'a column\'s type must be text, as in "varchar(64)": {type_name!r}')
+        kind = kind_of(type_name, self.dialect)
+        return Kind.STRING if kind is Kind.PADDED and not self.trim_char else kind
+
+
+def _table_lines(table: Table) -> list[str]:
+    options: dict[str, object] = {
+        "schema": table.schema,
+        "key": list(table.key),
+        "view": table.view or None,
+        "number": table.number,
+        "max-value": table.max_value,
+        "multivalued": [c.name for c in table.columns.values() if c.multivalued] or None,
+        "references": {c.name: _stated(c) for c in table.columns.values() if c.reference} or None,
+        "withhold": [c.name for c in table.columns.values() if not c.leaves] if table.closed else None,
+        "columns": {c.name: c.type for c in table.columns.values()},
+        "linter": dict(table.linter) or None,
+    }
+    heading = f"[tables.{_toml(str(table))}]" if table.schema else f"[tables.{_toml(table.name)}]"
+    return [heading, *(f"{k} = {_toml(v)}" for k, v in options.items() if v is not None), ""]
+
+
+def _stated(column: Column) -> object:
+    """A reference as the file has it."""
+    return {"table": column.reference, "by": dict(column.by)} if column.by else column.reference
+
+
+def _toml(value: object) -> str:
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(_toml(item) for item in value) + "]"
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,94 @@
+"""The one door for XML: every parser and every DTD of the project is made here.
+
+Documents come from strangers. A parser is given no prolog, and no encoding but the one that `xmlscan`
+found; XML's own entities and character references are read, and no other is resolved.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import IO, cast
+
+from lxml import etree
+
+from eventlog.core.errors import InvalidDocument
+from eventlog.core.xmlscan import Scanner
+
+MAX_MARKUP = 4_000_000  # tags and attributes that are held together
+_SPACED = re.compile(rb"=[ \t\r\n]+[\"']")
+
+
+class Parser:
+    """Takes a document in pieces, and tells of its elements if it is asked to."""
+
+    def __init__(self, encoding: str, tells: bool = False) -> None:
+        self._parser = etree.XMLPullParser(
+            ("start", "end") if tells else (),
+            encoding=encoding,
+            resolve_entities=False,
+            no_network=True,
+            load_dtd=False,
+            huge_tree=True,  # libxml2's own limits refuse values that are legal here; the limits are ours
+        )
+        self._markup = 0
+
+    def feed(self, piece: bytes) -> Iterable[tuple[str, etree._Element]]:
+        """The elements that begin and end in a piece."""
+        self._markup += _count_markup(piece)
+        if self._markup > MAX_MARKUP:
+            raise InvalidDocument(f"more than {MAX_MARKUP} tags and attributes stand together")
+        try:
+            self._parser.feed(piece)
+        except etree.XMLSyntaxError as fault:
+            raise InvalidDocument(str(fault)) from fault
+        self._check()
+        return cast(Iterable[tuple[str, etree._Element]], self._parser.read_events())
+
+    def _check(self) -> None:
+        """Raise what the parser only put on record: an entity that nobody declared."""
+        log = self._parser.feed_error_log
+        for fault in log.filter_from_fatals() if len(log) else ():
+            raise InvalidDocument(f"{fault.message}, line {fault.line}, column {fault.column}")
+
+    def forget(self) -> None:
+        """What was read is held no longer: count anew."""
+        self._markup = 0
+
+    def close(self) -> etree._Element:
+        """The root of the document, which must be whole."""
+        try:
+            return check(self._parser.close())
+        except etree.XMLSyntaxError as fault:
+            raise InvalidDocument(str(fault)) from fault
+
+
+def parse(data: bytes) -> etree._Element:
+    """The root of a document that stands alone."""
+    scanner = Scanner([data])
+    encoding = scanner.begin()
+    if encoding is None:
+        raise InvalidDocument("there is no document")
+    parser = Parser(encoding)
+    for piece in scanner.pieces():
+        parser.feed(piece)
+    return parser.close()
+
+
+def check(root: etree._Element) -> etree._Element:
+    """The root, if nothing of its document was or could be declared by itself."""
+    if root.getroottree().docinfo.internalDTD is not None or next(root.iter(etree.Entity), None) is not None:
+        raise InvalidDocument("a document type declaration is not accepted: remove it")
+    return root
+
+
+def read_dtd(file: IO[bytes]) -> etree.DTD:
+    """A DTD of ours."""
+    return etree.DTD(file)
+
+
+def _count_markup(piece: bytes) -> int:
+    """The tags and attributes of a piece, or a few more."""
+    quoted = piece.count(b'="') + piece.count(b"='")
+    others = piece.count(b"=") - quoted
+    return piece.count(b"<") + quoted + (len(_SPACED.findall(piece)) if others > 1000 else others)

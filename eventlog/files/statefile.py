@@ -1,0 +1,39 @@
+"""A small file that remembers between two runs, as JSON: a write is whole, or did not happen."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from eventlog.core.errors import EventlogError, Misuse
+
+T = TypeVar("T")
+
+
+def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
+    """What `load` makes of the file, `none` where there is no file."""
+    try:
+        return load(json.loads(path.read_text("utf-8")))
+    except FileNotFoundError:
+        return none
+    except (ValueError, KeyError, TypeError, EventlogError) as fault:
+        said = f"{path} is not a state file: name another, or remove it to start from the beginning"
+        raise Misuse(said) from fault
+
+
+def write_state(path: Path, state: Any) -> None:
+    """Keep the state on disk, in place of the one before."""
+    fresh = path.with_name(path.name + ".new")
+    with fresh.open("w", encoding="utf-8") as file:
+        json.dump(state, file)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

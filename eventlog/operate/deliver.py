@@ -1,0 +1,183 @@
+"""xds documents of a file through any sink, with the publisher's answers, retries and memory.
+
+The file is gone through again until nothing of it waits. What was answered is on record beside it, so
+a delivery that was interrupted goes on where it stood.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from pathlib import Path
+
+from lxml import etree
+
+from eventlog.core.errors import Misuse
+from eventlog.publisher.tally import Waits
+from eventlog.sinks.sink import Document, Item, Reply, Sink
+from eventlog.xds.answers import Level, Status, match
+from eventlog.xds.split import MAX_EVENT, Broken, Element, split
+
+Chunks = Callable[[], Iterable[bytes]]
+
+
+class Memory:
+    """What was answered, event by event: a line each, and a cut last line is none."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        self.done: dict[str, str] = {}
+        for line in path.read_text("utf-8", "replace").splitlines():
+            try:
+                event_id, level = json.loads(line)
+            except ValueError:
+                continue
+            self.done[event_id] = level
+        os.write(self._file, b"\n")
+
+    def keep(self, levels: Iterable[tuple[str, str]]) -> None:
+        """Put answers on record."""
+        found = dict(levels)
+        os.write(self._file, "".join(json.dumps(pair) + "\n" for pair in found.items()).encode())
+        os.fsync(self._file)
+        self.done.update(found)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+
+class Delivery:
+    """One file on its way."""
+
+    def __init__(
+        self,
+        sink: Sink,
+        memory: Memory,
+        waits: Waits,
+        tell: Callable[[str], None],
+        sleep: Callable[[float], None] = time.sleep,
+        max_event: int = MAX_EVENT,
+    ) -> None:
+        self.levels: Counter[str] = Counter()
+        self.fatal = False
+        self._sink = sink
+        self._memory = memory
+        self._waits = waits
+        self._tell = tell
+        self._max_event = max_event
+        self._sleep = sleep
+        self._told: set[str] = set()
+
+    def run(self, chunks: Chunks) -> None:
+        """Deliver, again and again, until everything is answered; or until the receiver answers fatal."""
+        rounds = 0
+        while self._go_through(chunks()) and not self.fatal:
+            rounds += 1
+            self._sleep(self._waits.after(rounds).total_seconds())
+
+    def _go_through(self, chunks: Iterable[bytes]) -> bool:
+        """One pass; whether anything waits. What waits holds back the later events of its object."""
+        waiting: set[str] = set()
+        for number, items in _documents(split(chunks, self._max_event), self._refuse):
+            if not self._deliver(number, items, waiting):
+                return True
+        return bool(waiting)
+
+    def _deliver(self, number: int, items: Sequence[Item], waiting: set[str]) -> bool:
+        """Send a document, in halves where it is too large; whether the next may be sent."""
+        left = [i for i in items if i.event_id not in self._memory.done and i.association not in waiting]
+        if not left:
+            return True
+        document = Document(_name(number, left), left)
+        reply = Reply() if self._sink.knows(document.name) else next(self._sink.deliver([document]))
+        if reply.divide:
+            middle = len(left) // 2
+            return all(self._deliver(number, half, waiting) for half in (left[:middle], left[middle:]))
+        waiting |= self._take(left, reply)
+        if self.fatal:
+            return False
+        if not reply.arrived or reply.wait is not None:
+            self._sleep(reply.wait or 0.0)
+            return False
+        return True
+
+    def _take(self, items: list[Item], reply: Reply) -> set[str]:
+        """Note the answer; the objects that wait."""
+        if reply.fault is not None:
+            self._tell(f"no answer: {reply.fault}")
+        statuses = [Status(Level.RETRY, None, reply.fault)] if reply.fault is not None else reply.statuses
+        answer = match((item.event_id for item in items), statuses)
+        settled = {e: s for e, s in answer.statuses.items() if s.level is not Level.RETRY}
+        self._memory.keep((event_id, status.level.name.lower()) for event_id, status in settled.items())
+        for event_id, status in settled.items():
+            self.levels[status.level.name.lower()] += 1
+            if status.level >= Level.ERROR:
+                self._tell(f"{event_id}: {status.level.name.lower()}: {status.text}")
+            self.fatal = self.fatal or status.level is Level.FATAL
+        return {item.association for item in items if item.event_id not in settled}
+
+    def _refuse(self, broken: Broken) -> None:
+        if broken.where not in self._told:
+            self._told.add(broken.where)
+            self.levels["refused"] += 1
+            self._tell(f"{broken.where}: {broken.reason}")
+
+
+def memory_beside(file: Path) -> Memory:
+    """The memory of a file's delivery."""
+    try:
+        return Memory(file.with_name(file.name + ".delivered"))
+    except OSError as fault:
+        raise Misuse(
+            f"the record beside {file} cannot be kept: {fault.strerror}; name one with --memory"
+        ) from fault
+
+
+def _documents(
+    elements: Iterable[Element | Broken], refuse: Callable[[Broken], None]
+) -> Iterator[tuple[int, list[Item]]]:
+    """The events of each document, by the documents' numbers; no object twice in one."""
+    number = 0
+    for _, group in groupby(_whole(elements, refuse), key=lambda found: found.where.partition(",")[0]):
+        batch: list[Item] = []
+        for found in group:
+            item = _item(found)
+            if any(item.association == other.association for other in batch):
+                number += 1
+                yield number, batch
+                batch = []
+            batch.append(item)
+        if batch:
+            number += 1
+            yield number, batch
+
+
+def _whole(elements: Iterable[Element | Broken], refuse: Callable[[Broken], None]) -> Iterator[Element]:
+    for found in elements:
+        if isinstance(found, Broken):
+            refuse(found)
+        else:
+            yield found
+
+
+def _name(number: int, items: Iterable[Item]) -> str:
+    """The document's place and content: what another file holds at that place is another document."""
+    content = "".join(item.text for item in items)
+    return f"{number:09d}-{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+
+
+def _item(found: Element) -> Item:
+    """An event; one without an event-id or an object gets its place as one."""
+    element = found.element
+    name = element.get("event-id")
+    if name is None:
+        name = found.where
+        element.set("event-id", name)
+    association = (element.findtext("association") or "").strip() or f"({found.where})"
+    text = etree.tostring(element, encoding="unicode", with_tail=False)
+    return Item(name, text.replace("\r", "&#13;").replace("\n", "&#10;"), association)

@@ -1,0 +1,168 @@
+"""What becomes of each row of a live log: what the next cycle would do, and why others are not in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+
+from eventlog.convert.by_row import Found
+from eventlog.core.entry import Entry, Status, read_entry, read_event_time
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import longest_value, speaks_of
+from eventlog.fold import Fate, ObjectName, Outcome, Rules
+from eventlog.publisher.config import Config
+from eventlog.publisher.cycle import PublisherSettings
+from eventlog.publisher.reading import Reading
+from eventlog.publisher.session import make_reader, read_rules
+from eventlog.sql.log.pending import Cells, Choice
+from eventlog.sql.log.snapshot import Fates, Snapshot
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.upkeep import Unusable
+from eventlog.sql.log.work import Waiting
+
+Explained = tuple[Found, Outcome]
+PAGE = 10_000  # pending rows read at a time
+_EVER = datetime(9999, 1, 1)
+_MOST_WAITING = 100_000
+
+
+def explain_store(
+    config: Config,
+    store: Store,
+    table: str | None = None,
+    key: str | None = None,
+    limit: int | None = None,
+    *,
+    everything: bool = False,
+) -> Iterator[Explained]:
+    """The rows of the next cycle, or the first of them; with a key every row of that object, of every table
+    where none is named; with `everything` every pending row."""
+    choice, reader = config.build(PublisherSettings).choice(limit), make_reader(config, store)
+    with store.upkeep() as upkeep:
+        excluded = upkeep.unusable(choice.limit, table, key)
+    yield from map(_explain_excluded, excluded)
+    with store.snapshot() as snapshot:
+        reading = reader.pick_up(snapshot, choice)
+        judge = _Judge(reading, read_rules(config, store), snapshot.now(), _waiting(store), reader.object_of)
+        cells = snapshot.rows_about(longest_value(key)) if key is not None else ()
+        for row in _every_pending(snapshot) if everything and key is None else cells:
+            entry, outcome = judge.of_cells(row)
+            if speaks_of(reader.tables, entry.table_name, entry.table_key, table, key):
+                yield _found(entry), outcome
+    if key is None and not everything:
+        for entry, outcome in judge.next_cycle():
+            if speaks_of(reader.tables, entry.table_name, entry.table_key, table, key):
+                yield _found(entry), outcome
+
+
+def summarise(config: Config, store: Store, limit: int | None = None) -> list[str]:
+    """A sentence for each reason for which pending rows are not in the next cycle."""
+    rules = read_rules(config, store)
+    user = None if rules.allow_loopback else rules.driver_user
+    choice = config.build(PublisherSettings).choice(limit)
+    with store.snapshot() as snapshot:
+        fates = snapshot.fates(Choice(choice.limit, user, rules.handle_future_events))
+    waiting = _waiting(store).values()
+    tellers: Mapping[str, Callable[[Fates], str]] = {
+        "held": lambda of: _tell_held(of, waiting),
+        "loopback": lambda of: _tell_loopback(of, rules),
+        "future": lambda of: f"{of.rows} rows are future: the first is due at {of.first}",
+    }
+    told = [tell(fates[fate]) for fate, tell in tellers.items() if fate in fates]
+    if "free" in fates and (beyond := fates["free"].rows - choice.limit) > 0:
+        told.append(f"{beyond} rows or fewer are beyond the next cycle: query-limit is {choice.limit}")
+    return told
+
+
+def _tell_held(held: Fates, waiting: Iterable[Waiting]) -> str:
+    first = min(waiting, key=lambda one: one.next_at, default=None)
+    until = "" if first is None else f": the first goes again at {first.next_at}, behind {first.event_id}"
+    return f"{held.rows} rows are held{until}"
+
+
+def _tell_loopback(loopback: Fates, rules: Rules) -> str:
+    end = "finished without being sent" if rules.loopback_rows == "finish" else "left as they are"
+    return f"{loopback.rows} rows of {rules.driver_user} are loopback: {end}"
+
+
+class _Judge:
+    """Decides what becomes of a row."""
+
+    def __init__(
+        self,
+        reading: Reading,
+        rules: Rules,
+        now: str,
+        waiting: Mapping[ObjectName, Waiting],
+        object_of: Callable[[str, str], ObjectName],
+    ) -> None:
+        self._outcomes = reading.outcomes
+        self._refused = dict(reading.refused)
+        self._entries = {entry.record_id: entry for entry in reading.entries}
+        self._object_of = object_of
+        self._objects = {object_of(*entry[5:7]) for entry in reading.entries}
+        self._rules = rules
+        self._now = read_event_time(now)
+        self._waiting = waiting
+
+    def next_cycle(self) -> Iterator[tuple[Entry, Outcome]]:
+        """The rows of the next cycle, wrong ones too."""
+        for number in sorted(self._entries.keys() | self._refused.keys()):
+            entry = self._entries.get(number) or Entry(number, "N", 0, "", None, "", "")
+            yield entry, self.of(entry)
+
+    def of_cells(self, row: Cells) -> tuple[Entry, Outcome]:
+        """A row, as far as it can be understood, and its outcome."""
+        try:
+            entry = read_entry(row)
+        except EventlogError as fault:
+            number, status, _, _, _, name, key, *_ = row
+            entry = Entry(int(number or 0), str(status), 0, "", None, str(name), str(key))
+            return entry, self.of(entry, str(fault))
+        return entry, self.of(entry)
+
+    def of(self, entry: Entry, fault: str = "") -> Outcome:
+        """What becomes of a row, which a fault keeps from being understood."""
+        fault = self._refused.get(entry.record_id, fault)
+        if entry.status != Status.NEW:
+            return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
+        if fault:
+            return Outcome(Fate.REFUSED, fault)
+        return self._outcomes.get(entry.record_id) or self._why_not(entry)
+
+    def _why_not(self, entry: Entry) -> Outcome:
+        """Why a pending row is not in the next cycle."""
+        rules, name = self._rules, self._object_of(entry.table_name, entry.table_key)
+        if entry.perpetrator == rules.driver_user is not None and not rules.allow_loopback:
+            end = "finished without being sent" if rules.loopback_rows == "finish" else "left as it is"
+            return Outcome(Fate.LOOPBACK, f"done by the driver's own user {rules.driver_user}: it is {end}")
+        if rules.handle_future_events and entry.event_time > self._now:
+            return Outcome(Fate.FUTURE, f"due at {entry.event_time}, it is {self._now}")
+        if name in self._waiting:
+            held = self._waiting[name]
+            return Outcome(Fate.HELD, f"{held.event_id} goes again at {held.next_at}: {held.reason}")
+        if name in self._objects:
+            return Outcome(Fate.BEYOND, "its object is cut by query-limit")
+        return Outcome(Fate.BEYOND, "query-limit, or what completes inserts, is reached before it")
+
+
+def _explain_excluded(row: Unusable) -> Explained:
+    entry = Entry(0, "N", 0, "", None, row.table_name or "", row.table_key or "", row.column_name)
+    outcome = Outcome(Fate.REFUSED, f"no usable record_id: {row.reason}")
+    return Found(entry, f"record_id {row.record_id}", b""), outcome
+
+
+def _found(entry: Entry) -> Found:
+    return Found(entry, f"record_id {entry.record_id}", b"")
+
+
+def _waiting(store: Store) -> dict[ObjectName, Waiting]:
+    """The events that wait for a retry, by their objects."""
+    return {one.object: one for one in store.waiting(_EVER, _MOST_WAITING)}
+
+
+def _every_pending(snapshot: Snapshot) -> Iterator[Cells]:
+    after = 0
+    while chunk := snapshot.pending_after(after, PAGE):
+        yield from chunk
+        after = int(chunk[-1][0] or 0)

@@ -1,0 +1,234 @@
+"""Failed events once more: each whole, and no value later than it may come.
+
+A row of an insert that failed alone, while others were sent, would make a second add: it is read back
+instead. So is what is left of an event of which rows are gone.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from eventlog.core.entry import Cell
+from eventlog.core.errors import Misuse
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import event_id
+from eventlog.publisher.config import Config
+from eventlog.publisher.cycle import PublisherSettings
+from eventlog.publisher.opening import read_readable, read_tables
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.upkeep import Failed, Relative, Upkeep, Which
+
+PAGE = 1000  # rows of one transaction
+LISTED = 20  # rows named in one line
+_INSERTS = (1, 7)
+_VALUES = (1, 2, 3)  # the types of rows that hold a value
+_OVERTAKEN = "a later event of the column was published; --as-query-back sends it as it is now"
+_OF_SEVERAL = re.compile(r"(?<=^go)es|(?<=^stay)s")
+_SEVERAL = re.compile(r"(.*):\d+-\d+:[0-9a-f]{8}", re.DOTALL).fullmatch
+
+
+@dataclass(frozen=True)
+class How:
+    """In which form failed events go again, and what can be known of their log."""
+
+    readable: Callable[[str], bool] = lambda table: True  # whether rows of a table can be read back
+    as_query_back: bool = False  # every value as it is now
+    as_logged: bool = False  # a row that failed alone as type 3, with the value that was logged
+    deleting: bool = False  # handled rows are deleted: what was sent may not be seen any more
+
+    def __post_init__(self) -> None:
+        if self.as_query_back and self.as_logged:
+            raise Misuse("--as-query-back and --as-logged: one of them")
+
+
+def how_to_redrive(
+    config: Config, store: Store, *, as_query_back: bool = False, as_logged: bool = False
+) -> How:
+    """The form in which failed events go again; the catalogue is asked only where a row is read back."""
+
+    @functools.cache
+    def tables() -> tuple[Tables, Set[Table]]:
+        known = read_tables(store.engine, store.log, config)
+        return known, read_readable(store.engine, store.log, known).keys()
+
+    def readable(name: str) -> bool:
+        known, answerable = tables()
+        return known.find(name) in answerable
+
+    return How(readable, as_query_back, as_logged, config.build(PublisherSettings).delete_from_log)
+
+
+class Told(NamedTuple):
+    """What became of some rows, or why they stay."""
+
+    words: str  # of one row
+    rows: tuple[int, ...]
+
+    def __str__(self) -> str:
+        rows = sorted(self.rows)
+        listed = ", ".join(map(str, rows[:LISTED])) + (f", … ({len(rows)})" if len(rows) > LISTED else "")
+        if len(rows) == 1:
+            return f"row {listed} {self.words}"
+        return f"rows {listed} {_OF_SEVERAL.sub('', self.words)}"
+
+
+class Redriven(NamedTuple):
+    """What a redrive came to."""
+
+    rows: int
+    told: tuple[Told, ...]
+    refused: tuple[int, ...]  # that stay as they are
+
+
+class _Insert(NamedTuple):
+    """Consecutive rows of one insert."""
+
+    failed: tuple[int, ...]
+    sent: bool
+    repeated: frozenset[str | None]  # columns of which it brings several values
+
+
+def redrive(store: Store, which: Which, how: How) -> Redriven:
+    """Make the failed events of these rows new again."""
+    rows, said, refused, done = 0, dict[str, list[int]](), list[int](), set[int]()
+    for page in _pages(store, which):
+        with store.upkeep() as upkeep:
+            events = list(_events(upkeep, [row for row in page if row not in done]))
+            overtaken = upkeep.overtaken(row for event in events for row in event.ids)
+            good, changed = list[int](), dict[int, int]()
+            for event in events:
+                words, types = event.decide(how, overtaken)
+                if words:
+                    said.setdefault(words, []).extend(types or event.ids)
+                (refused if types is None else good).extend(event.ids)
+                changed |= types or {}
+                done.update(event.ids)
+            rows += upkeep.redrive(good, changed)
+    told = tuple(Told(words, tuple(ids)) for words, ids in said.items())
+    return Redriven(rows, told, tuple(sorted(refused)))
+
+
+@dataclass(frozen=True)
+class _Event:
+    """Failed rows that go together."""
+
+    rows: Sequence[Failed]
+    inserts: Sequence[_Insert]
+
+    @property
+    def ids(self) -> list[int]:
+        return [row.record_id for row in self.rows]
+
+    def decide(self, how: How, overtaken: Set[int]) -> tuple[str, dict[int, int] | None]:
+        """What to say of it, and the types of rows that change; None where it stays as it is."""
+        words, types = self._types(how)
+        values = {n for n, kind in self._kinds() if types.get(n, kind) in _VALUES}
+        if 7 in types.values() or 8 in types.values():
+            table = self.rows[0].table_name or ""
+            if not how.readable(table):
+                why = words.partition(": ")[2]
+                return f"stays: {f'{why}, and ' if why else ''}table {table} may not be queried back", None
+        if values & overtaken:
+            return f"stays: {_OVERTAKEN}", None
+        return words, types
+
+    def _types(self, how: How) -> tuple[str, dict[int, int]]:
+        late, why = self._late(how)
+        values = {n: 7 if kind == 1 else 8 for n, kind in self._kinds() if kind in _VALUES}
+        if how.as_query_back:
+            return "", values | dict.fromkeys(late, 8)
+        if late and how.as_logged and not self._repeats(late):
+            return f"goes as type 3: {why}", dict.fromkeys(late, 3)
+        if late:
+            return f"goes read back (type 8): {why}", dict.fromkeys(late, 8)
+        if not self._whole():
+            return "goes read back: another row of the event is gone", values
+        return "", {}
+
+    def _kinds(self) -> Iterator[tuple[int, Cell]]:
+        return ((row.record_id, row.event_type) for row in self.rows)
+
+    def _late(self, how: How) -> tuple[list[int], str]:
+        """The rows that would make a second add, and why."""
+        late = [row for insert in self.inserts if insert.sent for row in insert.failed]
+        if late:
+            return late, "other rows of the insert were sent"
+        if how.deleting and not any(row.event_id for row in self.rows):
+            late = [row for insert in self.inserts for row in insert.failed]
+        return late, "other rows of the insert may have been sent and deleted"
+
+    def _repeats(self, late: Iterable[int]) -> bool:
+        """Whether a column of them has several values, of which type 3 would leave one."""
+        columns = {row.column_name for row in self.rows if row.record_id in late}
+        return any(insert.repeated & columns for insert in self.inserts)
+
+    def _whole(self) -> bool:
+        """Whether all rows are there that the events' names speak of."""
+        ids: dict[str, list[int]] = {}
+        for row in self.rows:
+            if row.event_id is not None:
+                ids.setdefault(row.event_id, []).append(row.record_id)
+        return all(is_whole(name, rows) for name, rows in ids.items())
+
+
+def has_several_rows(name: str | None) -> bool:
+    """Whether the event of that name has more rows than one."""
+    return name is not None and _SEVERAL(name) is not None
+
+
+def is_whole(name: str, rows: Sequence[int]) -> bool:
+    """Whether these are all the rows of the event of that name."""
+    several = _SEVERAL(name)
+    return several is None or event_id(several[1], sorted(rows)) == name
+
+
+def _pages(store: Store, which: Which) -> Iterator[list[int]]:
+    after = 0
+    while True:
+        with store.upkeep() as upkeep:
+            page = [failed.record_id for failed in upkeep.failures(which, PAGE, after)]
+        yield page
+        if len(page) < PAGE:
+            return
+        after = page[-1]
+
+
+def _events(upkeep: Upkeep, ids: Sequence[int]) -> Iterator[_Event]:
+    """The events of these rows, each with all its rows that failed."""
+    rows = {row.record_id: row for row in upkeep.together(ids)}
+    first = [row.record_id for row in rows.values() if row.event_type == 1]
+    inserts = [insert for insert in _inserts(upkeep.relatives(first)) if rows.keys() & set(insert.failed)]
+    rows |= {row.record_id: row for row in upkeep.together(n for i in inserts for n in i.failed)}
+    name = {row.record_id: row.event_id or str(row.record_id) for row in rows.values()}
+    for insert in inserts:  # what one insert holds together is one
+        names = {name[row] for row in insert.failed}
+        name |= {row: min(names) for row, found in name.items() if found in names}
+    events: dict[str, list[Failed]] = {}
+    for number, row in sorted(rows.items()):
+        events.setdefault(name[number], []).append(row)
+    for found in events.values():
+        among = {row.record_id for row in found}
+        yield _Event(found, [insert for insert in inserts if among & set(insert.failed)])
+
+
+def _inserts(relatives: Iterable[Relative]) -> Iterator[_Insert]:
+    """The inserts of objects, from all their rows: a row that nobody could read interrupts none."""
+    objects: dict[tuple[str, str], list[list[Relative]]] = {}
+    for row in relatives:
+        runs = objects.setdefault((row.table_name, row.table_key), [[]])
+        if row.event_type in _INSERTS:
+            runs[-1].append(row)
+        elif row.status not in ("E", "F") or row.event_id is not None:
+            runs.append([])
+    for run in (run for runs in objects.values() for run in runs if run):
+        columns = Counter(row.column_name for row in run)
+        yield _Insert(
+            tuple(row.record_id for row in run if row.status in ("E", "F") and row.event_type == 1),
+            any(row.status in ("S", "W") for row in run),
+            frozenset(column for column, rows in columns.items() if rows > 1),
+        )

@@ -1,0 +1,113 @@
+"""What people do about a log beside publishing it: try failed rows again, let them go, clear what is done."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import chain
+from typing import Any, NamedTuple
+
+from eventlog.core.entry import Status
+from eventlog.core.errors import InvalidValue, Misuse
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.upkeep import Failed, Unusable, Which
+from eventlog.sql.stored import demand_time
+
+PAGE = 1000  # rows of one transaction
+HANDLED = (Status.SUCCESS, Status.WARNING)
+_AGE = re.compile(r"(\d+)\s*([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+class Skipped(NamedTuple):
+    """What a skip came to."""
+
+    rows: int
+    others: tuple[int, ...]  # that were not named, and are of the same events
+
+
+def failures(store: Store, which: Which) -> Iterator[Failed]:
+    """The rows with E or F, oldest first."""
+    after = 0
+    while True:
+        with store.upkeep() as upkeep:
+            page = upkeep.failures(which, PAGE, after)
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1].record_id
+
+
+def whole_events(store: Store, ids: Sequence[int]) -> tuple[int, ...]:
+    """The rows of the failed events that have one of these."""
+    if not ids:
+        return ()
+    with store.upkeep() as upkeep:
+        return tuple(sorted(row.record_id for row in upkeep.together(ids))) or tuple(ids)
+
+
+def unusable(store: Store, table: str | None = None) -> list[Unusable]:
+    """The pending rows that cannot be finished, up to a page of them."""
+    with store.upkeep() as upkeep:
+        return upkeep.unusable(PAGE, table)
+
+
+def skip(store: Store, ids: Sequence[int], reason: str) -> Skipped:
+    """Give rows up, each with its whole event, and keep why."""
+    with store.upkeep() as upkeep:
+        failed = (row.record_id for row in upkeep.together(ids))
+        whole = {*ids, *failed, *chain.from_iterable(upkeep.waiting_with(ids).values())}
+        return Skipped(upkeep.skip(sorted(whole), reason), tuple(sorted(whole - set(ids))))
+
+
+@dataclass(frozen=True)
+class Purge:
+    """What is to be deleted."""
+
+    before: datetime  # in UTC
+    letters: Sequence[Status] = HANDLED
+    chunk: int = PAGE
+    rest: float = 0.0  # seconds between two chunks
+
+
+def purge(store: Store, wanted: Purge) -> int:
+    """Delete handled rows from before a time, in chunks; how many."""
+    demand_time(store.log.stored, "purging what is old")
+    deleted, after = 0, 0
+    while True:
+        with store.upkeep() as upkeep:
+            rows, behind = upkeep.purge(wanted.before, wanted.letters, after, wanted.chunk)
+        deleted += rows
+        if behind is None:
+            break
+        after = behind
+        time.sleep(wanted.rest)
+    with store.upkeep() as upkeep:
+        upkeep.note("purge", f"{deleted} rows of {', '.join(wanted.letters)} from before {wanted.before}")
+    return deleted
+
+
+def read_letters(text: str) -> tuple[Status, ...]:
+    """The letters of a list such as S,W,E."""
+    try:
+        return tuple(Status(part.strip()) for part in text.split(","))
+    except ValueError:
+        raise Misuse(f"{text!r} names a letter that is none of N, S, W, E, F") from None
+
+
+def read_age(text: str, now: datetime) -> datetime:
+    """The time that was so long ago (30d, 12h) or that is named (2025-03-23 10:00:00), in UTC."""
+    match = _AGE.fullmatch(text.strip())
+    if match is not None:
+        given: dict[str, Any] = {_UNITS[match[2]]: int(match[1])}
+        try:
+            return now - timedelta(**given)
+        except OverflowError:
+            raise InvalidValue(text, "an age such as 30d") from None
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=None)
+    except ValueError:
+        raise InvalidValue(text, "an age such as 30d, or a time such as 2025-03-23 10:00:00") from None

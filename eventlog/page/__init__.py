@@ -1,1 +1,0 @@
-"""What our pages share: markup that escapes by construction, one style, one script, one small server."""

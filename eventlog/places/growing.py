@@ -1,0 +1,156 @@
+"""A stream that is followed as it grows, and the file that remembers how far it was delivered."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import stat
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.formats import Source
+from eventlog.core.tables import Tables
+from eventlog.files.statefile import read_state, write_state
+from eventlog.gbase.changes import Answer, Reader
+from eventlog.gbase.dump import read_dump
+from eventlog.gbase.faults import BadDump
+from eventlog.gbase.format import Settings, reader
+from eventlog.gbase.transactions import START, Position
+
+CHUNK: Final = 1 << 16
+POLL: Final = 0.5  # seconds between two looks at a file that has not grown
+_CONNECT: Final = 30.0
+
+
+class Unconnected(EventlogError):
+    """{0}: {1}"""
+
+
+class StateFile:
+    """Keeps a position; a write is whole or did not happen."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._written: Position | None = None
+
+    def load(self) -> Position:
+        """The position of an earlier run, else the beginning."""
+        return read_state(self._path, _load_position, Position())
+
+    def save(self, position: Position) -> None:
+        if position != self._written:
+            write_state(self._path, position._asdict())
+            self._written = position
+
+
+def _load_position(found: Any) -> Position:
+    return Position(int(found["restart"]), int(found["delivered"]))
+
+
+def follow(
+    name: str,
+    tables: Tables,
+    settings: Settings,
+    *,
+    state: StateFile | None = None,
+    chunks: Iterable[bytes],
+) -> Iterator[list[Answer]]:
+    """The answers to an input, a list for each piece of it.
+
+    The position is saved when the next list is asked for: whoever takes a list has it safely out by then.
+    """
+    since = state.load() if state is not None else START
+    source: Source[bytes] = Source(name, name, (), chunks)
+    stream = reader(settings, tables, source, since)
+    for answers in _batches(stream, source, settings.framed, settings.max_record):
+        yield answers
+        if state is not None:
+            state.save(stream.position)
+
+
+def _batches(stream: Reader, source: Source[bytes], framed: bool, max_record: int) -> Iterator[list[Answer]]:
+    chunks = (chunk for chunk in source.records if isinstance(chunk, bytes))
+    if framed:
+        for read in read_dump(chunks, max_record):
+            if isinstance(read, BadDump):
+                yield [Refused(source.at(read.args[0]), str(read))]
+            else:
+                yield list(stream.frame(read))
+    else:
+        for chunk in chunks:
+            yield list(stream.feed(chunk))
+            if stream.lost:  # nothing that still comes could be read
+                break
+    yield list(stream.close())
+
+
+def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None = None) -> Iterator[bytes]:
+    """The bytes of a file, `-`, pipe, `tcp://host:port` or `unix:/path`, as they come.
+
+    A file is at its end where it ends or, if `endless`, when `wait`, which is asked whenever there is
+    nothing new, says False. Pipes and sockets end when the other side closes them.
+    """
+    with _open(name) as stream:
+        grows = endless and _is_file(stream)
+        while True:
+            piece = stream.read(CHUNK)
+            if piece:
+                yield piece
+            elif not grows or not (wait or _sleep)():
+                return
+            else:
+                _check_size(name, stream)
+
+
+def _open(name: str) -> io.RawIOBase:
+    if name == "-":
+        return io.FileIO(sys.stdin.fileno(), closefd=False)
+    if not name.startswith(("unix:", "tcp://")):
+        return io.FileIO(name)
+    try:
+        connection = _connected(name)
+    except OSError as fault:
+        raise Unconnected(name, fault.strerror or fault) from fault
+    with connection:  # what was made of it keeps it open
+        return connection.makefile("rb", buffering=0)
+
+
+def _connected(name: str) -> socket.socket:
+    if name.startswith("unix:"):
+        connection = socket.socket(socket.AF_UNIX)
+        connection.connect(name.removeprefix("unix:"))
+    else:
+        connection = socket.create_connection(_host_and_port(name), _CONNECT)
+        connection.settimeout(None)
+    return connection
+
+
+def _host_and_port(name: str) -> tuple[str, int]:
+    try:
+        place = urlsplit(name)
+        host, port = place.hostname, place.port
+    except ValueError:
+        host = port = None
+    if not host or not port:
+        raise Misuse(f"{name} is not tcp://host:port")
+    return host, port
+
+
+def _is_file(stream: io.RawIOBase) -> bool:
+    return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+
+
+def _check_size(name: str, stream: io.RawIOBase) -> None:
+    if os.fstat(stream.fileno()).st_size < stream.tell():
+        raise Misuse(f"{name} became shorter while it was followed: start anew, with the same state file")
+
+
+def _sleep() -> bool:
+    time.sleep(POLL)
+    return True

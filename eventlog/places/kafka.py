@@ -1,0 +1,271 @@
+"""Messages from Kafka and to Kafka: the shell around `messages`.
+
+Reading goes partition by partition to the end that was there when it began, and offsets are
+committed only when the caller says that the output is out: what fails is read again.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+    TopicPartition,
+)
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, NotExpressible, Refused
+from eventlog.core.formats import Object, Source
+from eventlog.core.tables import Tables
+from eventlog.places.topics import KafkaSettings
+from eventlog.qlik import messages
+from eventlog.qlik.messages import MessageSettings, Written
+from eventlog.qlik.metadata import Metadata
+from eventlog.qlik.numbering import number
+from eventlog.qlik.structure import Structure
+
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class KafkaFault(EventlogError):
+    """Kafka: {0}"""
+
+
+# --- reading
+
+
+class Topics:
+    """Topics that are read; the offsets of what was handed out are committed by `commit`."""
+
+    def __init__(self, settings: KafkaSettings, encoding: str = "json") -> None:
+        self._settings = settings
+        self._encoding = encoding
+        self.done: dict[tuple[str, int], int] = {}  # how far each partition was handed out
+        client = settings.client(
+            **{
+                "group.id": settings.kafka_group,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        self._consumer = _ask(lambda: Consumer(client))
+
+    def changes(self, tables: Tables, settings: MessageSettings) -> Iterator[Change | Refused]:
+        """The changes from the committed offsets to the ends; the metadata topic is read first."""
+        published = (*settings.published, *self.metadata())
+        settings = replace(
+            settings, published=published, encoding=self._encoding, table_of_topic=not settings.table
+        )
+        return messages.read(self.sources(), tables, settings)
+
+    def metadata(self) -> tuple[Metadata, ...]:
+        """The metadata messages that stand in a topic of their own, from its beginning."""
+        if not self._settings.kafka_metadata_topic:
+            return ()
+        reader = messages.Reader(Tables(), MessageSettings(encoding=self._encoding))
+        sources = (
+            self._source(p, OFFSET_BEGINNING) for p in self._partitions(self._settings.kafka_metadata_topic)
+        )
+        for item in reader.run(sources):
+            if isinstance(item, Refused):
+                raise KafkaFault(f"metadata topic: {item.where}: {item.reason}")
+        self.done = {at: o for at, o in self.done.items() if at[0] != self._settings.kafka_metadata_topic}
+        return tuple(reader.known.values())
+
+    def sources(self) -> Iterator[Source[Object]]:
+        """One source for each partition."""
+        for topic in self._settings.kafka.split(","):
+            partitions = self._partitions(topic.strip())
+            for partition in self._committed(partitions):
+                yield self._source(partition, partition.offset if partition.offset >= 0 else OFFSET_BEGINNING)
+
+    def commit(self) -> None:
+        """Keeps the offsets of everything handed out so far; call it when the output is out."""
+        if self.done:
+            offsets = [TopicPartition(t, p, o) for (t, p), o in self.done.items()]
+            _ask(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _partitions(self, topic: str) -> list[TopicPartition]:
+        found = _ask(lambda: self._consumer.list_topics(topic, timeout=self._settings.kafka_timeout)).topics[
+            topic
+        ]
+        if found.error is not None:
+            raise KafkaFault(f"topic {topic!r}: {found.error.str()}")
+        return [TopicPartition(topic, number) for number in sorted(found.partitions)]
+
+    def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        return list(_ask(lambda: self._consumer.committed(partitions, timeout=self._settings.kafka_timeout)))
+
+    def _source(self, partition: TopicPartition, offset: int) -> Source[Object]:
+        name = f"{partition.topic}[{partition.partition}]"
+        return Source(name, partition.topic, (), self._records(name, partition, offset))
+
+    def _records(self, name: str, partition: TopicPartition, start: int) -> Iterator[Object | Refused]:
+        topic, number = partition.topic, partition.partition
+        end = _ask(
+            lambda: self._consumer.get_watermark_offsets(partition, timeout=self._settings.kafka_timeout)
+        )[1]
+        if end == 0 or start >= end:
+            return
+        self._consumer.assign([TopicPartition(topic, number, start)])
+        while True:
+            message = self._consumer.poll(self._settings.kafka_timeout)
+            if message is None:
+                raise KafkaFault(
+                    f"{name}: nothing came for {self._settings.kafka_timeout:g} s, yet its end is not reached"
+                )
+            fault = message.error()
+            if fault is not None:
+                if fault.code() == KafkaError._PARTITION_EOF:
+                    return
+                raise KafkaFault(f"{name}: {fault.str()}")
+            offset = message.offset()
+            if offset is None or offset >= end:
+                return
+            self.done[topic, number] = offset + 1
+            yield self._record(name, offset, message)
+            if offset + 1 >= end:
+                return
+
+    def _record(self, name: str, offset: int, message: Message) -> Object | Refused:
+        raw = message.value()
+        if raw is None:
+            return Refused(f"{name}:{offset}", "a message without a value")
+        if self._encoding == "avro":
+            return Object(offset, raw, raw)
+        try:
+            return Object(offset, json.loads(raw), raw)
+        except (ValueError, RecursionError) as fault:
+            return Refused(f"{name}:{offset}", f"not JSON: {fault}", raw)
+
+
+def _ask(call: Any) -> Any:
+    try:
+        return call()
+    except KafkaException as fault:
+        raise KafkaFault(str(fault.args[0].str() if fault.args else fault)) from None
+
+
+# --- writing
+
+
+def publish(
+    changes: Iterable[Change], tables: Tables, settings: MessageSettings, kafka: KafkaSettings
+) -> Iterator[Refused]:
+    """Writes the messages of the changes; ends when the brokers have all of them."""
+    sender = Sender(kafka)
+    writer = messages.Writer(tables, settings)
+    for numbered in number(changes, settings.last_sequence, settings.now or None):
+        for written in writer.write(numbered):
+            refused = written if isinstance(written, Refused) else sender.send(written)
+            if refused is not None:
+                yield refused
+    sender.flush()
+
+
+class Sender:
+    """Sends messages to their topics; a failure of one is raised by the next call, at last by `flush`."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._settings = settings
+        self._fault: KafkaError | None = None
+        client = settings.client(**{"enable.idempotence": True, "partitioner": "murmur2_random"})
+        self._producer = _ask(lambda: Producer(client))
+
+    def send(self, written: Written) -> Refused | None:
+        """Hands a message to the client; what has no legal topic comes back."""
+        try:
+            topic = self._topic(written.structure)
+        except NotExpressible as fault:
+            change = written.change
+            return Refused(f"{written.structure}:{change.position if change else ''}", str(fault))
+        value = _bytes(written.message)
+        if written.metadata is None:
+            self._produce(topic, value, self._key(written))
+        elif self._settings.kafka_metadata_topic:
+            self._produce(self._settings.kafka_metadata_topic, value, written.metadata.schema_id.encode())
+        else:
+            for partition in self._partitions(topic) or [-1]:  # before its data in every partition
+                self._produce(topic, value, None, partition)
+        return None
+
+    def flush(self) -> None:
+        """Waits until the brokers have everything."""
+        left = self._producer.flush(self._settings.kafka_timeout)
+        self._raise()
+        if left:
+            raise KafkaFault(f"{left} messages are not out after {self._settings.kafka_timeout:g} s")
+
+    def _produce(self, topic: str, value: bytes, key: bytes | None, partition: int = -1) -> None:
+        while True:
+            self._raise()
+            try:
+                self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
+                self._producer.poll(0)
+                return
+            except BufferError:
+                self._producer.poll(1)
+            except KafkaException as fault:
+                raise KafkaFault(str(fault)) from fault
+
+    def _delivered(self, fault: KafkaError | None, message: Message) -> None:
+        self._fault = self._fault or fault
+
+    def _raise(self) -> None:
+        if self._fault is not None:
+            raise KafkaFault(self._fault.str())
+
+    def _topic(self, structure: Structure) -> str:
+        topic = self._settings.kafka
+        if self._settings.kafka_topics == "table":
+            topic = ".".join(name for name in (topic, structure.schema, structure.table) if name)
+        if not _TOPIC.fullmatch(topic):
+            raise NotExpressible(f"{topic!r} is no name of a topic: [a-zA-Z0-9._-], at most 249")
+        return topic
+
+    def _partitions(self, topic: str) -> list[int]:
+        found = _ask(lambda: self._producer.list_topics(topic, timeout=self._settings.kafka_timeout)).topics[
+            topic
+        ]
+        return sorted(found.partitions)
+
+    def _key(self, written: Written) -> bytes | None:
+        assert written.change is not None
+        return KEYS[self._settings.kafka_key](written.change, written.structure)
+
+
+def _primary_key(change: Change, structure: Structure) -> bytes | None:
+    """The value of the key's column, as text; an array of JSON where there are several."""
+    values = [value.hex().upper() if isinstance(value, bytes) else value for _, value in change.key]
+    if not values:
+        return None
+    if len(values) == 1 and isinstance(values[0], str):
+        return values[0].encode()
+    return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False).encode()
+
+
+KEYS: dict[str, Callable[[Change, Structure], bytes | None]] = {
+    "none": lambda change, structure: None,
+    "primary-key": _primary_key,
+    "table": lambda change, structure: "+".join(n for n in (structure.schema, structure.table) if n).encode(),
+}
+
+
+def _bytes(message: messages.Message) -> bytes:
+    if isinstance(message, bytes):
+        return message
+    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()

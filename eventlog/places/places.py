@@ -1,0 +1,127 @@
+"""Where the records of some formats stand besides files: topics of Kafka and tables of a database.
+
+A place belongs to a format and is asked for by a flag of its own name. It knows nothing of the other
+side of a conversion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from eventlog.core import settings
+from eventlog.core.change import Change
+from eventlog.core.errors import Refused
+from eventlog.core.extras import extra
+from eventlog.core.formats import Format
+from eventlog.core.tables import Tables
+from eventlog.files.statefile import read_state, write_state
+from eventlog.linter.changes import Reader as LinterReader
+from eventlog.linter.progress import START, dump_state, load_state
+from eventlog.places import change_tables, queues
+from eventlog.places.registry import Registry
+from eventlog.places.topics import KafkaSettings
+from eventlog.qlik.tables import SUFFIX
+from eventlog.sql.connect import connect
+
+Answers = Iterable[Change | Refused]
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place that is no file, and the settings of the format that stands there."""
+
+    tables: Tables
+    given: Mapping[str, Any] = field(default_factory=dict)
+    url: str = ""
+    names: tuple[str, ...] = ()  # of the database's tables
+    state: Path | None = None
+
+    def settings(self, of: type) -> Any:
+        return settings.build(of, self.given)
+
+
+class FromPlace:
+    """What is read from a place, and what is to be kept once the output is out."""
+
+    def __init__(self, answers: Answers, delivered: Callable[[], None] = lambda: None) -> None:
+        self.answers = answers
+        self.delivered = delivered
+
+
+ReadPlace = Callable[[Format, Place], AbstractContextManager[FromPlace]]
+WritePlace = Callable[[Iterable[Change], Format, Place], Iterator[Refused]]
+
+
+def connected(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a schema registry fills, where one was named."""
+    if not given.get("schema_registry"):
+        return {}
+    registry = Registry(given["schema_registry"])
+    return {"schema_of": registry.schema_of, "register": registry.register}
+
+
+@contextmanager
+def _read_topics(source: Format, place: Place) -> Iterator[FromPlace]:
+    with extra("kafka", "--kafka"):
+        from eventlog.places.kafka import Topics
+
+    reading = place.settings(source.settings)
+    topics = Topics(place.settings(KafkaSettings), reading.encoding)
+    try:
+        yield FromPlace(topics.changes(place.tables, reading), topics.commit)
+    finally:
+        topics.close()
+
+
+def _write_topics(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:
+    with extra("kafka", "--kafka"):
+        from eventlog.places.kafka import publish
+
+    return publish(changes, place.tables, place.settings(target.settings), place.settings(KafkaSettings))
+
+
+@contextmanager
+def _read_change_tables(source: Format, place: Place) -> Iterator[FromPlace]:
+    names = [name if name.lower().endswith(SUFFIX) else name + SUFFIX for name in place.names]
+    engine = connect(place.url)
+    yield FromPlace(change_tables.read(engine, names, place.tables, place.settings(source.settings)))
+
+
+def _write_change_tables(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:
+    engine = connect(place.url)
+    names = [f"{table.name}{SUFFIX}" for table in place.tables]
+    last = change_tables.last_sequence(engine, names, place.settings(target.settings).header_prefix)
+    given = {"last_sequence": last} | dict(place.given)
+    return change_tables.write(changes, place.tables, settings.build(target.settings, given), engine)
+
+
+@contextmanager
+def _read_queue(source: Format, place: Place) -> Iterator[FromPlace]:
+    """A LINTER queue, from where the last run left it."""
+    (name,) = place.names or ("DISPATCH_QUEUE",)
+    since = START if place.state is None else read_state(place.state, load_state, START)
+    reader = LinterReader(place.tables, place.settings(source.settings).reading(), since)
+
+    def keep() -> None:
+        if place.state is not None:
+            write_state(place.state, dump_state(reader.state))
+
+    with connect(place.url).connect() as connection:
+        waiting = queues.rows(connection, name, since)
+        reader.pass_over(waiting.past)
+        yield FromPlace(reader.read(waiting.source), keep)
+
+
+READERS: dict[tuple[str, str], ReadPlace] = {
+    ("qlik-message", "kafka"): _read_topics,
+    ("qlik-table", "url"): _read_change_tables,
+    ("linter", "url"): _read_queue,
+}
+WRITERS: dict[tuple[str, str], WritePlace] = {
+    ("qlik-message", "kafka"): _write_topics,
+    ("qlik-table", "url"): _write_change_tables,
+}

@@ -1,0 +1,71 @@
+"""A schema registry of Confluent's kind, by its HTTP interface: schemas by id, ids for schemas."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from contextlib import closing
+from typing import Any
+from urllib.parse import quote
+
+from eventlog.core.address import http_address
+from eventlog.core.errors import EventlogError
+from eventlog.sinks.timed import TimedConnection
+
+_TYPE = "application/vnd.schemaregistry.v1+json"
+_MAX_ANSWER = 8_000_000
+_SECONDS = 30.0  # for all of a question and its answer
+_PIECE = 1 << 16
+
+
+class RegistryFault(EventlogError):
+    """schema registry: {0}"""
+
+
+class Registry:
+    """Its two methods fit `MessageSettings.schema_of` and `.register`."""
+
+    def __init__(self, url: str, seconds: float = _SECONDS) -> None:
+        self._address = http_address(url)
+        self._seconds = seconds
+
+    def schema_of(self, number: int) -> str:
+        """The schema under an id."""
+        return str(self._call(f"/schemas/ids/{number}").get("schema"))
+
+    def register(self, table: str, schema: str) -> int:
+        """The id of the schema of a table's messages, which is put there if it is new."""
+        subject = quote(f"{table}-value", safe="")
+        answer = self._call(f"/subjects/{subject}/versions", json.dumps({"schema": schema}).encode())
+        if not isinstance(answer.get("id"), int):
+            raise RegistryFault(f"no id in the answer for {table}")
+        return int(answer["id"])
+
+    def _call(self, path: str, body: bytes | None = None) -> dict[str, Any]:
+        try:
+            text = self._exchange("GET" if body is None else "POST", path, body)
+            found = json.loads(text) if len(text) <= _MAX_ANSWER else None
+        except TimeoutError as fault:
+            raise RegistryFault(f"{path}: no complete answer within {self._seconds:g} seconds") from fault
+        except (OSError, ValueError, RecursionError, http.client.HTTPException) as fault:
+            raise RegistryFault(f"{path}: {str(fault) or type(fault).__name__}") from fault
+        if not isinstance(found, dict):
+            raise RegistryFault(f"{path}: the answer is no object of at most {_MAX_ANSWER} bytes")
+        return found
+
+    def _exchange(self, method: str, path: str, body: bytes | None) -> bytes:
+        """The body of the answer, up to a byte more than it may have."""
+        address, until = self._address, time.monotonic() + self._seconds
+        context = ssl.create_default_context() if address.scheme == "https" else None
+        headers = {"Content-Type": _TYPE, "Accept": _TYPE}
+        with closing(TimedConnection(str(address.hostname), address.port, context, until)) as connection:
+            connection.request(method, address.path.rstrip("/") + path, body, headers)
+            answer = connection.getresponse()
+            if not 200 <= answer.status < 300:
+                raise RegistryFault(f"{path}: it answers {answer.status} {answer.reason}")
+            text = bytearray()
+            while len(text) <= _MAX_ANSWER and (piece := answer.read1(_PIECE)):
+                text += piece
+            return bytes(text)

@@ -1,0 +1,164 @@
+"""The answers to what a receiver asks: current rows of tables that are published, and nothing else.
+
+An object is told as a query-back of its row would tell it. What one document asks, in however many rounds,
+is answered from one snapshot, so that no answer contradicts another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+from eventlog.core import tablekey
+from eventlog.core.entry import Entry
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import Fate, Rules, plan
+from eventlog.publisher.queryback import CurrentRows
+from eventlog.sinks.conversation import Answer
+from eventlog.sql.connect import ConnectionLost
+from eventlog.sql.current import Sought
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.log.store import Store
+from eventlog.sql.readable import ReadableTable
+from eventlog.xds.answers import Level, Status
+from eventlog.xds.documents import answer_document
+from eventlog.xds.queries import Query, Search, Unanswerable, understand
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+
+MOST_INSTANCES = 1000  # of one query
+MOST_CHARACTERS = 64 << 20  # of one document of answers
+_AT_ONCE = 50  # objects that are read together
+_ALL = 2**31 - 1
+
+
+class Known(NamedTuple):
+    """What is known of the tables, and how their values are told."""
+
+    tables: Tables
+    readable: Mapping[Table, ReadableTable]
+    rules: Rules
+    xds: XdsSettings
+
+
+class Answers:
+    """Answers the queries of documents; `look` reads what is known of the tables."""
+
+    def __init__(self, store: Store, look: Callable[[], Known], rounds: int) -> None:
+        self.rounds = rounds
+        self._store = store
+        self._look = look
+        self._known: Known | None = None
+
+    @contextmanager
+    def conversation(self) -> Iterator[Answer]:
+        """What answers the queries of one document, from one snapshot."""
+        with self._store.snapshot() as snapshot:
+            yield Conversation(snapshot, self._known, self._learn).answer
+
+    def _learn(self) -> Known:
+        self._known = self._look()
+        return self._known
+
+
+class Conversation:
+    """The questions about one document. Before one is refused, the catalogue is read again, once: perhaps
+    the tables changed."""
+
+    def __init__(self, snapshot: Snapshot, known: Known | None, learn: Callable[[], Known]) -> None:
+        self._snapshot = snapshot
+        self._learn = learn
+        self._fresh = known is None
+        self._known = learn() if known is None else known
+        self._room = 0  # characters that the answer may still take
+
+    def answer(self, queries: Sequence[Query]) -> str:
+        """The document that answers these queries: instances, and a status for each query."""
+        self._room = MOST_CHARACTERS
+        return answer_document(part for query in queries for part in self._parts(query))
+
+    def _parts(self, query: Query) -> Iterator[str | Status]:
+        try:
+            told = list(self._instances(query))
+        except ConnectionLost:
+            raise
+        except EventlogError as fault:
+            if self._fresh:
+                yield Status(Level.ERROR, query.event_id, str(fault))
+            else:
+                self._known, self._fresh = self._learn(), True
+                yield from self._parts(query)
+            return
+        yield from (part for part in told if isinstance(part, str))
+        faults = [part for part in told if not isinstance(part, str)]
+        yield from faults or [Status(Level.SUCCESS, query.event_id)]
+
+    def _instances(self, query: Query) -> Iterator[str | Status]:
+        """The instances of a query; a warning for each object that cannot be told."""
+        found = 0
+        for search in understand(query, self._known.tables, self._known.xds):
+            keys = self._keys(search, MOST_INSTANCES - found)
+            found += len(keys)
+            for start in range(0, len(keys), _AT_ONCE):
+                for told in self._read(search, keys[start : start + _AT_ONCE], query):
+                    self._room -= len(told) if isinstance(told, str) else 0
+                    if self._room < 0:
+                        raise Unanswerable("the answer is too long: ask for fewer objects or attributes")
+                    yield told
+
+    def _keys(self, search: Search, most: int) -> list[str]:
+        """The table_keys of the objects that a search finds; Unanswerable if there are more than that."""
+        readable = self._known.readable[search.table]
+        if search.table_key is not None and not search.criteria:
+            return [search.table_key]
+        sought = [readable.sought(column, text) for column, text in search.criteria]
+        if search.table_key is not None:
+            values = readable.load_key(search.table_key)
+            sought += (Sought(*one) for one in zip(readable.key, values, strict=True))
+        with self._snapshot.attempt():
+            found = sorted(self._snapshot.search(readable, sought, most + 1))
+        if len(found) > most:
+            raise Unanswerable(f"more than {MOST_INSTANCES} objects are found: ask for fewer")
+        if search.table_key is not None:
+            return [search.table_key] * len(found)
+        return [tablekey.write(zip(search.table.key, texts, strict=True)) for texts in found]
+
+    def _read(self, search: Search, keys: Sequence[str], query: Query) -> Iterator[str | Status]:
+        """The objects as their rows are now, each as a query-back tells it; one that is gone is not told."""
+        table = _narrowed(search)
+        readable = {table: self._known.readable[search.table].narrowed(table)}
+        entries = [
+            Entry(n, "N", 5, "1970-01-01T00:00:00", None, str(table), key) for n, key in enumerate(keys, 1)
+        ]
+        planned = plan(entries, Tables([table], self._known.tables.dialect), self._rules, answerable=readable)
+        current = CurrentRows(self._snapshot, readable, thorough=self._fresh)
+        current.read(planned.needs())
+        if current.refused and not self._fresh:
+            raise Unanswerable(f"the rows of {table} cannot be read")
+        writer = EventWriter(self._known.tables, self._known.xds)
+        for event in planned.events(current.lookup):
+            fields = tuple(field for field in event.change.fields if field.column in search.columns)
+            yield writer.instance(event.change._replace(fields=fields), query.event_id, search.columns)
+        for number, outcome in planned.outcomes.items():
+            if outcome.fate is Fate.REFUSED:
+                level = Level.WARNING if search.table_key is None else Level.ERROR
+                yield Status(level, query.event_id, f"{keys[number - 1]}: {outcome.reason}")
+
+    @property
+    def _rules(self) -> Rules:
+        """An object is told in one piece, whoever changed it and whatever it holds."""
+        return Rules(insert_query_back="add", max_changes=_ALL, max_value=self._known.rules.max_value)
+
+
+def _narrowed(search: Search) -> Table:
+    """The table with the columns alone that are told; with one of many values, if it has such, for then its
+    object may have several rows."""
+    many = next((column.name for column in search.table.data if column.multivalued), None)
+    columns = {
+        name: replace(column, leaves=column.leaves and (name in search.columns or name == many))
+        for name, column in search.table.columns.items()
+    }
+    return replace(search.table, columns=columns)

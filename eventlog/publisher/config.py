@@ -1,0 +1,126 @@
+"""The settings of the publisher: flag, then environment, then eventlog.toml, then default.
+
+All of them are read and checked before anything is done, and every fault is named at once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from eventlog.core.errors import EventlogError, InvalidValue, Misuse
+from eventlog.core.settings import build, declared, read_value, variable
+
+S = TypeVar("S")
+FILE = Path("eventlog.toml")
+MOST = 2**31 - 1
+
+_TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int}
+
+
+class InvalidSettings(Misuse):
+    """{0} settings cannot be used: {1}"""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What was given, each value of its setting's type, and the tables of the file that are no settings."""
+
+    given: Mapping[str, Any]
+    columns: Mapping[str, str] = dataclasses.field(default_factory=dict)  # [log.columns]
+    tables: Mapping[str, Mapping[str, Any]] = dataclasses.field(default_factory=dict)  # [tables.NAME]
+
+    def build(self, settings: type[S]) -> S:
+        """The settings that a declaration makes of what was given."""
+        return build(settings, self.given)
+
+
+def read_config(
+    declarations: Iterable[type],
+    flags: Mapping[str, Any],
+    environment: Mapping[str, str],
+    file: Path | None = None,
+) -> Config:
+    """The settings; InvalidSettings names everything that is wrong with them."""
+    fields = {field.name: field for settings in declarations for field in declared(settings)}
+    faults: list[str] = []
+    document, source = read_file(file), str(file or FILE)
+    columns = _take(document, "log", faults, source).pop("columns", {})
+    tables = _tables(_take(document, "tables", faults, source), faults)
+    given: dict[str, Any] = {}
+    for where, values in (
+        (source, {name.replace("-", "_"): value for name, value in document.items()}),
+        ("environment", dict(_from_environment(fields, environment))),
+        ("flag", {name: value for name, value in flags.items() if value is not None}),
+    ):
+        for name, value in values.items():
+            if name not in fields:
+                faults.append(f"{_spell(where, name)}: there is no such setting")
+                continue
+            try:
+                given[name] = read_value(fields[name], value)
+            except EventlogError as fault:
+                faults.append(f"{_spell(where, name)}: {fault}")
+    if faults:
+        raise InvalidSettings(len(faults), "; ".join(faults))
+    return Config(given, columns, tables)
+
+
+def read_file(file: Path | None) -> dict[str, Any]:
+    """The settings file; nothing where none was named and none stands here."""
+    path = file or FILE
+    if file is None and not path.exists():
+        return {}
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
+        raise Misuse(f"{path}: {fault}") from fault
+
+
+def statements(text: str | None) -> tuple[str, ...]:
+    """The statements of a setting, which stand between semicolons."""
+    return tuple(part for piece in (text or "").split(";") if (part := piece.strip()))
+
+
+_NAME = re.compile(r'(?:"[^"]*"|[^\s,;"])+')
+
+
+def names(text: str | None) -> tuple[str, ...]:
+    """The names of a setting, which stand between blanks, commas or semicolons, or in double quotes."""
+    if (text or "").count('"') % 2:
+        raise InvalidValue(text, "a list of names: a double quote is not closed")
+    return tuple(found.replace('"', "") for found in _NAME.findall(text or ""))
+
+
+def _from_environment(fields: Iterable[str], environment: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    for name in fields:
+        if variable(name) in environment:
+            yield name, environment[variable(name)]
+
+
+def _take(document: dict[str, Any], name: str, faults: list[str], source: str) -> dict[str, Any]:
+    found = document.pop(name, {})
+    if isinstance(found, dict):
+        return found
+    faults.append(f"{source}: `{name}` must be a table")
+    return {}
+
+
+def _tables(found: Mapping[str, Any], faults: list[str]) -> dict[str, Mapping[str, Any]]:
+    for table, entries in found.items():
+        for name, value in entries.items() if isinstance(entries, dict) else [("", None)]:
+            kind = _TABLE_ENTRIES.get(name)
+            if kind is None or not isinstance(value, kind):
+                known = "publish and withhold with column names, max-value with bytes"
+                faults.append(f"[tables.{table}] {name}: it holds {known}")
+    return {table: entries for table, entries in found.items() if isinstance(entries, dict)}
+
+
+def _spell(where: str, name: str) -> str:
+    spelled = name.replace("_", "-")
+    return {"flag": f"--{spelled}", "environment": variable(name)}.get(where, f"{where}: {spelled}")

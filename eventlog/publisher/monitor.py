@@ -1,0 +1,108 @@
+"""What the daemon tells about itself, and what is asked of the database when somebody looks."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from eventlog.core.errors import EventlogError
+from eventlog.publisher.cycle import Cycle
+from eventlog.publisher.metrics import Metrics
+from eventlog.publisher.standing import Standing, read_standing
+from eventlog.sql.log.store import Store
+
+FRESH = 5.0  # seconds for which what the database said is told again
+
+
+class Monitor:
+    """The state of one publisher process."""
+
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+        self._lock = threading.Lock()
+        self._store: Store | None = None
+        self._asked = 0.0
+        self._alive = time.monotonic()
+        self._longest = 0.0  # that the daemon may stay silent
+        self.ready = False
+        self.leads = False
+        for name in ("eventlog_leader", "eventlog_database_up", "eventlog_paused"):
+            self.metrics.set(name, 0)
+
+    @property
+    def store(self) -> Store | None:
+        """The database that can be asked."""
+        return self._store
+
+    @property
+    def events(self) -> int:
+        """The events that were answered so far."""
+        return self.metrics.total("eventlog_events_total")
+
+    def connected(self, store: Store | None) -> None:
+        """The database that can be asked, None while there is none."""
+        self._store = store
+        self.ready = store is not None
+        self.metrics.set("eventlog_database_up", int(self.ready))
+
+    def leading(self, leads: bool) -> None:
+        """Whether this process is the one that publishes."""
+        self.leads = leads
+        self.metrics.set("eventlog_leader", int(leads))
+
+    def alive(self, silence: float) -> None:
+        """The loop goes round; it will be silent for that long at most, beside a delivery."""
+        self._alive, self._longest = time.monotonic(), silence
+
+    def fault(self) -> None:
+        """A session ended by a fault."""
+        self.metrics.add("eventlog_faults_total")
+
+    def cycle(self, cycle: Cycle) -> None:
+        """What a cycle did."""
+        metrics = self.metrics
+        metrics.set("eventlog_paused", int(cycle.paused))
+        if cycle.paused:
+            return
+        metrics.set("eventlog_sink_up", int(cycle.down is None))
+        metrics.add("eventlog_cycles_total")
+        metrics.add("eventlog_rows_total", cycle.rows)
+        metrics.add("eventlog_documents_total", cycle.documents)
+        metrics.add("eventlog_rows_refused_total", cycle.refused)
+        for (operation, level), events in cycle.answers.items():
+            metrics.add("eventlog_events_total", events, operation=operation, status=level)
+            metrics.add("eventlog_retries_total", events if level == "retry" else 0)
+        metrics.observe("eventlog_cycle_seconds", cycle.seconds)
+        metrics.observe("eventlog_query_back_seconds", cycle.query_back)
+        metrics.observe("eventlog_delivery_seconds", cycle.delivery)
+
+    def healthy(self, patience: float = 60.0) -> bool:
+        """Whether the loop goes round."""
+        return time.monotonic() < self._alive + self._longest + patience
+
+    def text(self) -> str:
+        """The metrics, the database's own asked not more often than every few seconds."""
+        with self._lock:
+            if time.monotonic() > self._asked + FRESH:
+                self._ask()
+                self._asked = time.monotonic()
+        return self.metrics.text()
+
+    def _ask(self) -> None:
+        store = self._store
+        if store is None:
+            return
+        try:
+            self._tell(read_standing(store, counted=False))
+        except EventlogError:
+            self.metrics.set("eventlog_database_up", 0)
+
+    def _tell(self, standing: Standing) -> None:
+        self.metrics.set("eventlog_database_up", 1)
+        self.metrics.set("eventlog_pending_rows", standing.pending)
+        self.metrics.set("eventlog_oldest_pending_seconds", standing.oldest_age or 0)
+        self.metrics.set("eventlog_held_objects", standing.waiting)
+        self.metrics.set("eventlog_errors_kept", standing.failed)
+        if standing.heartbeat_at is not None:
+            age = (standing.now - standing.heartbeat_at).total_seconds()
+            self.metrics.set("eventlog_heartbeat_age_seconds", age)

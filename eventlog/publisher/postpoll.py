@@ -1,0 +1,45 @@
+"""Statements of the operator after a cycle that published something; none may touch log rows at large.
+
+Measured: an unqualified delete of handled rows there lost 93 of 100 events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlalchemy.engine import Engine
+
+from eventlog.core.errors import Misuse
+from eventlog.publisher.cleanup import calls_routine, cleans_up, names_log
+from eventlog.sql.connect import execute_plain
+from eventlog.sql.names import Log
+
+
+class UnsafeStatement(Misuse):
+    """post-poll-stmt names the log, and may then only be `delete from` it `where` record_id is a number or \
+in a list of numbers, or status is 'S' or 'W' or in such a list, `and` event_time is before a time: {0}; \
+delete-from-log and `eventlog purge` clear the log as well"""
+
+
+def check_safe(statements: Iterable[str], log: Log) -> None:
+    """UnsafeStatement for one that names the log and is none of those that may clean it up."""
+    for statement in unsafe(statements, log):
+        raise UnsafeStatement(statement)
+
+
+def unsafe(statements: Iterable[str], log: Log) -> Iterator[str]:
+    """The statements that name the log and are none of those that may clean it up."""
+    return (found for found in statements if names_log(found, log) and not cleans_up(found, log))
+
+
+def unseen(statements: Iterable[str], log: Log) -> Iterator[str]:
+    """The statements that run what cannot be seen."""
+    return (found for found in statements if not names_log(found, log) and calls_routine(found, log))
+
+
+def run_statements(engine: Engine, statements: Iterable[str], isolation: str) -> None:
+    """Run the statements in one transaction of that isolation level."""
+    with engine.connect().execution_options(isolation_level=isolation.upper()) as connection:
+        for statement in statements:
+            execute_plain(connection, statement)
+        connection.commit()

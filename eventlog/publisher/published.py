@@ -1,0 +1,103 @@
+"""Which tables are published: those on record as tracked, and those that sync-schema and sync-tables name."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+
+from sqlalchemy.engine import Connection
+
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table
+from eventlog.sql.capture.record import Record, Recorded, read_record
+from eventlog.sql.capture.subject import children_of, is_child
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.names import COMPANIONS, Log
+from eventlog.sql.queries import Queries
+from eventlog.sql.readable import with_children
+from eventlog.sql.relation import Child, Relation
+
+logger = logging.getLogger("eventlog.publishing")
+
+
+class NothingPublished(EventlogError):
+    """{0} is an attached log, and nothing says which tables its rows may speak of: name them in sync-schema
+    or sync-tables, or track them"""
+
+
+def published(
+    connection: Connection,
+    log: Log,
+    sync_tables: Sequence[str],
+    sync_schema: str | None,
+    passes: Callable[[str], bool],
+    *,
+    children: bool = False,
+) -> list[Table]:
+    """The tables, as the catalogue describes them, each once; `passes` tells by name which of the schema, and
+    `children` whether those of sync_tables are named with them."""
+    catalogue = Catalogue(connection)
+    log = catalogue.located(log)
+    record = read_record(connection, log)
+    listed = [catalogue.find(name) for name in sync_tables]
+    found = [
+        *_tracked(catalogue, record),
+        *listed,
+        *(_children_beside(catalogue, listed) if children else ()),
+        *(_in_schema(catalogue, log, sync_schema, passes) if sync_schema is not None else ()),
+    ]
+    if not found and _attached(connection, log):
+        raise NothingPublished(log.table)
+    relations = list({relation.place: relation for relation in found}.values())
+    named = [relation for relation in relations if record.get(relation.place) is None]
+    families = {r.place: children_of(catalogue, record, r, named) for r in relations}
+    theirs = {child.relation.place for children in families.values() for child in children}
+    return [
+        _described(record, r, families[r.place]) for r in relations if r.table.key or r.place not in theirs
+    ]
+
+
+def _tracked(catalogue: Catalogue, record: Record) -> Iterator[Relation]:
+    """The tables on record, but for those that are not what they were when they were tracked."""
+    for entry in record:
+        relation = catalogue.at(entry.place)
+        if relation is not None and entry.is_still(relation.identity):
+            yield relation
+        else:
+            logger.warning("%s is tracked and not read: %s", entry, _change(entry, relation))
+
+
+def _change(entry: Recorded, relation: Relation | None) -> str:
+    if relation is None:
+        return f"there is no such table any more; `eventlog untrack {entry}` says so on record"
+    return f"it was made anew or has another owner; `eventlog track {entry}` makes it known again"
+
+
+def _in_schema(
+    catalogue: Catalogue, log: Log, schema: str, passes: Callable[[str], bool]
+) -> Iterator[Relation]:
+    """The tables and views of a schema that pass, but for the log's own."""
+    ours = {(log.place, log.dialect.fold(log.table)), *((log.place, log.beside(name)) for name in COMPANIONS)}
+    for found, name, _ in catalogue.names(schema):
+        if (found, name) not in ours and passes(name):
+            yield catalogue.relation(found, name)
+
+
+def _children_beside(catalogue: Catalogue, parents: Sequence[Relation]) -> Iterator[Relation]:
+    """The child tables of tables, in the schemas of these."""
+    for schema in dict.fromkeys(parent.place[0] for parent in parents):
+        for found, name, kind in catalogue.names(schema):
+            relation = None if kind.endswith("view") else catalogue.at((found, name))
+            if relation is not None and any(is_child(relation, parent) for parent in parents):
+                yield relation
+
+
+def _described(record: Record, relation: Relation, children: Sequence[Child]) -> Table:
+    table = with_children(relation.table, children)
+    logged_as = record.logged_as(relation.place)
+    return table if logged_as == table.name else replace(table, logged_as=logged_as)
+
+
+def _attached(connection: Connection, log: Log) -> bool:
+    return bool(Queries(log).run(connection, "attached").scalar())

@@ -1,0 +1,83 @@
+"""The query-back: the current rows of a pick-up's objects, a statement for each table and chunk of keys.
+
+table_name and table_key come from whoever can write to the log. So only tables of the catalogue are
+read, under the catalogue's own names; and a key that the database refuses costs only its own rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from eventlog.core import values
+from eventlog.core.change import Value
+from eventlog.core.errors import WrongRow
+from eventlog.core.tables import Table
+from eventlog.fold import Answer, CurrentRow, Need, QueryKey
+from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.readable import ReadableTable
+
+CHUNK = 10_000  # keys that one refusal may concern at first
+
+
+class _Asked(NamedTuple):
+    key: QueryKey
+    texts: tuple[str, ...]
+
+
+class CurrentRows:
+    """The answers to what a plan needs, all read in one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, tables: Mapping[Table, ReadableTable], thorough: bool) -> None:
+        self._snapshot = snapshot
+        self._thorough = thorough
+        self._tables = tables
+        self._answers: dict[Table, dict[QueryKey, Answer]] = {table: {} for table in tables}
+        self.refused = False  # the database refused a statement
+
+    def read(self, needs: Iterable[Need]) -> None:
+        """Read what is needed."""
+        tables: dict[Table, list[_Asked]] = {}
+        for need in needs:
+            try:
+                texts = self._tables[need.table].load_values(list(map(_text, need.key)))
+            except WrongRow as fault:
+                self._answers[need.table][need.key] = fault
+            else:
+                tables.setdefault(need.table, []).append(_Asked(need.key, texts))
+        for table, wanted in tables.items():
+            source = self._tables[table]
+            for start in range(0, len(wanted), CHUNK):
+                self._read(table, source, wanted[start : start + CHUNK])
+
+    def lookup(self, table: Table, key: QueryKey) -> Answer:
+        """The current rows of one object."""
+        return self._answers[table].get(key, ())
+
+    def _read(self, table: Table, source: ReadableTable, asked: Sequence[_Asked]) -> None:
+        """One statement; where the database refuses it, two halves, down to the key that it refuses."""
+        try:
+            with self._snapshot.attempt():
+                found = list(self._snapshot.current_rows(source, [one.texts for one in asked]))
+        except DatabaseFailed as fault:
+            self.refused = True
+            if len(asked) == 1 or not self._thorough:
+                wrong = WrongRow(f"key of {table}: {fault}")
+                self._answers[table].update({one.key: wrong for one in asked})
+                return
+            middle = len(asked) // 2
+            self._read(table, source, asked[:middle])
+            self._read(table, source, asked[middle:])
+            return
+        rows: dict[QueryKey, list[CurrentRow]] = {}
+        for place, texts in found:
+            rows.setdefault(asked[place].key, []).append(texts)
+        self._answers[table].update(rows)
+
+
+def _text(value: Value) -> str:
+    """The text of a key's value, as table_key has it."""
+    assert value is not None
+    assert not isinstance(value, tuple)
+    return values.plain_text(value)

@@ -1,0 +1,256 @@
+"""The log's rows of one snapshot as events that are ready to go, and what becomes of the others."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from operator import itemgetter
+from typing import Protocol
+
+from eventlog.core import tablekey
+from eventlog.core.change import Change
+from eventlog.core.entry import EVENT_TYPES, Entry, read_entry, read_event_time
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import ObjectName, object_of
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
+from eventlog.publisher.batches import Remembered, Sending
+from eventlog.publisher.head import Head, look_at_all
+from eventlog.publisher.queryback import CurrentRows
+from eventlog.sql.log.pending import Cells, Choice
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.log.work import Spelling
+from eventlog.sql.readable import ReadableTable
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+
+_ROW_TYPES = frozenset(n for n, t in EVENT_TYPES.items() if not t.per_field)
+_FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
+# what a timestamp column gives for the years that a document can name
+_PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?").fullmatch
+_WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
+
+
+@dataclass
+class Reading:
+    """What rows came to."""
+
+    picked: list[int] = field(default_factory=list)  # the rows themselves, wrong ones too
+    full: bool = False  # there may be more of them
+    cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
+    sendings: list[Sending] = field(default_factory=list)  # in the order of leaving
+    silent: list[int] = field(default_factory=list)  # rows that are handled without an event
+    loopback: str = ""  # what is said of rows that are our own
+    refused: list[tuple[int, str]] = field(default_factory=list)  # rows that cannot be understood, and why
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    entries: list[Entry] = field(default_factory=list)  # the rows that took part
+    query_back: float = 0.0  # seconds
+    doubtful: bool = False  # rows were refused that other tables might explain
+    spelled: list[Spelling] = field(default_factory=list)  # how rows of objects that wait name them
+
+    @property
+    def all_held(self) -> bool:
+        """Whether nothing was found but rows of objects that wait, under spellings not known before."""
+        return len(self.spelled) > 0 and len(self.spelled) == len(self.picked)
+
+
+def _loopback(rows: int, user: str | None) -> str:
+    told = "1 row of {} itself is" if rows == 1 else f"{rows} rows of {{}} itself are"
+    return f"{told.format(user)} loopback: finished without being sent"
+
+
+class Writer(Protocol):
+    """Writes the text of an event."""
+
+    def write(self, change: Change, event_id: str) -> str: ...
+
+
+class Reader:
+    """Reads rows, folds them, asks for the current rows and writes the events."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        readable: Mapping[Table, ReadableTable],
+        rules: Rules,
+        xds: XdsSettings,
+        writer: Writer | None = None,
+    ) -> None:
+        self.tables = tables
+        self._readable = readable
+        self._rules = rules
+        self._again = replace(rules, driver_user=None)
+        self._writer: Writer = writer or EventWriter(tables, xds)
+        self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
+
+    def pick_up(self, snapshot: Snapshot, choice: Choice, head: Head | None = None) -> Reading:
+        """The pending rows that may go now; what is known of the log's head saves reading it."""
+        rules = self._rules
+        user = None if rules.allow_loopback else rules.driver_user
+        inserts = frozenset((1, 7) if rules.insert_query_back == "add" else (1,))
+        choice = replace(
+            choice,
+            driver_user=user,
+            future=rules.handle_future_events,
+            inserts=inserts,
+            object_of=self.object_of,
+        )
+        finish = user is not None and rules.loopback_rows == "finish"
+        look = look_at_all if head is None else head.look
+        found = look(snapshot, choice, loopback=finish)
+        now = read_event_time(snapshot.now()) if rules.handle_future_events else None
+        reading = Reading([int(str(row[0])) for row in found.cells])
+        entries, held = list(_entries(found.cells, reading)), snapshot.held()
+        self._fill(
+            reading,
+            snapshot,
+            entries,
+            plan(
+                entries,
+                self.tables,
+                rules,
+                now=now,
+                held=held,
+                answerable=self._readable,
+            ),
+        )
+        reading.spelled = [
+            (self.object_of(*entry[5:7]), entry[5:7])
+            for entry in (entries if held.hashes else ())
+            if reading.outcomes[entry.record_id].fate is Fate.HELD
+        ]
+        reading.silent += found.loopback
+        if found.loopback:
+            reading.loopback = _loopback(len(found.loopback), user)
+        reading.full, reading.cut = found.full, found.cut
+        if rules.handle_future_events:
+            reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))
+        return reading
+
+    def object_of(self, table_name: object, table_key: object) -> ObjectName:
+        """The object that a row names."""
+        return object_of(self.tables, str(table_name), str(table_key))
+
+    def association_of(self, name: ObjectName) -> str:
+        """The object's association in the catalogue's names, however its events write it."""
+        table = self.tables.find(name[0])
+        schema = None if table is None else table.schema
+        return tablekey.write_association(name[1], name[0] if table is None else table.name, schema)
+
+    def read_again(self, snapshot: Snapshot, facts: Sequence[Remembered]) -> Reading:
+        """The events that went out before, each from exactly its rows, under the names they had then, from
+        the part on that comes next. What is read back is as of now; rows that are not new are settled."""
+        cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
+        reading = Reading([int(str(row[0])) for row in cells])
+        entries = {entry.record_id: entry for entry in _entries(cells, reading)}
+        groups = [[entries[row] for row in fact.settles if row in entries] for fact in facts]
+        planned = plan_again(groups, self.tables, self._again, self._readable)
+        self._fill(reading, snapshot, list(entries.values()), planned, lambda events: _renamed(facts, events))
+        return reading
+
+    def _fill(
+        self,
+        reading: Reading,
+        snapshot: Snapshot,
+        entries: list[Entry],
+        planned: Plan,
+        rename: Callable[[list[Event]], list[Event]] = lambda events: events,
+    ) -> None:
+        """Ask for the current rows, write the events, and account for every row."""
+        reading.entries = entries
+        current = CurrentRows(snapshot, self._readable, self.thorough)
+        begun = time.monotonic()
+        current.read(planned.needs())
+        reading.query_back = time.monotonic() - begun
+        reading.doubtful = current.refused or any(
+            outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
+        )
+        for event in rename(planned.events(current.lookup)):
+            self._write(event, reading)
+        _account(planned, reading)
+
+    def _write(self, event: Event, reading: Reading) -> None:
+        change, event_id, _, name, settles, part, parts = event
+        run_id = event_id if part == 1 else event_id.removesuffix(f".{part}")
+        try:
+            text = self._writer.write(change, event_id)
+        except EventlogError as fault:
+            reading.refused += ((row, str(fault)) for row in settles)
+            if parts > 1:
+                reading.sendings = [s for s in reading.sendings if s.run_id != run_id]
+            return
+        if not text and parts == 1:
+            reading.silent += settles
+            return
+        sending = (event_id, run_id, name, settles, text, part, parts, 0)
+        reading.sendings.append(tuple.__new__(Sending, sending))
+
+
+def _renamed(facts: Sequence[Remembered], events: Iterable[Event]) -> list[Event]:
+    """The events under the names that they had when they went out first."""
+    fact_of = {row: fact for fact in facts for row in fact.settles}
+    found: dict[str, list[Event]] = {}
+    for event in events:
+        found.setdefault(fact_of[event.settles[0]].run_id, []).append(event)
+    return [event for fact in facts for event in _parts(fact, found.get(fact.run_id, ()))]
+
+
+def _parts(fact: Remembered, events: Sequence[Event]) -> Iterator[Event]:
+    for part, event in enumerate(events, 1):
+        name = fact.run_id if part == 1 else f"{fact.run_id}.{part}"
+        if part >= fact.part:
+            yield event._replace(event_id=name, settles=fact.settles, part=part, parts=len(events))
+
+
+def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:
+    """The rows as entries; a wrong one is refused by itself, and none of those that share a record_id
+    can be believed."""
+    good = []
+    for row in cells:
+        try:
+            good.append(_plain_entry(row) or read_entry(row))
+        except EventlogError as fault:
+            reading.refused.append((int(str(row[0])), str(fault)))
+    good.sort(key=itemgetter(0))
+    if len({entry[0] for entry in good}) == len(good):
+        yield from good
+        return
+    for entry in once(good):
+        if isinstance(entry, Entry):
+            yield entry
+        else:
+            number = entry[0].record_id
+            reading.refused.append((number, f"record_id {number} stands {len(entry)} times"))
+
+
+def _plain_entry(row: Cells) -> Entry | None:
+    """The entry of a row as triggers write it: the log's own column types have checked most of it."""
+    record_id, status, event_type, event_time, perpetrator, table, key, column, old, new = row
+    if not (
+        type(record_id) is int
+        and record_id > 0
+        and type(event_type) is int
+        and (event_type in _ROW_TYPES or (event_type in _FIELD_TYPES and column))
+        and table is not None
+        and key is not None
+        and type(event_time) is str
+        and _PLAIN_TIME(event_time)
+    ):
+        return None
+    time_text = f"{event_time[:10]}T{event_time[11:19]}{event_time[19:].rstrip('0').rstrip('.')}"
+    cells = (record_id, status, event_type, time_text, perpetrator, table, key, column, old, new)
+    return tuple.__new__(Entry, cells)
+
+
+def _account(planned: Plan, reading: Reading) -> None:
+    """What becomes of the rows that no event speaks of."""
+    reading.outcomes = planned.outcomes
+    unsaid = [(row, outcome) for row, outcome in planned.outcomes.items() if outcome.event_id is None]
+    settled = {row for sending in reading.sendings for row in sending.settles} if unsaid else set()
+    for row, outcome in unsaid:
+        if outcome.fate is Fate.REFUSED:
+            reading.refused.append((row, outcome.reason))
+        elif outcome.fate in _WITHOUT_EVENT and row not in settled:
+            reading.silent.append(row)

@@ -1,0 +1,182 @@
+"""Everything that stands and falls with one leadership: the lock, the sink, the publisher, the bed."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, replace
+from types import TracebackType
+from typing import Self
+
+from eventlog.core.settings import setting
+from eventlog.fold import Rules
+from eventlog.publisher.answering import Answers, Known
+from eventlog.publisher.children import told
+from eventlog.publisher.config import Config, statements
+from eventlog.publisher.cycle import Cycle, Publisher, PublisherSettings
+from eventlog.publisher.opening import driver_user, read_readable, read_tables
+from eventlog.publisher.postpoll import check_safe, run_statements
+from eventlog.publisher.reading import Reader
+from eventlog.publisher.wake import Bed, Signals, make_bed
+from eventlog.sinks import open_sink
+from eventlog.sinks.sink import Document
+from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.store import Store
+from eventlog.sql.stored import demand_time
+from eventlog.xds.documents import HEARTBEAT
+from eventlog.xds.settings import XdsSettings
+
+logger = logging.getLogger("eventlog.publishing")
+
+ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
+_NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a session does beside publishing."""
+
+    sink: str = setting("stdout", "where documents go: stdout, files, http, command, kafka", metavar="SINK")
+    wake_up: bool = setting(True, "let writers wake the publisher (PostgreSQL)")
+    wake_interval: int = setting(
+        50,
+        "milliseconds between two looks for new rows at rest, where PostgreSQL can prepare transactions",
+        metavar="MS",
+        within=(1, 60_000),
+    )
+    post_poll_stmt: str | None = setting(
+        None, "SQL after each cycle that published something, `;` between", metavar="SQL"
+    )
+    transaction_isolation_level: str = setting(
+        "read committed", "of post-poll statements only", choices=ISOLATION_LEVELS
+    )
+    max_queries: int = setting(
+        100, "how often a receiver may ask before it answers a document", metavar="N", within=(0, 1_000_000)
+    )
+
+
+def read_rules(config: Config, store: Store) -> Rules:
+    """What rows mean: our own are loopback, and events are named after the log, unless the settings say."""
+    rules = config.build(Rules)
+    if rules.handle_future_events:
+        demand_time(store.log.stored, "handle-future-events")
+    if "association" not in config.given:
+        rules = replace(rules, association=store.association())
+    if rules.driver_user is None:
+        rules = replace(rules, driver_user=driver_user(store.engine, store.log))
+    if "log_name" not in config.given:
+        rules = replace(rules, log_name=store.log.table)
+    return rules
+
+
+def read_known(config: Config, store: Store) -> Known:
+    """What is known of the tables as the catalogue has them now, and how the settings tell their values."""
+    tables = read_tables(store.engine, store.log, config)
+    readable = read_readable(store.engine, store.log, tables)
+    return Known(tables, readable, read_rules(config, store), config.build(XdsSettings))
+
+
+def make_reader(config: Config, store: Store) -> Reader:
+    """What reads and folds rows as the settings say."""
+    return Reader(*read_known(config, store))
+
+
+class Session:
+    """One leadership, from its election to its end."""
+
+    def __init__(
+        self,
+        config: Config,
+        store: Store,
+        leader: Leader,
+        signals: Signals,
+        pulse: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.store = store
+        self._config = config
+        self._leader = leader
+        self._settings = config.build(SessionSettings)
+        self._after = statements(self._settings.post_poll_stmt)
+        self._noted = 0.0
+        self._said: list[str] = []  # of children that are read
+        self._signals = signals
+        self._pulse = pulse  # told before each document that we are alive
+        with ExitStack() as stack:
+            stack.callback(leader.close)
+            check_safe(self._after, store.log)
+            answers = Answers(store, lambda: read_known(config, store), self._settings.max_queries)
+            self._sink = open_sink(self._settings.sink, config.given, answers)
+            stack.callback(self._sink.close)
+            self.bed: Bed = make_bed(
+                signals,
+                store.engine,
+                store.log,
+                self._settings.wake_up,
+                self._settings.wake_interval / 1000,
+            )
+            stack.callback(self.bed.close)
+            self._publisher = Publisher(
+                store,
+                self._make_reader,
+                self._sink,
+                leader.epoch,
+                config.build(XdsSettings).batch_size,
+                config.build(PublisherSettings),
+                self._stopping,
+            )
+            self._stack = stack.pop_all()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.close()
+
+    def cycle(self) -> Cycle:
+        """One cycle, unless somebody asked the publisher to rest."""
+        self._leader.ping()
+        with self.store.upkeep() as upkeep:
+            if upkeep.state().paused_at is not None:
+                return Cycle(paused=True)
+        cycle = self._publisher.cycle()
+        if cycle.documents and self._after:
+            run_statements(self.store.engine, self._after, self._settings.transaction_isolation_level)
+        self._note(cycle)
+        return cycle
+
+    def _make_reader(self) -> Reader:
+        """What reads rows with the tables as they are now; says which children are read, if that is new."""
+        reader = make_reader(self._config, self.store)
+        said = list(told(reader.tables))
+        if said != self._said:
+            self._said = said
+            for words in said:
+                logger.info(words)
+        return reader
+
+    def _stopping(self) -> bool:
+        self._pulse()
+        return self._signals.stop
+
+    def heartbeat(self) -> str | None:
+        """Send a heartbeat; why it did not arrive."""
+        name = f"heartbeat-{time.time_ns()}"
+        (reply,) = self._sink.deliver([Document(name, (), HEARTBEAT)])
+        if reply.fault is None:
+            with self.store.work(self._leader.epoch) as work:
+                work.record_heartbeat()
+        return reply.fault
+
+    def _note(self, cycle: Cycle) -> None:
+        """Leave on record what `status` tells, not more often than people look."""
+        if time.monotonic() > self._noted + _NOTED_EVERY:
+            self._noted = time.monotonic()
+            with self.store.work(self._leader.epoch) as work:
+                facts = asdict(replace(cycle, answers=Counter()))
+                work.record_cycle(json.dumps(facts))

@@ -1,0 +1,64 @@
+"""How a log stands: what `status` and the metrics tell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from eventlog.sql.log.leader import Holder
+from eventlog.sql.log.store import Store
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The facts about a log at one moment; times are the database's, in UTC."""
+
+    now: datetime
+    pending: int
+    oldest_age: float | None  # seconds
+    unusable: int  # pending rows without a usable record_id, which are left alone
+    waiting: int
+    next_retry: datetime | None
+    failed: int  # rows whose reason is kept
+    counts: Mapping[str, Mapping[str, int]]  # by status and table
+    holder: Holder | None  # of the leader's lock
+    leader: str | None  # who last led
+    leader_since: datetime | None
+    epoch: int
+    paused: str | None  # who, and why
+    cycle_at: datetime | None
+    cycle: Mapping[str, Any]
+    heartbeat_at: datetime | None
+
+
+def read_standing(store: Store, *, counted: bool = True) -> Standing:
+    """How the log stands now; counting goes through the whole log."""
+    with store.snapshot() as snapshot:
+        now = datetime.fromisoformat(snapshot.now())
+    with store.upkeep() as upkeep:
+        state, backlog, failed = upkeep.state(), upkeep.backlog(), upkeep.failed()
+        counts = upkeep.counts() if counted else []
+    by_status: dict[str, dict[str, int]] = {}
+    for count in counts:
+        by_status.setdefault(count.status, {})[count.table_name] = count.rows
+    return Standing(
+        now=now,
+        pending=backlog.pending,
+        oldest_age=None if backlog.oldest is None else (now - backlog.oldest).total_seconds(),
+        unusable=backlog.unusable,
+        waiting=backlog.waiting,
+        next_retry=backlog.next_retry,
+        failed=failed,
+        counts=by_status,
+        holder=store.holder(),
+        leader=state.leader,
+        leader_since=state.leader_since,
+        epoch=state.epoch,
+        paused=f"{state.paused_by}: {state.pause_reason}" if state.paused_at else None,
+        cycle_at=state.cycle_at,
+        cycle=json.loads(state.cycle_facts) if state.cycle_facts else {},
+        heartbeat_at=state.heartbeat_at,
+    )

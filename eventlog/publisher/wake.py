@@ -1,0 +1,187 @@
+"""How the daemon sleeps: until it is time, until a signal comes, or until a writer says that there is work.
+
+PostgreSQL's NOTIFY is only a hint. While it sleeps the daemon holds an advisory lock, by which the
+triggers know that there is somebody to wake; awake it gives the lock back, and nobody notifies.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+import psycopg
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog.sql.capture.postgresql_triggers import wake_key
+from eventlog.sql.connect import ConnectionLost
+from eventlog.sql.names import Log
+from eventlog.sql.statements import templates
+
+
+class Signals:
+    """The signals of the process: each sets a mark and ends a sleep."""
+
+    def __init__(self) -> None:
+        self.stop = False
+        self.reload = False
+        self.pipe, self._writer = os.pipe()
+        os.set_blocking(self.pipe, False)
+        os.set_blocking(self._writer, False)
+
+    @contextmanager
+    def caught(self) -> Iterator[Signals]:
+        """Signals are marks while the block runs."""
+        marks = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._reload}
+        before = {number: signal.signal(number, mark) for number, mark in marks.items()}
+        try:
+            yield self
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def request_stop(self) -> None:
+        """Stop as a signal would."""
+        self.stop = True
+        self._wake()
+
+    def drain(self) -> None:
+        """Forget what woke us."""
+        with suppress(BlockingIOError):
+            os.read(self.pipe, 1024)
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep, unless a signal comes; whether one came."""
+        if not (self.stop or self.reload):
+            select.select([self.pipe], [], [], seconds)
+            self.drain()
+        return self.stop or self.reload
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self.request_stop()
+
+    def _reload(self, number: int, frame: FrameType | None) -> None:
+        self.reload = True
+        self._wake()
+
+    def _wake(self) -> None:
+        with suppress(BlockingIOError):
+            os.write(self._writer, b"!")
+
+
+class Bed:
+    """Where the daemon sleeps on a database that wakes nobody."""
+
+    wakes = False
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
+
+    def announce(self) -> None:
+        """From now on writers are asked to wake us."""
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep so long at most; whether somebody woke us."""
+        return self._signals.sleep(seconds)
+
+    def rise(self) -> None:
+        """From now on nobody needs to wake us."""
+
+    def close(self) -> None: ...
+
+
+class ListeningBed(Bed):
+    """Where it sleeps on PostgreSQL."""
+
+    wakes = True
+
+    def __init__(self, signals: Signals, engine: Engine, log: Log) -> None:
+        super().__init__(signals)
+        self._connection: Connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._driver: Any = self._connection.connection.driver_connection
+        self._connection.detach()
+        self._key = dict(zip(("wake_class", "wake_key"), map(str, wake_key(log)), strict=True))
+        self._log = log
+        self._announced = False
+        self._connection.exec_driver_sql("listen eventlog")
+
+    def announce(self) -> None:
+        if not self._announced:
+            self._run("announce")
+            self._announced = True
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep until a writer of this log says that there is work, or so long."""
+        until = time.monotonic() + seconds
+        while not (self._signals.stop or self._signals.reload) and (left := until - time.monotonic()) > 0:
+            select.select([self._signals.pipe, self._driver.fileno()], [], [], left)
+            self._signals.drain()
+            if self._log.dialect.fold(self._log.table) in self._heard():
+                return True
+        return self._signals.stop or self._signals.reload
+
+    def _heard(self) -> list[str]:
+        """The logs that writers speak of."""
+        try:
+            return [notice.payload for notice in self._driver.notifies(timeout=0)]
+        except psycopg.Error as fault:
+            raise ConnectionLost(" ".join(str(fault).split())) from fault
+
+    def rise(self) -> None:
+        if self._announced:
+            self._run("rise")
+            self._announced = False
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _run(self, name: str) -> None:
+        (statement,) = templates.statements(self._log.dialect, name, self._key)
+        self._connection.exec_driver_sql(statement)
+
+
+class LookingBed(Bed):
+    """Where it sleeps on a PostgreSQL that can prepare transactions, in which nobody may notify: every few
+    milliseconds it looks whether the newest row is another one than before the last cycle."""
+
+    wakes = True
+
+    def __init__(self, signals: Signals, engine: Engine, log: Log, interval: float) -> None:
+        super().__init__(signals)
+        self._connection: Connection = engine.connect().execution_options(isolation_level="AUTOCOMMIT")
+        self._connection.detach()
+        self._statement = templates.statement(log.dialect, "newest_row", **log.names())
+        self._interval = interval
+        self.rise()
+
+    def sleep(self, seconds: float) -> bool:
+        """Sleep until the newest row is another one, or so long."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            if self._signals.sleep(min(self._interval, left)) or self._newest() != self._before:
+                return True
+        return False
+
+    def rise(self) -> None:
+        """What is there before a cycle is what the cycle will see; the rest is new."""
+        self._before = self._newest()
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _newest(self) -> object:
+        return self._connection.exec_driver_sql(self._statement).scalar()
+
+
+def make_bed(signals: Signals, engine: Engine, log: Log, wake_up: bool, interval: float = 0.05) -> Bed:
+    """The bed that the database offers."""
+    if not (wake_up and log.dialect.wakes):
+        return Bed(signals)
+    with engine.connect() as connection:
+        notifies = connection.exec_driver_sql(templates.statement(log.dialect, "notifies")).scalar()
+    return ListeningBed(signals, engine, log) if notifies else LookingBed(signals, engine, log, interval)

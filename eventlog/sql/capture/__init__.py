@@ -1,0 +1,2 @@
+"""From a table to its triggers: the catalogue, what is tracked, the triggers as text, and what is wrong with
+them."""

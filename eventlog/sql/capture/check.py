@@ -1,0 +1,63 @@
+"""What is wrong with a log and its triggers: one small function per finding, each with its remedy.
+
+A fault needs somebody to act; a note is a way round the triggers that the database leaves open to
+anyone, so that nobody has to find it out by losing a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+
+from sqlalchemy.engine import Connection
+
+from eventlog.core.tables import Table, Tables
+from eventlog.sql.capture.checks.finding import Checked, Finding, Watched
+from eventlog.sql.capture.checks.log import LOG_CHECKS
+from eventlog.sql.capture.checks.rows import ROW_CHECKS
+from eventlog.sql.capture.checks.tables import TABLE_CHECKS
+from eventlog.sql.capture.record import Record, read_record
+from eventlog.sql.capture.subject import trigger_names
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.names import Log
+
+
+def check(
+    connection: Connection,
+    log: Log,
+    driver_user: str | None = None,
+    patience: timedelta = timedelta(days=1),
+    published: Tables | None = None,
+) -> Iterator[Finding]:
+    """Every finding about the log and the tables that are tracked; `published` are those that rows may name,
+    if others than these."""
+    catalogue = Catalogue(connection)
+    named = f"{log.schema}.{log.table}" if log.schema else log.table
+    log = catalogue.located(log)
+    record = read_record(connection, log)
+    tables = Tables(_recorded(catalogue, record)) if published is None else published
+    seen = Checked(
+        connection, log, catalogue, record, tables, driver_user, patience, "" if named == Log.table else named
+    )
+    for of_log in (*ROW_CHECKS, *LOG_CHECKS):
+        yield from of_log(seen)
+    for watched in tracked_tables(seen):
+        for of_table in TABLE_CHECKS:
+            yield from of_table(seen, watched)
+
+
+def tracked_tables(seen: Checked) -> Iterator[Watched]:
+    """The tables that are tracked and still what they were then, with their choices."""
+    for entry in seen.record:
+        relation = seen.catalogue.at(entry.place)
+        if relation is not None and entry.is_still(relation.identity):
+            names = trigger_names(seen.log, entry.table, [None])
+            ours = tuple(trigger for trigger in relation.triggers if trigger.name in names)
+            yield Watched(relation, ours, seen.record.choice(entry))
+
+
+def _recorded(catalogue: Catalogue, record: Record) -> Iterator[Table]:
+    for entry in record:
+        if relation := catalogue.at(entry.place):
+            yield replace(relation.table, logged_as=entry.logged_as)

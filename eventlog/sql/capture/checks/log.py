@@ -1,0 +1,111 @@
+"""The log itself: who holds its lock, what finds its rows, which tables are on its record."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from eventlog.sql.capture.checks.finding import Checked, Finding
+from eventlog.sql.log.leader import holder_of
+from eventlog.sql.log.position import read_position
+from eventlog.sql.queries import Queries
+from eventlog.sql.statements import templates
+
+
+def _lock(seen: Checked) -> Iterator[Finding]:
+    holder = holder_of(seen.connection, Queries(seen.log))
+    if holder is not None and not holder.publisher:
+        yield seen.of_log(
+            f"the lock of its publisher is held by {holder}: as long as it is, nothing is published",
+            "end that session, and take from its role the right to connect",
+        )
+
+
+def _index(seen: Checked) -> Iterator[Finding]:
+    for (count,) in seen.ask("check_index"):
+        if not count:
+            yield seen.of_log(
+                "no index finds its pending rows: each pick-up reads the whole log",
+                "make it again:",
+                *_one_line(templates.statements(seen.log.dialect, "0001_pending", seen.log.names())),
+            )
+
+
+def _one_line(statements: Iterable[str]) -> Iterator[str]:
+    """Statements as they can be printed, without what is said of them."""
+    for statement in statements:
+        lines = (line.partition(" -- ")[0].strip() for line in statement.splitlines())
+        yield " ".join(lines).removesuffix(";") + ";"
+
+
+def _sequence(seen: Checked) -> Iterator[Finding]:
+    for name, cached, *mended in seen.ask("check_sequence"):
+        yield seen.of_log(
+            f"sequence {name} hands out numbers from a cache ({cached}): the order of record_id is not the"
+            " order of the changes",
+            "have it hand out one at a time, in order:" if mended else "alter it to order",
+            *mended,
+        )
+
+
+def _position(seen: Checked) -> Iterator[Finding]:
+    position = read_position(seen.connection, seen.log)
+    if position.last is not None and position.comes_again:
+        yield seen.of_log(
+            f"record ids come again: the next one is {position.last + 1}, and rows up to {position.highest}"
+            " went out before; no publisher starts",
+            seen.command("check --advance-sequence"),
+        )
+
+
+def _encoding(seen: Checked) -> Iterator[Finding]:
+    for (encoding,) in seen.ask("check_encoding"):
+        yield Finding(
+            seen.log.table,
+            f"its database's encoding is {encoding}, which stores any bytes: a row with bytes that are not"
+            " UTF-8 gets E, for no document can carry them",
+            "mend the values that eventlog errors lists, or move to a database in UTF8",
+            fault=False,
+            told=True,
+        )
+
+
+def _made_anew(seen: Checked) -> Iterator[Finding]:
+    for entry in seen.record:
+        relation = seen.catalogue.at(entry.place)
+        if relation is None:
+            yield Finding(
+                str(entry),
+                "it is tracked, and there is no such table any more",
+                seen.untrack(entry),
+            )
+        elif not entry.is_still(relation.identity):
+            yield Finding(
+                str(entry),
+                "it is not read: it is another table than the one that was tracked, or belongs to"
+                f" {relation.identity.owner} now",
+                f"{seen.track(entry, seen.record.choice(entry))}, or {seen.untrack(entry)}",
+            )
+
+
+def _not_on_record(seen: Checked) -> Iterator[Finding]:
+    for place, ours in sorted(seen.catalogue.marked(seen.log).items()):
+        name = ".".join(place)
+        if seen.record.get(place) is None and not seen.record.parents(place):
+            yield Finding(
+                name,
+                "it is not read: its triggers say that they are of this log, and it is not on record"
+                + ("" if ours else "; they belong to somebody else"),
+                f"{seen.track(name)}, or drop the triggers",
+                fault=ours,
+            )
+
+
+LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
+    _lock,
+    _index,
+    _sequence,
+    _position,
+    _encoding,
+    _made_anew,
+    _not_on_record,
+)

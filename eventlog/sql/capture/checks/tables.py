@@ -1,0 +1,135 @@
+"""A tracked table: whether its triggers are what they should be, and what writes past them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.capture import track
+from eventlog.sql.capture.checks.finding import Checked, Finding, Watched
+from eventlog.sql.capture.refusals import refuse
+from eventlog.sql.capture.subject import installed_of, read_subject
+from eventlog.sql.capture.triggers import Subject
+from eventlog.sql.capture.writers import writer_of
+from eventlog.sql.relation import Installed, qualified
+
+
+def _drift(seen: Checked, watched: Watched) -> Iterator[Finding]:
+    table = watched.relation.table
+    remedy = seen.track(table, watched.choice)
+    try:
+        subject = read_subject(seen.catalogue, seen.record, seen.log, watched.relation, watched.choice)
+        refuse(subject)
+    except EventlogError as fault:
+        yield Finding(str(table), f"its triggers no longer fit: {fault}", f"{remedy}, with another choice")
+        return
+    plan = track.plan_for(seen.catalogue, seen.record, subject)
+    hidden = _hidden(seen, subject, watched)
+    if hidden:
+        yield Finding(
+            str(table),
+            f"its triggers cannot be compared: this user may not see those of {', '.join(hidden)}",
+            "run check as the log's owner",
+            fault=False,
+            told=True,
+        )
+    elif plan.statements:
+        yield Finding(str(table), "; ".join(_differences(seen, subject, watched)), remedy)
+
+
+def _hidden(seen: Checked, subject: Subject, watched: Watched) -> list[str]:
+    """The tables whose triggers we do not see, though there may be some."""
+    children = [child.relation.place for child in subject.children]
+    installed = installed_of(seen.catalogue, seen.log, watched.relation, children)
+    shown = {(trigger.schema, trigger.table) for trigger in installed}
+    places = [place for place in (watched.relation.place, *children) if place not in shown]
+    return [".".join(place) for place in places if not seen.catalogue.shows_triggers(place)]
+
+
+def _differences(seen: Checked, subject: Subject, watched: Watched) -> Iterator[str]:
+    triggers = {(t.schema, t.table, t.name): t for t in writer_of(seen.log.dialect).write(subject)}
+    expected = {place: trigger.body for place, trigger in triggers.items()}
+    children = [entry.place for entry in seen.record.children(watched.relation.place)]
+    installed = list(installed_of(seen.catalogue, seen.log, watched.relation, children))
+    standing = {(t.schema, t.table, t.name): t.body for t in installed}
+    for place in sorted(expected.keys() - standing.keys(), key=str):
+        yield f"trigger {place[2]} is missing on {place[1]}"
+    for place in sorted(standing.keys() - expected.keys(), key=str):
+        yield f"trigger {place[2]} on {place[1]} has nothing to do any more"
+    for trigger in installed:
+        meant = triggers.get((trigger.schema, trigger.table, trigger.name))
+        if meant is not None and trigger.firing is not meant.firing:
+            which = f"trigger {trigger.name} on {trigger.table}"
+            yield f"{which} is disabled, or enabled in another way than by track"
+    written = "".join(expected[place] for place in expected.keys() & standing.keys())
+    found = "".join(standing[place] for place in expected.keys() & standing.keys())
+    if written.split() != found.split():
+        yield "its triggers are not those that track writes for the table as it is now" + "".join(
+            f": column {column.name} is not logged as it should be"
+            for column in subject.table.columns.values()
+            if written.count(seen.log.dialect.quote(column.name))
+            != found.count(seen.log.dialect.quote(column.name))
+        )
+
+
+def _before_ours(seen: Checked, watched: Watched) -> Iterator[Finding]:
+    if not seen.log.dialect.statement_triggers:
+        return
+    first = min((t.name for t in watched.ours), default="")
+    for trigger in watched.relation.triggers:
+        if trigger.row and not trigger.internal and trigger.name < first:
+            yield Finding(
+                str(watched.relation.table),
+                f"trigger {trigger.name} fires before capture: what it changes stands in the log too early",
+                f"rename it so that it sorts after {first}:",
+                commands=(_renamed(seen, watched, trigger),),
+            )
+
+
+def _renamed(seen: Checked, watched: Watched, trigger: Installed) -> str:
+    """The statement after which a trigger fires behind ours: a tilde sorts after all letters."""
+    quoted, table = seen.log.dialect.quote, watched.relation.table
+    there = qualified(seen.log.dialect, trigger.schema, trigger.table or table.name)
+    return f"alter trigger {quoted(trigger.name)} on {there} rename to {quoted('~' + trigger.name)};"
+
+
+def _cascades(seen: Checked, watched: Watched) -> Iterator[Finding]:
+    if writer_of(seen.log.dialect).cascades_fire:
+        return
+    for foreign in watched.relation.foreign_keys:
+        if foreign.cascades:
+            yield Finding(
+                str(watched.relation.table),
+                f"its foreign key to {foreign.target} cascades, which fires no trigger in"
+                f" {seen.log.dialect.title}: such changes are not logged",
+                f"let the foreign key restrict, and change the rows in a trigger on {foreign.target}",
+            )
+
+
+def _replicated(seen: Checked, watched: Watched) -> Iterator[Finding]:
+    if watched.choice.replicated:
+        return
+    table = watched.relation.table
+    for name in seen.catalogue.subscriptions(table.schema, table.name):
+        yield Finding(
+            str(table),
+            f"subscription {name} writes to it as a replica, which fires no trigger of ours",
+            seen.track(table, replace(watched.choice, replicated=True)),
+        )
+
+
+def _ways_round(seen: Checked, watched: Watched) -> Iterator[Finding]:
+    if watched.choice.replicated:
+        return  # the one way round where there is such a choice
+    for way, remedy in writer_of(seen.log.dialect).ways_round:
+        yield Finding(str(watched.relation.table), way, remedy, fault=False)
+
+
+TABLE_CHECKS: tuple[Callable[[Checked, Watched], Iterator[Finding]], ...] = (
+    _drift,
+    _before_ours,
+    _cascades,
+    _replicated,
+    _ways_round,
+)

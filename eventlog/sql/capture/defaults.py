@@ -1,0 +1,59 @@
+"""What a log gives a row by itself, and triggers leave to it: its record_id, status and event_time.
+
+Ours does. An attached log may not: then the first user who changes a tracked table would fail with it, or,
+where the column may be null, write rows that nobody ever picks up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import inspect
+from sqlalchemy.engine import Connection
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.names import Log
+from eventlog.sql.statements import templates
+
+_LEFT_TO_THE_LOG = ("record_id", "status", "event_time")
+
+
+class NoDefault(EventlogError):
+    """the log {0} gives its rows no {1}, and triggers leave that to it: a change of a tracked table would
+    fail, or be logged where nobody looks. Give the log defaults first:\n{2}"""
+
+
+def demand_defaults(connection: Connection, log: Log) -> None:
+    """NoDefault unless the log fills what triggers leave to it, by defaults or by a trigger of its own."""
+    log = Catalogue(connection).located(log)
+    missing = list(_missing(connection, log))
+    if missing:
+        holes = log.names()
+        remedies = (f"  {' '.join(one.split())};" for name in missing for one in _remedy(log, name, holes))
+        raise NoDefault(log.table, ", ".join(log.column(name) for name in missing), "\n".join(remedies))
+
+
+def _missing(connection: Connection, log: Log) -> Iterator[str]:
+    place = log.dialect.fold(log.table)
+    here = Catalogue(connection).at((log.place or "", place))
+    if here is None or here.triggers:
+        return
+    # not on our connection: for the inspector's statements errors are not translated, and it stays so
+    found = inspect(connection.engine).get_columns(
+        log.reflected(place), log.place and log.reflected(log.place)
+    )
+    known = {column["name"].lower(): column for column in found}
+    for name in _LEFT_TO_THE_LOG:
+        column = known.get(log.column(name).lower())
+        if column is not None and not _is_filled(column):
+            yield name
+
+
+def _is_filled(column: Any) -> bool:
+    return bool(column.get("default") or column.get("identity") or column.get("autoincrement") is True)
+
+
+def _remedy(log: Log, name: str, holes: dict[str, str]) -> Iterator[str]:
+    return templates.statements(log.dialect, f"default_{name}", holes)

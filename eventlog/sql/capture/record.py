@@ -1,0 +1,164 @@
+"""What is tracked, on record beside the log: `track` writes it, the publisher and `check` go by it.
+
+Only the log's owner can write the record. What a trigger says of itself counts for nothing: anybody
+can give a table of his own a trigger that says it is ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.capture.choice import Choice, read_choice
+from eventlog.sql.capture.triggers import Subject
+from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.names import Log
+from eventlog.sql.relation import Identity, Place
+from eventlog.sql.statements import templates
+
+
+class NoRecord(EventlogError):
+    """{0} cannot be read: `eventlog install` makes it, and `eventlog install --sql --grants ROLE` prints
+    the right to read it"""
+
+
+class NameTaken(EventlogError):
+    """{0} cannot be tracked: its rows would be logged as {1}, which is the name of another table for ever"""
+
+
+class Recorded(NamedTuple):
+    """A table that is tracked, or a child whose rows are logged as values of its parent."""
+
+    schema: str
+    table: str
+    of_schema: str  # the parent's; the table's own where it is tracked itself
+    of_table: str
+    logged_as: str | None  # the table_name of its rows; null for a child
+    table_id: str | None = None  # null where the database has no such number
+    table_owner: str | None = None
+    choice: str | None = None  # null: it is tracked no longer, and keeps its name
+
+    def __str__(self) -> str:
+        return f"{self.schema}.{self.table}"
+
+    @property
+    def place(self) -> Place:
+        return self.schema, self.table
+
+    @property
+    def of(self) -> Place:
+        return self.of_schema, self.of_table
+
+    def is_still(self, found: Identity) -> bool:
+        """Whether a table of that name is the one that was tracked."""
+        return self.table_id in (None, found.table_id) and self.table_owner in (None, found.owner)
+
+
+class Record:
+    """What is tracked for one log."""
+
+    def __init__(self, entries: Iterable[Recorded] = ()) -> None:
+        found = list(entries)
+        self._own = {entry.place: entry for entry in found if entry.place == entry.of}
+        self._children = [entry for entry in found if entry.place != entry.of]
+
+    def __iter__(self) -> Iterator[Recorded]:
+        """The tables that are tracked."""
+        return (entry for entry in self._own.values() if entry.choice is not None)
+
+    def get(self, place: Place) -> Recorded | None:
+        """The table that is tracked there."""
+        found = self._own.get(place)
+        return found if found and found.choice is not None else None
+
+    def children(self, parent: Place) -> list[Recorded]:
+        """The tables whose rows are logged as values of that one."""
+        return [entry for entry in self._children if entry.of == parent]
+
+    def parents(self, child: Place) -> list[str]:
+        """The names of the tables as whose values the rows of that one are logged."""
+        return [entry.of_table for entry in self._children if entry.place == child]
+
+    def choice(self, entry: Recorded) -> Choice:
+        """What is logged of a table, its children named with their schemas."""
+        columns = ((child, column) for child in self.children(entry.place) for column in columns_of(child))
+        return read_choice(entry.choice or "{}", [f"{child}.{column}" for child, column in columns])
+
+    def logged_as(self, place: Place) -> str:
+        """What the rows of a table call it: its bare name if it was the first to have it, which stays so
+        for ever, else the name with the schema."""
+        others = {entry.logged_as for entry in self._own.values() if entry.place != place}
+        known = self._own.get(place)
+        names = (known.logged_as if known else None, place[1], ".".join(place))
+        free = (name for name in names if name is not None and name not in others)
+        name = next(free, None)
+        if name is None:
+            raise NameTaken(".".join(place), place[1])
+        return name
+
+    def find(self, name: str) -> Recorded | None:
+        """The table that is tracked under that name, with its schema or without."""
+        return next((entry for entry in self if name in (str(entry), entry.table)), None)
+
+    def stands(self, subject: Subject) -> bool:
+        """Whether a subject is on record as it is."""
+        own = self.get(subject.relation.place)
+        if own is None or not own.is_still(subject.relation.identity):
+            return False
+        recorded = [own, *self.children(own.place)]
+        plain = [entry._replace(table_id=None, table_owner=None) for entry in recorded]
+        return sorted(plain, key=str) == sorted(entries_of(subject), key=str)
+
+
+def columns_of(child: Recorded) -> tuple[str, ...]:
+    """The columns of a child that are values of its parent."""
+    return tuple(json.loads(child.choice or "[]"))
+
+
+def read_record(connection: Connection, log: Log) -> Record:
+    """What is on record."""
+    names = log.names()
+    try:
+        found = connection.execute(text(templates.statement(log.dialect, "tracked", **names)))
+    except DatabaseFailed as fault:
+        raise NoRecord(names["tracked"]) from fault
+    return Record(Recorded(*row) for row in found)
+
+
+def entries_of(subject: Subject) -> Iterator[Recorded]:
+    """What is put on record of a subject; the database adds what tells its tables from others."""
+    of = subject.relation.place
+    yield Recorded(*of, *of, subject.logged_as, choice=subject.choice.words())
+    for child in subject.children:
+        columns = json.dumps([column.name for column in child.columns])
+        yield Recorded(*child.relation.place, *of, None, choice=columns)
+
+
+def write_record(subject: Subject) -> Iterator[str]:
+    """The statements that put a subject on record, in place of what was there."""
+    log = subject.log
+    yield from forget(log, subject.relation.place)
+    constant = EXPRESSIONS[log.dialect.name].constant
+    for entry in entries_of(subject):
+        holes = {
+            "schema_name": constant(entry.schema),
+            "own_name": constant(entry.table),
+            "of_schema": constant(entry.of_schema),
+            "of_table": constant(entry.of_table),
+            "logged_as": constant(entry.logged_as) if entry.logged_as else "null",
+            "choice": constant(entry.choice or ""),
+        }
+        yield from templates.statements(log.dialect, "record", log.names() | holes)
+
+
+def forget(log: Log, place: Place) -> Iterator[str]:
+    """The statements after which a table is tracked no longer; its name stays its own."""
+    constant = EXPRESSIONS[log.dialect.name].constant
+    holes = {"of_schema": constant(place[0]), "of_table": constant(place[1])}
+    yield from templates.statements(log.dialect, "unrecord", log.names() | holes)

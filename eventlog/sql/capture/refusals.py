@@ -1,0 +1,189 @@
+"""What cannot be tracked: one small function per reason, each with the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError
+from eventlog.sql.capture.triggers import CHILD_TYPES, PER_FIELD, VALUES, Subject
+from eventlog.sql.capture.writers import writer_of
+from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.names import COMPANIONS
+
+
+class CannotTrack(EventlogError):
+    """{0} cannot be tracked: {1}"""
+
+
+def refuse(subject: Subject) -> None:
+    """CannotTrack with every reason there is."""
+    reasons = [reason for found in REFUSALS for reason in found(subject)]
+    if reasons:
+        raise CannotTrack(str(subject.table), "; ".join(dict.fromkeys(reasons)))
+
+
+def _no_table(subject: Subject) -> Iterator[str]:
+    if subject.relation.kind not in ("table", "partitioned"):
+        event = subject.log.beside("event")
+        yield (
+            f"it is a {subject.relation.kind}; log its changes from triggers of your own with {event}"
+            " (docs/triggers.md has an example on a view)"
+        )
+
+
+def _family(subject: Subject) -> Iterator[str]:
+    """A statement fires the triggers of the table that it names, and may change rows of its relatives."""
+    for name, kin in subject.relation.family:
+        if kin == "partition":
+            yield f"it is a partition of {name}: track {name}, which covers all of its partitions"
+        else:
+            other = (
+                f"inherits from {name}" if kin == "parent" else f"has a table that inherits from it, {name}"
+            )
+            yield (
+                f"it {other}, and a statement on one changes rows of both while it fires the triggers of one:"
+                " make them partitions, or log by hand"
+            )
+
+
+def _the_log_itself(subject: Subject) -> Iterator[str]:
+    log = subject.log
+    own = {log.dialect.fold(log.table), *(log.beside(name) for name in COMPANIONS)}
+    if subject.table.schema == log.place and subject.table.name in own:
+        yield "it belongs to the log: each row of its own would log another"
+
+
+def _not_replicated(subject: Subject) -> Iterator[str]:
+    if subject.choice.replicated and not writer_of(subject.dialect).replicates:
+        yield (
+            f"no trigger of {subject.dialect.title} logs what replication writes: leave out --replicated, and"
+            " track the table where it is replicated from"
+        )
+
+
+def _no_key(subject: Subject) -> Iterator[str]:
+    if not subject.table.key and not subject.table.view:
+        yield (
+            "it has no primary key to name its rows by: add one, or track the table that its foreign key"
+            " points to with --child"
+        )
+
+
+def _illegal_key_name(subject: Subject) -> Iterator[str]:
+    for name in subject.table.key:
+        if not tablekey.legal_name(name):
+            yield f"key column {name} holds one of , ; ' + \" = \\ < >, which a key cannot name: rename it"
+
+
+def _unquotable(subject: Subject) -> Iterator[str]:
+    """MySQL makes no trigger with a name that holds both kinds of quotes."""
+    marks = writer_of(subject.dialect).no_name_with
+    columns = (*subject.table.key_columns, *subject.columns)
+    for name in (*(column.name for column in columns), *_names_of_children(subject)):
+        if marks and all(mark in name for mark in marks):
+            yield (
+                f"no trigger of {subject.dialect.title} can name {name}, which holds {' and '.join(marks)}:"
+                " rename it, or leave it out with --without"
+            )
+
+
+def _names_of_children(subject: Subject) -> Iterator[str]:
+    for child in subject.children:
+        yield from (subject.table.schema or "", subject.table.name, *child.link.columns)
+        yield from (column.name for column in child.columns)
+
+
+def _unreadable_key(subject: Subject) -> Iterator[str]:
+    for column in subject.table.key_columns:
+        if unreadable := EXPRESSIONS[subject.dialect.name].of(column.type).unreadable:
+            yield f"key column {column.name} is of type {column.type}, which {unreadable}"
+
+
+def _unknown_column(subject: Subject) -> Iterator[str]:
+    known = subject.table.columns
+    for name in (*(subject.choice.columns or ()), *subject.choice.without):
+        if name not in known:
+            yield f"it has no column {name}: --columns and --without take names from {', '.join(known)}"
+        elif name in subject.relation.virtual and name not in subject.choice.without:
+            yield f"column {name} is computed when it is read, so no trigger sees it: leave it out"
+
+
+def _nothing_but_key(subject: Subject) -> Iterator[str]:
+    if not subject.per_field and subject.choice.insert in PER_FIELD:
+        yield (
+            f"no column beside its key is logged, so --insert {subject.choice.insert} has nothing to say:"
+            " choose --insert 5"
+        )
+
+
+def _unreadable(subject: Subject) -> Iterator[str]:
+    """Columns without a text, where they are asked for by name; others are left out with a warning."""
+    named = [*subject.columns] if subject.choice.columns else []
+    columns = [*named, *(column for child in subject.children for column in child.columns)]
+    if not {subject.choice.insert, subject.choice.update} & PER_FIELD:
+        return
+    for column in columns:
+        if unreadable := EXPRESSIONS[subject.dialect.name].of(column.type).unreadable:
+            yield f"column {column.name} is of type {column.type}, which {unreadable}: leave it out"
+
+
+def _broken_names(subject: Subject) -> Iterator[str]:
+    """A client that ends statements at a line of its own would take a part of a name for its commands."""
+    if not subject.dialect.reads_lines:
+        return
+    relations = (subject.relation, *(child.relation for child in subject.children))
+    for table in (relation.table for relation in relations):
+        for name in (table.schema or "", table.name, *table.columns):
+            if any(ord(character) < 32 for character in name):
+                yield f"the name {name!r} holds a line end or another control character: rename it"
+
+
+def _children_of_values(subject: Subject) -> Iterator[str]:
+    if subject.children and subject.choice.update not in CHILD_TYPES:
+        yield (
+            "an event of type 3 removes all values of a child column to add one: choose --update 2, or 8,"
+            " which reads them all"
+        )
+
+
+def _cascaded_children(subject: Subject) -> Iterator[str]:
+    if writer_of(subject.dialect).reads_parent or subject.choice.update not in VALUES:
+        return
+    for child in subject.children:
+        if child.link.cascades:
+            yield (
+                f"rows of {child.relation.table} go with their parent by a cascade, in which"
+                f" {subject.dialect.title} lets no trigger see whether the parent is gone: choose --update 8"
+            )
+
+
+def _rows_of_partitions(subject: Subject) -> Iterator[str]:
+    values = {subject.choice.insert, subject.choice.update} & VALUES
+    others = [t.name for t in subject.relation.triggers if t.row and not t.internal]
+    if subject.relation.below and others and values:
+        yield (
+            f"it is partitioned and has row-level triggers ({', '.join(sorted(set(others)))}), before which"
+            " capture cannot come: choose --insert 5 --update 6, which read the row later"
+        )
+    if subject.relation.below and subject.choice.granularity == "row":
+        yield "it is partitioned, which rules out --granularity row: choose statement"
+
+
+REFUSALS: tuple[Callable[[Subject], Iterator[str]], ...] = (
+    _no_table,
+    _family,
+    _the_log_itself,
+    _not_replicated,
+    _no_key,
+    _illegal_key_name,
+    _unquotable,
+    _unreadable_key,
+    _unknown_column,
+    _nothing_but_key,
+    _unreadable,
+    _broken_names,
+    _children_of_values,
+    _cascaded_children,
+    _rows_of_partitions,
+)

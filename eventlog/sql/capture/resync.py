@@ -1,0 +1,181 @@
+"""The first load: an event for each row that exists; each chunk is one transaction, which keeps its place."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from sqlalchemy.engine import Connection
+
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table
+from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.log.store import Store
+from eventlog.sql.queries import Queries, unbound
+from eventlog.sql.relation import qualified
+
+EVENT_TYPES = (5, 6)
+Key = tuple[Any, ...]
+
+
+class NoKey(EventlogError):
+    """table {0} has no primary key, so nothing names its rows"""
+
+
+class UnlikeKey(EventlogError):
+    """key column {0} of {1} holds {2}, from which a resync could not go on"""
+
+
+@dataclass(frozen=True, slots=True)
+class Resync:
+    """What is to be logged."""
+
+    table: Table
+    event_type: int = 5
+    where: str | None = None  # SQL over the table's alias t
+    chunk: int = 1000
+
+    @property
+    def choice(self) -> str:
+        """What must be the same for a later run to go on where this one stopped."""
+        return json.dumps([self.event_type, self.where])
+
+
+class Progress(NamedTuple):
+    """How far a resync is."""
+
+    rows: int  # in all, those of an earlier run included
+    done: bool = False
+
+
+def resync(store: Store, wanted: Resync, rest: Callable[[int], None]) -> Iterator[Progress]:
+    """Log the rows chunk by chunk, from where an earlier run stopped; `rest` is told the rows of each."""
+    if not wanted.table.key:
+        raise NoKey(wanted.table)
+    run = _Run(store, wanted)
+    last, rows = run.begin()
+    while True:
+        last, logged = run.chunk(last)
+        rows += logged
+        yield Progress(rows, last is None)
+        if last is None:
+            return
+        rest(logged)
+
+
+class _Run:
+    def __init__(self, store: Store, wanted: Resync) -> None:
+        self._store = store
+        self._queries: Queries = store.queries
+        self._wanted = wanted
+        self._keys = [unbound(f"t.{store.log.dialect.quote(name)}") for name in wanted.table.key]
+
+    def begin(self) -> tuple[Key | None, int]:
+        """Where an unfinished run of the same choice stopped, else the start."""
+        with self._store.engine.begin() as connection:
+            found = self._run(connection, "resync_found").one_or_none()
+            if found is not None and found[0] == self._wanted.choice:
+                return load_key(found[1]), found[2]
+            self._run(connection, "resync_forget")
+            self._run(connection, "resync_begin", choice=self._wanted.choice)
+        return None, 0
+
+    def chunk(self, last: Key | None) -> tuple[Key | None, int]:
+        """Log the rows behind a key, up to a chunk of them; the last one's key, None at the end."""
+        with self._store.engine.begin() as connection:
+            end = self._end(connection, last)
+            logged = self._log(connection, last, end)
+            if end is None:
+                self._run(connection, "resync_forget")
+            else:
+                text = dump_key(self._wanted.table, end)
+                self._run(connection, "resync_advance", last_key=text, logged=logged)
+            return end, logged
+
+    def _end(self, connection: Connection, last: Key | None) -> Key | None:
+        values: dict[str, Any] = _values("a", last) | {"most": 1, "skip": self._wanted.chunk - 1}
+        found = self._queries.run(connection, "resync_end_of_chunk", self._holes(last, None), **values)
+        row = found.one_or_none()
+        return None if row is None else tuple(row)
+
+    def _log(self, connection: Connection, last: Key | None, end: Key | None) -> int:
+        log, table = self._store.log, self._wanted.table
+        named = [(name, table.columns[name]) for name in table.key]
+        text = EXPRESSIONS[log.dialect.name].key(named, "t", log.dialect)
+        values = _values("a", last) | _values("z", end) | {"event_type": self._wanted.event_type}
+        values["table_name"] = table.log_name
+        holes = self._holes(last, end) | {"key_text": unbound(text)}
+        return int(self._queries.run(connection, "resync_chunk", holes, **values).rowcount)
+
+    def _holes(self, last: Key | None, end: Key | None) -> dict[str, str]:
+        within = [f"({unbound(self._wanted.where)})"] if self._wanted.where else []
+        if last is not None:
+            within.append(_behind(self._keys, "a"))
+        if end is not None:
+            within.append(f"not ({_behind(self._keys, 'z')})")
+        table = self._wanted.table
+        return {
+            "keys": ", ".join(self._keys),
+            "source": unbound(qualified(self._store.log.dialect, table.schema, table.name)),
+            "within": "\n  and ".join(within) or "1 = 1",
+        }
+
+    def _run(self, connection: Connection, name: str, **values: Any) -> Any:
+        return self._queries.run(connection, name, table_name=str(self._wanted.table), **values)
+
+
+def _behind(keys: Sequence[str], mark: str) -> str:
+    """Whether a row's key comes behind the bound one: column by column, which every database understands."""
+    first, *others = ((key, f":{mark}{n}") for n, key in enumerate(keys))
+    if not others:
+        return f"{first[0]} > {first[1]}"
+    deeper = _nested([first, *others])
+    return f"{first[0]} >= {first[1]} and {deeper}"
+
+
+def _nested(pairs: Sequence[tuple[str, str]]) -> str:
+    (key, bound), *others = pairs
+    behind = f"{key} > {bound}"
+    return f"({behind} or ({key} = {bound} and {_nested(others)}))" if others else behind
+
+
+def _values(mark: str, key: Key | None) -> dict[str, Any]:
+    return {f"{mark}{n}": value for n, value in enumerate(key or ())}
+
+
+# How a value of a key is kept for the next run; a type that is not here cannot be gone on from.
+_KEPT: Mapping[type, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    bool: (bool, bool),
+    int: (int, int),
+    str: (str, str),
+    float: (float, float),
+    Decimal: (str, Decimal),
+    UUID: (str, UUID),
+    bytes: (bytes.hex, bytes.fromhex),
+    date: (date.isoformat, date.fromisoformat),
+    time: (time.isoformat, time.fromisoformat),
+    datetime: (datetime.isoformat, datetime.fromisoformat),
+}
+_NAMED = {kind.__name__: kind for kind in _KEPT}
+
+
+def dump_key(table: Table, key: Key) -> str:
+    """The values of a key as text."""
+    kept = []
+    for name, value in zip(table.key, key, strict=True):
+        if type(value) not in _KEPT:
+            raise UnlikeKey(name, table, type(value).__name__)
+        kept.append([type(value).__name__, _KEPT[type(value)][0](value)])
+    return json.dumps(kept)
+
+
+def load_key(text: str | None) -> Key | None:
+    """The values that `dump_key` wrote."""
+    if text is None:
+        return None
+    return tuple(_KEPT[_NAMED[name]][1](value) for name, value in json.loads(text))

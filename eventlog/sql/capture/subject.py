@@ -1,0 +1,141 @@
+"""What the triggers of a table are written from, and which of those that stand are ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.record import Record, columns_of
+from eventlog.sql.capture.triggers import EVENTS, Subject
+from eventlog.sql.capture.writers import writer_of
+from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.names import Log
+from eventlog.sql.relation import Child, ForeignKey, Installed, Place, Relation
+
+
+class NoChild(EventlogError):
+    """--child {0}: {1}"""
+
+
+def read_subject(
+    catalogue: Catalogue, record: Record, log: Log, relation: Relation, choice: Choice
+) -> Subject:
+    """What the triggers of a table are written from."""
+    own = trigger_names(log, relation.table.name, [None, *record.parents(relation.place)])
+    named = sorted(_columns_of_children(catalogue, choice).items())
+    children = tuple(_child(catalogue, relation, child, columns) for child, columns in named)
+    canonical = (f"{child.relation.table}.{column.name}" for child in children for column in child.columns)
+    return Subject(
+        log,
+        replace(relation, triggers=tuple(t for t in relation.triggers if t.name not in own)),
+        replace(choice, children=tuple(canonical)),
+        children,
+        record.logged_as(relation.place),
+        catalogue.owner(log).name,
+    )
+
+
+def children_of(
+    catalogue: Catalogue, record: Record, parent: Relation, named: Iterable[Relation] = ()
+) -> tuple[Child, ...]:
+    """The child tables of a table: those that are tracked with it, but for those made anew since, with their
+    tracked columns; and among the tables that somebody named those that are its children, with all."""
+    found = [(entry, catalogue.at(entry.place)) for entry in record.children(parent.place)]
+    tracked = {
+        relation.place: linked(parent, relation, columns_of(entry))
+        for entry, relation in found
+        if relation is not None and entry.is_still(relation.identity)
+    }
+    whole = {relation.place: _whole(parent, relation) for relation in named if is_child(relation, parent)}
+    return tuple((tracked | whole).values())
+
+
+def is_child(relation: Relation, parent: Relation) -> bool:
+    """Whether a table without a key of its own refers to the key of another one."""
+    own = relation.table
+    return not own.key and not own.view and _link(parent, relation) is not None
+
+
+def _whole(parent: Relation, relation: Relation) -> Child:
+    """The child with all columns but those that name its parent."""
+    link = _link(parent, relation)
+    keys = link.columns if link else ()
+    return linked(parent, relation, [name for name in relation.table.columns if name not in keys])
+
+
+def _link(parent: Relation, relation: Relation) -> ForeignKey | None:
+    """The foreign key by which a child names its parent: of several the one in the words of the parent's
+    key, else the one that comes first in the table."""
+    own, key = parent.table, set(parent.table.key)
+    order = list(relation.table.columns)
+    found = [
+        foreign
+        for foreign in relation.foreign_keys
+        if key
+        and (foreign.target_schema, foreign.target) == (own.schema, own.name)
+        and set(foreign.target_columns) == key
+    ]
+    found.sort(key=lambda foreign: (set(foreign.columns) != key, min(map(order.index, foreign.columns))))
+    return found[0] if found else None
+
+
+def installed_of(
+    catalogue: Catalogue, log: Log, relation: Relation, children: Iterable[Place]
+) -> Iterator[Installed]:
+    """The triggers of ours for a table, those on its children included."""
+    parent = relation.table.name
+    yield from _called(relation, trigger_names(log, parent, [None]))
+    for place in sorted(set(children)):
+        if child := catalogue.at(place):
+            yield from _called(child, trigger_names(log, child.table.name, [parent]))
+
+
+def trigger_names(log: Log, table: str, parents: Iterable[str | None]) -> set[str]:
+    """The names that triggers of ours have on a table; a parent is named where it is a child."""
+    writer = writer_of(log.dialect)
+    events = (*EVENTS, *writer.more)
+    return {writer.name(log, table, event, parent) for parent in parents for event in events}
+
+
+def _called(relation: Relation, names: Collection[str]) -> Iterator[Installed]:
+    return (trigger for trigger in relation.triggers if trigger.name in names)
+
+
+def _columns_of_children(catalogue: Catalogue, choice: Choice) -> dict[str, list[str]]:
+    """The columns of each child table that a choice names."""
+    children: dict[str, list[str]] = {}
+    for name in choice.children:
+        table, column = split(catalogue, name)
+        children.setdefault(table, []).append(column)
+    return children
+
+
+def split(catalogue: Catalogue, name: str) -> tuple[str, str]:
+    """The table and the column of a name that joins them by a dot; both may hold dots themselves."""
+    for dot in reversed([found.start() for found in re.finditer(r"\.", name)]):
+        with suppress(NoSuchTable):
+            if name[dot + 1 :] in catalogue.find(name[:dot]).table.columns:
+                return name[:dot], name[dot + 1 :]
+    table, _, column = name.rpartition(".")
+    return table, column
+
+
+def _child(catalogue: Catalogue, parent: Relation, name: str, columns: Sequence[str]) -> Child:
+    if not name:
+        raise NoChild(".".join(columns), "name the child table and its column, as in usr_phone.phoneno")
+    return linked(parent, catalogue.find(name), columns)
+
+
+def linked(parent: Relation, relation: Relation, columns: Sequence[str]) -> Child:
+    """The child with these columns of it; NoChild where it is none, or lacks one."""
+    table, link = relation.table, _link(parent, relation)
+    if link is None:
+        raise NoChild(str(table), f"it has no foreign key to the primary key of {parent.table}")
+    missing = [column for column in columns if column not in table.columns]
+    if missing:
+        raise NoChild(f"{table}.{missing[0]}", f"{table} has no such column")
+    return Child(relation, tuple(table.columns[column] for column in columns), link)

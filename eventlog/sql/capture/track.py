@@ -1,0 +1,226 @@
+"""Install, replace and remove the triggers of a table; doing it twice changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table
+from eventlog.sql.capture.choice import Choice, read_mark
+from eventlog.sql.capture.defaults import demand_defaults
+from eventlog.sql.capture.record import Record, forget, read_record, write_record
+from eventlog.sql.capture.refusals import refuse
+from eventlog.sql.capture.subject import installed_of, read_subject, trigger_names
+from eventlog.sql.capture.triggers import Subject, routines
+from eventlog.sql.capture.writers import writer_of
+from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.connect import execute_plain
+from eventlog.sql.dialect.dialects import literal
+from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.names import Log
+from eventlog.sql.relation import Firing, Installed, Place, qualified
+from eventlog.sql.statements import templates
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What it takes to bring the triggers of one table, and the record of it, to a choice."""
+
+    table: Table
+    statements: tuple[str, ...]
+    warnings: tuple[str, ...] = ()
+
+
+def track(engine: Engine, log: Log, name: str, choice: Choice) -> Plan:
+    """Bring the triggers of a table to the choice; an empty plan says that they were so already."""
+    with engine.begin() as connection:
+        demand_defaults(connection, log)
+        plan = plan_track(connection, log, name, choice)
+        _run(connection, plan.statements)
+    return plan
+
+
+def untrack(engine: Engine, log: Log, name: str) -> Plan:
+    """Take the triggers of a table away."""
+    with engine.begin() as connection:
+        plan = plan_untrack(connection, log, name)
+        _run(connection, plan.statements)
+    return plan
+
+
+def adopt(engine: Engine, log: Log) -> list[str]:
+    """Put on record what an earlier version tracked, as its triggers tell; the names of the tables."""
+    with engine.begin() as connection:
+        catalogue = Catalogue(connection)
+        log = catalogue.located(log)
+        ours = [place for place, belongs in catalogue.marked(log).items() if belongs]
+        return [".".join(place) for place in sorted(ours) if _adopted(catalogue, log, place)]
+
+
+def install_routines(engine: Engine, log: Log) -> None:
+    """The procedures for triggers of one's own, and the switch for bulk loads; any number of times."""
+    with engine.begin() as connection:
+        catalogue = Catalogue(connection)
+        _run(connection, _routines(catalogue, catalogue.located(log)))
+
+
+def remove_routines(engine: Engine, log: Log) -> None:
+    """The opposite, before the log is uninstalled."""
+    with engine.begin() as connection:
+        _run(connection, routines(Catalogue(connection).located(log), "drop_routines"))
+
+
+def tracked(connection: Connection, log: Log) -> list[str]:
+    """The tables that carry triggers of this log, which could not be written to without it."""
+    catalogue = Catalogue(connection)
+    log = catalogue.located(log)
+    marked = {place for place, ours in catalogue.marked(log).items() if ours}
+    recorded = read_record(connection, log) if catalogue.at((log.place or "", log.beside("tracked"))) else ()
+    return sorted(".".join(place) for place in marked | {entry.place for entry in recorded})
+
+
+def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> Plan:
+    """What `track` would do."""
+    catalogue = Catalogue(connection)
+    log = catalogue.located(log)
+    record = read_record(connection, log)
+    subject = read_subject(catalogue, record, log, catalogue.find(name), choice)
+    refuse(subject)
+    return plan_for(catalogue, record, subject)
+
+
+def plan_for(catalogue: Catalogue, record: Record, subject: Subject) -> Plan:
+    """What brings the triggers of a subject, and the record, to what they should be."""
+    recording = () if record.stands(subject) else tuple(write_record(subject))
+    statements = (*recording, *_replacing(catalogue, record, subject))
+    return Plan(subject.table, statements, tuple(_warnings(subject)) if statements else ())
+
+
+def plan_untrack(connection: Connection, log: Log, name: str) -> Plan:
+    """What `untrack` would do; of a table that is gone, only the record is left."""
+    catalogue = Catalogue(connection)
+    log = catalogue.located(log)
+    record = read_record(connection, log)
+    try:
+        relation = catalogue.find(name)
+    except NoSuchTable:
+        entry = record.find(name)
+        if entry is None:
+            raise
+        return Plan(Table(*entry.place, {}), tuple(forget(log, entry.place)))
+    children = [child.place for child in record.children(relation.place)]
+    drops = _drops(log, installed_of(catalogue, log, relation, children))
+    forgetting = forget(log, relation.place) if record.get(relation.place) else ()
+    return Plan(relation.table, (*drops, *forgetting))
+
+
+def script(log: Log, plan: Plan) -> str:
+    """The plan as a file for the database's own client."""
+    head = templates.statements(log.dialect, "session", {}) if plan.statements else ()
+    return log.dialect.script([*head, *plan.statements])
+
+
+def _replacing(catalogue: Catalogue, record: Record, subject: Subject) -> Iterator[str]:
+    """The statements after which the triggers of a subject are those that it should have."""
+    relation = catalogue.relation(*subject.relation.place)
+    children = [entry.place for entry in record.children(relation.place)]
+    children += [child.relation.place for child in subject.children]
+    installed = list(installed_of(catalogue, subject.log, relation, children))
+    expected = {(t.schema, t.table, t.name): t for t in writer_of(subject.dialect).write(subject)}
+    if _standing(installed) == {place: (t.body.strip(), t.firing) for place, t in expected.items()}:
+        return
+    stale = [t for t in installed if (t.schema, t.table, t.name) not in expected]
+    used = {t.routine for t in installed} - {t.routine for t in stale}
+    yield from _drops(subject.log, stale, used)
+    yield from _routines(catalogue, subject.log)
+    if subject.owner is not None:
+        yield from routines(subject.log, "routines_owner", owner=subject.dialect.quote(subject.owner))
+    for trigger in expected.values():
+        yield from trigger.create
+
+
+def _routines(catalogue: Catalogue, log: Log) -> Iterator[str]:
+    """The statements that make the log's routines; of those that lose their grants when they are made anew,
+    only what does not stand as it should."""
+    made = list(routines(log))
+    if log.dialect.replaces_routines:
+        yield from made
+        return
+    bodies = catalogue.routines(log)
+    standing = {qualified(log.dialect, log.place, name): body for name, body in bodies.items()}
+    for drop, create in zip(made[::2], made[1::2], strict=True):
+        _, begin, body = create.partition("begin\n")
+        if standing.get(drop.partition(" if exists ")[2]) != (begin + body).replace("'", ""):
+            yield from (drop, create)
+
+
+def _standing(installed: Iterable[Installed]) -> dict[tuple[str | None, str, str], tuple[str, Firing]]:
+    return {(t.schema, t.table, t.name): (t.body.strip(), t.firing) for t in installed}
+
+
+def _adopted(catalogue: Catalogue, log: Log, place: Place) -> bool:
+    """Put one table on record, if its triggers tell how it is tracked and it is not on record."""
+    record = read_record(catalogue.connection, log)
+    relation = catalogue.at(place)
+    if relation is None or record.get(place) is not None:
+        return False
+    names = trigger_names(log, relation.table.name, [None])
+    for choice in (read_mark(trigger.body) for trigger in relation.triggers if trigger.name in names):
+        with suppress(EventlogError):  # what does not fit any more is left to `check`
+            if choice is not None:
+                subject = read_subject(catalogue, record, log, relation, choice)
+                _run(catalogue.connection, write_record(subject))
+                return True
+    return False
+
+
+def _warnings(subject: Subject) -> Iterator[str]:
+    writer = writer_of(subject.dialect)
+    for relation in (subject.relation, *(child.relation for child in subject.children)):
+        for foreign in relation.foreign_keys:
+            if foreign.cascades and not writer.cascades_fire:
+                yield (
+                    f"the foreign key of {relation.table} to {foreign.target} cascades and fires no trigger"
+                    f" in {subject.dialect.title}: such changes will not be logged"
+                )
+    readable = set(subject.per_field)
+    for column in subject.columns:
+        if column not in readable:
+            unreadable = EXPRESSIONS[subject.dialect.name].of(column.type).unreadable
+            yield (
+                f"column {column.name} is of type {column.type}, which {unreadable}: no row and no document"
+                " has its value"
+            )
+
+
+def _drops(log: Log, installed: Iterable[Installed], used: Collection[str] = ()) -> Iterator[str]:
+    stale = sorted(installed, key=lambda t: (t.schema or "", t.table, t.name))
+    for trigger in stale:
+        holes = {
+            "trigger": log.dialect.quote(trigger.name),
+            "table": qualified(log.dialect, trigger.schema, trigger.table),
+            "schema": log.dialect.quote(trigger.schema or ""),
+            "drop_package": literal(f"drop package {_package(log, trigger)}"),
+        }
+        yield from templates.statements(log.dialect, "drop_trigger", holes)
+    for routine in sorted({t.routine for t in stale if t.routine} - set(used)):
+        yield from templates.statements(log.dialect, "drop_routine", {"routine": routine})
+
+
+def _package(log: Log, trigger: Installed) -> str:
+    """The quoted name of the package behind a trigger, where there are packages."""
+    package_of = writer_of(log.dialect).package
+    return (
+        ""
+        if package_of is None
+        else qualified(log.dialect, log.place, package_of(log, trigger.schema, trigger.name))
+    )
+
+
+def _run(connection: Connection, statements: Iterable[str]) -> None:
+    for statement in statements:
+        execute_plain(connection, statement)

@@ -1,0 +1,246 @@
+"""What is different between the databases and is a value; what is a statement is a .sql file.
+
+Nobody asks for a dialect's name: a difference is a field here, or a file of the same name in the
+folder of the dialect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from eventlog.core.errors import EventlogError, Misuse
+
+
+class UnknownDialect(Misuse):
+    """{0!r} is no database that eventlog knows; it knows {1}"""
+
+
+class IllegalName(EventlogError):
+    """{0!r} cannot name anything in {1}: {2}"""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """One database product."""
+
+    name: str
+    title: str
+    folders: tuple[str, ...]  # where its .sql files stand; the first that has one of a name wins
+    driver: str  # SQLAlchemy's name of dialect and driver
+    extra: str | None  # what pip must install besides eventlog itself
+    quote_mark: str
+    max_name: int  # of what we name, in UTF-8 bytes
+    max_parameters: int  # of one statement
+    plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
+    second_mark: str = ""  # quotes names that hold the first, where the session allows both
+    session_name: str | None = None  # the driver's argument by which the server tells sessions apart
+    dual: str = ""  # what a select without a table is followed by
+    collation: str = ""  # compares text exactly, by case and by blanks
+    current_schema: str = "current_schema()"
+    compares_by_case: bool = True  # columns of users do, unless they say otherwise
+    chunk: int = 10_000  # ids or keys that one statement is sent
+    text_type: str = "text"  # of any length
+    utc_now: str = ""  # the transaction's clock, in UTC
+    local_now: str = ""  # the same in the server's own zone
+    local_as_utc: str = ""  # {column}, which stands in the server's own zone, in UTC
+    integer: str = "bigint"  # of 64 bits, to cast to
+    timestamp: str = "timestamp"  # without a zone, to cast to
+    text: str = "cast({column} as text)"  # of any {column}, compared by case and by blanks
+    time_text: str = "cast({column} as text)"  # of a timestamp, in ISO form
+    zoned_as_utc: str = "{column}"  # a timestamp with its zone, in UTC
+    number_of_text: str = ""  # the positive integer that a text {column} names, else null
+    indexes_expressions: bool = False
+    share_lock: str = ""  # keeps a row from changing until our transaction ends
+    force_index: str = ""  # said behind a table, where the optimizer would rather sort
+    lock_is_transactional: bool = False  # the leader's lock is a transaction's, until its session has it
+    empty_is_null: bool = False  # '' is stored as null
+    wakes: bool = False  # sessions can be told that there is work
+    transactional_ddl: bool = False  # a failed migration leaves nothing
+    shares_snapshots: bool = False  # other sessions can see what one of ours sees
+    statement_triggers: bool = False  # with transition tables
+    truncate_triggers: bool = False
+    sequence_hidden: bool = False  # who may read the log does not see where its sequence stands
+    usage_of_schema: bool = False  # a right of its own, without which nothing in the schema is reached
+    replaces_routines: bool = True  # keeping who may execute them; else they are dropped and made anew
+    hides_triggers: bool = False  # from users without the right to make some on the table
+    script_head: tuple[str, ...] = ()  # what a script for the database's own client opens with
+    script_tail: tuple[str, ...] = ()
+    block_end: str = ";"  # what ends a statement that holds semicolons of its own
+    reads_lines: bool = False  # its client looks at each line for the end of a statement, even within names
+    block_mark: str | None = None  # announces such a statement's end to the client
+
+    def quote(self, name: str) -> str:
+        """The name as an identifier, whatever stands in it."""
+        if not name or "\0" in name:
+            raise IllegalName(name, self.title, "it is empty or holds a zero character")
+        if self.second_mark and self.quote_mark in name and self.second_mark not in name:
+            return f"{self.second_mark}{name}{self.second_mark}"
+        return self.quote_mark + name.replace(self.quote_mark, self.quote_mark * 2) + self.quote_mark
+
+    def fold(self, name: str) -> str:
+        """The name as the catalogue keeps it: one without capitals is one that nobody quoted."""
+        return name.upper() if self.plain_names == "upper" and name == name.lower() else name
+
+    def index_hint(self, index: str) -> str:
+        """What makes a statement read its table by that index, where that must be said."""
+        return self.force_index.replace("{index}", index)
+
+    def script(self, statements: Iterable[str]) -> str:
+        """The statements as a file for the database's own client."""
+        ended = (self._ended(statement) for statement in statements)
+        return "\n".join((*self.script_head, *ended, *self.script_tail, ""))
+
+    def _ended(self, statement: str) -> str:
+        if ";" not in statement or self.block_mark is None:
+            return f"{statement}{self.block_end if ';' in statement else ';'}\n"
+        return f"delimiter {self.block_mark}\n{statement}{self.block_mark}\ndelimiter ;\n"
+
+
+def literal(text: str) -> str:
+    """The text as a string constant of standard SQL; for names of ours, never for data."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+_NUMBER = "'^ *[+]?0*[1-9][0-9]{0,18} *$'"
+_NUMBER_IN_MYSQL = f"(case when {{column}} regexp {_NUMBER} then cast(trim({{column}}) as decimal(20)) end)"
+
+POSTGRESQL = Dialect(
+    name="postgresql",
+    title="PostgreSQL",
+    folders=("postgresql", "common"),
+    driver="postgresql+psycopg",
+    extra=None,
+    quote_mark='"',
+    max_name=63,
+    max_parameters=65_535,
+    plain_names="lower",
+    session_name="fallback_application_name",
+    utc_now="(now() at time zone 'UTC')",
+    local_now="(now() at time zone (select reset_val from pg_settings where name = 'TimeZone'))",
+    local_as_utc="({column} at time zone (select reset_val from pg_settings where name = 'TimeZone')"
+    " at time zone 'UTC')",
+    text='cast({column} as text) collate "C"',
+    zoned_as_utc="({column} at time zone 'UTC')",
+    number_of_text=f"(case when {{column}} ~ {_NUMBER} then cast({{column}} as numeric) end)",
+    indexes_expressions=True,
+    share_lock="for share",
+    wakes=True,
+    shares_snapshots=True,
+    transactional_ddl=True,
+    statement_triggers=True,
+    truncate_triggers=True,
+    usage_of_schema=True,
+    sequence_hidden=True,
+    script_head=("\\set ON_ERROR_STOP on", "begin;", ""),
+    script_tail=("commit;",),
+)
+
+ORACLE = Dialect(
+    name="oracle",
+    title="Oracle",
+    folders=("oracle", "common"),
+    driver="oracle+oracledb",
+    extra="oracle",
+    quote_mark='"',
+    max_name=128,
+    max_parameters=65_535,
+    plain_names="upper",
+    dual=" from dual",
+    chunk=1_000,
+    text_type="varchar2(4000)",
+    current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
+    utc_now="sys_extract_utc(systimestamp)",
+    local_now="cast(systimestamp as timestamp)",
+    local_as_utc="sys_extract_utc(from_tz(cast({column} as timestamp), to_char(systimestamp, 'TZR')))",
+    integer="number(19)",
+    text="rtrim({column})",
+    time_text="to_char({column}, 'YYYY-MM-DD HH24:MI:SS.FF9')",
+    zoned_as_utc="sys_extract_utc({column})",
+    number_of_text=f"(case when regexp_like({{column}}, {_NUMBER}) then to_number(trim({{column}})) end)",
+    indexes_expressions=True,
+    share_lock="for update",
+    lock_is_transactional=True,
+    shares_snapshots=True,
+    empty_is_null=True,
+    # a blank line would end a statement, an & ask for a value
+    script_head=("set define off", "set sqlblanklines on", "whenever sqlerror exit failure", ""),
+    block_end="\n/",
+    reads_lines=True,
+)
+
+MYSQL = Dialect(
+    name="mysql",
+    title="MySQL",
+    folders=("mysql", "common"),
+    driver="mysql+pymysql",
+    extra="mysql",
+    quote_mark="`",
+    max_name=64,
+    max_parameters=65_535,
+    plain_names="exact",
+    session_name="program_name",
+    compares_by_case=False,
+    text_type="longtext",
+    collation="utf8mb4_0900_bin",
+    current_schema="database()",
+    utc_now="utc_timestamp(6)",
+    local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
+    local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
+    integer="signed",
+    timestamp="datetime(6)",
+    text="convert({column} using utf8mb4) collate utf8mb4_0900_bin",
+    time_text="cast({column} as char)",
+    number_of_text=_NUMBER_IN_MYSQL,
+    share_lock="lock in share mode",
+    replaces_routines=False,
+    hides_triggers=True,
+    force_index="force index ({index})",
+    block_mark="//",
+)
+
+MARIADB = Dialect(
+    name="mariadb",
+    title="MariaDB",
+    folders=("mariadb", "mysql", "common"),
+    driver="mariadb+pymysql",
+    extra="mysql",
+    quote_mark="`",
+    max_name=64,
+    max_parameters=65_535,
+    plain_names="exact",
+    session_name="program_name",
+    compares_by_case=False,
+    text_type="longtext",
+    collation="utf8mb4_nopad_bin",
+    current_schema="database()",
+    utc_now="utc_timestamp(6)",
+    local_now="convert_tz(utc_timestamp(6), '+00:00', @@global.time_zone)",
+    local_as_utc="convert_tz({column}, @@global.time_zone, '+00:00')",
+    integer="signed",
+    timestamp="datetime(6)",
+    text="convert({column} using utf8mb4) collate utf8mb4_nopad_bin",
+    time_text="cast({column} as char)",
+    number_of_text=_NUMBER_IN_MYSQL,
+    share_lock="lock in share mode",
+    hides_triggers=True,
+    force_index="force index ({index})",
+    block_mark="//",
+)
+
+DIALECTS: dict[str, Dialect] = {d.name: d for d in (POSTGRESQL, ORACLE, MYSQL, MARIADB)}
+
+
+def dialect_named(name: str) -> Dialect:
+    """The dialect of that name."""
+    try:
+        return DIALECTS[name]
+    except KeyError:
+        raise UnknownDialect(name, ", ".join(DIALECTS)) from None
+
+
+def dialect_of(engine: Any) -> Dialect:
+    """The dialect of an engine or connection; MariaDB behind a mysql URL is known once connected."""
+    found = engine.dialect
+    return MARIADB if getattr(found, "is_mariadb", False) else dialect_named(found.name)

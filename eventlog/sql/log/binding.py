@@ -1,0 +1,107 @@
+"""Bind the ten columns of a log that exists, by name or by position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlalchemy.engine import Connection
+
+from eventlog.core.entry import COLUMNS
+from eventlog.core.errors import EventlogError
+from eventlog.sql.catalogue import Catalogue, LogColumn
+from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.names import Log
+from eventlog.sql.stored import READABLE, REMEDIES, Stored, demand_time, storage_of
+
+# The original's first manuals list the columns as `entry.COLUMNS` does; from 3.5 on table_key is the second.
+LAYOUTS: dict[str, tuple[str, ...]] = {
+    "classic": COLUMNS,
+    "modern": ("record_id", "table_key", *(c for c in COLUMNS if c not in ("record_id", "table_key"))),
+}
+_ALSO_CALLED = {"table_name": "table"}  # the header of the original's own examples
+
+
+class NoLog(EventlogError):
+    """there is no table {0}: `eventlog install` makes one, or log-table names another{1}"""
+
+
+class MissingColumn(EventlogError):
+    """table {0} has no column {1} for {2}: name it in [log.columns], or bind by position with layout"""
+
+
+class WrongLayout(EventlogError):
+    """table {0} has {1} columns, and layout {2!r} needs ten: the one for {3} is missing"""
+
+
+class UnknownLayout(EventlogError):
+    """layout {0!r} is neither classic nor modern"""
+
+
+class Unreadable(EventlogError):
+    """{0} cannot be read: {1}"""
+
+
+def bind(connection: Connection, log: Log, layout: str | None = None) -> Log:
+    """The log with its columns as the catalogue has them; what is missing or cannot be read is named."""
+    found = {column.name: column for column in Catalogue(connection).log(log)}
+    if not found:
+        raise NoLog(log.table, _alike(connection, log))
+    names = list(found)
+    columns = _by_name(log, names) if layout is None else _by_position(log, names, layout)
+    stored = {ours: _stored(found[theirs], log.dialect) for ours, theirs in columns.items()}
+    _refuse_unreadable(log, columns, stored)
+    return replace(log, columns=columns, stored=stored, keyed=found[columns["record_id"]].keyed)
+
+
+def _stored(column: LogColumn, dialect: Dialect) -> Stored:
+    return Stored(storage_of(column.type, dialect), column.type, column.exact)
+
+
+def _refuse_unreadable(log: Log, columns: Mapping[str, str], stored: Mapping[str, Stored]) -> None:
+    """Unreadable where a type cannot be read as what its column should hold."""
+    wrong = [
+        f"{_called(ours, columns[ours])} is {of.type}: alter it to {REMEDIES[ours]}"
+        for ours, of in stored.items()
+        if of.storage not in READABLE[ours]
+    ]
+    if wrong:
+        raise Unreadable(log.table, "; ".join(wrong))
+    if log.local_time:
+        demand_time(stored, "log-time = local")
+
+
+def _called(ours: str, theirs: str) -> str:
+    return ours if theirs.lower() == ours else f"{theirs} ({ours})"
+
+
+def _alike(connection: Connection, log: Log) -> str:
+    """The tables of that name in another case, as words for the message."""
+    known = [name for _, name, _ in Catalogue(connection).names(log.place)]
+    found = [name for name in known if name.lower() == log.table.lower()]
+    return f"; there is {', '.join(found)}, whose case counts" if found else ""
+
+
+def _by_name(log: Log, found: Sequence[str]) -> Mapping[str, str]:
+    return {ours: _find(log, found, ours) for ours in COLUMNS}
+
+
+def _find(log: Log, found: Sequence[str], ours: str) -> str:
+    wanted = log.columns.get(ours, ours)
+    names = [wanted] if ours in log.columns else [wanted, *filter(None, [_ALSO_CALLED.get(ours)])]
+    for name in names:
+        if name in found:
+            return name
+        alike = [column for column in found if column.lower() == name.lower()]
+        if len(alike) == 1:
+            return alike[0]
+    raise MissingColumn(log.table, wanted, ours)
+
+
+def _by_position(log: Log, found: Sequence[str], layout: str) -> Mapping[str, str]:
+    if layout not in LAYOUTS:
+        raise UnknownLayout(layout)
+    order = LAYOUTS[layout]
+    if len(found) < len(order):
+        raise WrongLayout(log.table, len(found), layout, order[len(found)])
+    return dict(zip(order, found, strict=False))

@@ -1,0 +1,117 @@
+"""One active publisher per log: a lock that the database drops with the session, and an epoch that
+tells a leader that came back from the dead that its time is over.
+
+Whoever may connect can take that lock. A publisher notes its session beside the log, where a stranger may not
+write, so that who holds the lock is told apart from one.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.log.work import LeadershipLost
+from eventlog.sql.queries import Queries
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """Who holds the leader's lock, as far as we may know."""
+
+    role: str | None
+    process: str
+    seen_as: str | None  # its application, or where it comes from
+    publisher: bool  # of this log
+
+    def __str__(self) -> str:
+        role = self.role and f"role {self.role}"
+        words = ", ".join(filter(None, (role, f"process {self.process}", self.seen_as)))
+        return words if self.publisher else f"{words}: no publisher of this log"
+
+
+class Leader:
+    """The right to publish, for as long as the session of its lock lives."""
+
+    def __init__(
+        self, connection: Connection, queries: Queries, epoch: int, *, in_transaction: bool = False
+    ) -> None:
+        self._connection = connection
+        self._queries = queries
+        self._in_transaction = in_transaction  # the lock ends with a transaction, not with the session
+        self.epoch = epoch
+
+    @classmethod
+    def elect(cls, engine: Engine, queries: Queries, name: str) -> Leader | None:
+        """The leader, None while another session holds the lock."""
+        holder = engine.connect()
+        holder.detach()  # the lock must end when it closes, so no pool may keep it
+        try:
+            if queries.run(holder, "lead").scalar() and (held := _hold(holder, queries)) is not False:
+                session = str(queries.run(holder, "session_id").scalar())
+                epoch = _begin_epoch(engine, queries, name, session)
+                leader = cls(holder, queries, epoch, in_transaction=held is None)
+                leader._rest()
+                return leader
+        except BaseException:
+            holder.close()
+            raise
+        holder.close()
+        return None
+
+    def ping(self) -> None:
+        """Make sure that the lock is still held: ConnectionLost if its session is gone."""
+        self._queries.run(self._connection, "now")
+        self._rest()
+
+    def _rest(self) -> None:
+        """Leave no transaction open; where the lock needs one, let it be a new one, that it keep no undo."""
+        self._connection.rollback()
+        if self._in_transaction and not self._queries.run(self._connection, "lead").scalar():
+            raise LeadershipLost(self._queries.run(self._connection, "epoch").scalar(), self.epoch)
+
+    def close(self) -> None:
+        """Let another publisher take over at once: a server takes its time to end a session."""
+        if not self._connection.invalidated:  # else its session, and so the lock, is gone
+            with suppress(EventlogError):
+                self._queries.run(self._connection, "resign")
+        self._connection.close()
+
+    def __enter__(self) -> Leader:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def holder_of(connection: Connection, queries: Queries) -> Holder | None:
+    """Who holds the lock: a stranger before a publisher, None where nobody does or we may not know."""
+    with suppress(EventlogError), connection.begin_nested():
+        found = queries.run(connection, "lock_holders").all()
+        noted = queries.run(connection, "leader_session").scalar()
+        holders = [Holder(role, process, seen_as, process == noted) for role, process, seen_as in found]
+        return min(holders, key=lambda holder: holder.publisher, default=None)
+    return None
+
+
+def _hold(holder: Connection, queries: Queries) -> bool | None:
+    """Whether the session itself has the lock by now; None where only its transaction can have it."""
+    if not queries.log.dialect.lock_is_transactional:
+        return True
+    with suppress(DatabaseFailed), holder.begin_nested():
+        queries.run(holder, "hold")
+        held = queries.run(holder, "held_by_session").scalar()
+        return None if held is None else bool(held)
+    return None
+
+
+def _begin_epoch(engine: Engine, queries: Queries, name: str, session: str) -> int:
+    with engine.begin() as connection:
+        queries.run(connection, "begin_epoch", leader=name, session_id=session)
+        return int(queries.run(connection, "epoch").scalar())

@@ -1,0 +1,227 @@
+"""The pending rows of one cycle: which may go, how many, and what completes the inserts among them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from operator import itemgetter
+from typing import Any, NamedTuple
+
+from sqlalchemy import TextClause
+from sqlalchemy.engine import Connection
+
+from eventlog.core.entry import COLUMNS, Cell, read_event_type
+from eventlog.core.errors import WrongRow
+from eventlog.core.identity import ObjectName
+from eventlog.sql.log.inserts import AHEAD, BOUNDS, Bounds, Ends, Outlook, Row, Runs
+from eventlog.sql.log.stretch import HIGHEST, LOWEST, NO_STRETCH, Lane, Stretch, between
+from eventlog.sql.queries import Queries
+
+CHUNK = 10_000  # rows of a statement that only looks ahead
+Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
+OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
+_EVENT_TYPE = COLUMNS.index("event_type")
+
+
+def as_spelled(table_name: object, table_key: object) -> ObjectName:
+    """The object that a row names, where no tables are known."""
+    return str(table_name), str(table_key)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which pending rows a cycle wants."""
+
+    limit: int = 10_000
+    driver_user: str | None = None  # whose rows are left out, as loopback
+    future: bool = False  # in order of event_time, rows later than now left out
+    most_bytes: int = 256 << 20  # of keys and values in one cycle, and as much again of further rows
+    inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
+    bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
+    object_of: Callable[[object, object], ObjectName] = as_spelled  # of a row's table_name and table_key
+
+
+class PickUp(NamedTuple):
+    """The pending rows of one cycle."""
+
+    cells: list[Cells]
+    full: bool = False  # there may be more rows that may go
+    reach: int = HIGHEST  # the record_id up to which none of these was left
+    cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
+
+
+class Pending:
+    """Reads the pending rows that may go, of a log that does not change meanwhile."""
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def pick_up(self, choice: Choice, stretch: Stretch = NO_STRETCH, ends: Ends | None = None) -> PickUp:
+        """The pending rows that may go now, up to the limit, then the further rows of their objects among
+        as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
+        future rows do not count. What a stretch covers is not read: its rows may not go."""
+        picked = self._pending("pick_up", choice, stretch)
+        if len(picked) < choice.limit:
+            return PickUp(picked)
+        return self._complete(choice, picked, stretch, Ends() if ends is None else ends)
+
+    def fit(self, choice: Choice, stretch: Stretch = NO_STRETCH) -> Choice:
+        """The same choice with no more rows than its bytes allow, but for one."""
+
+        def add_up(lane: Lane, most: int) -> list[Any]:
+            return self._lane("pending_bytes", replace(choice, limit=most), lane)
+
+        if sum(int(row[0]) for row in _each_lane(add_up, stretch, choice.limit)) <= choice.most_bytes:
+            return choice
+        sizes = [int(row[1]) for row in self._pending("pending_sizes", choice, stretch)]
+        return replace(choice, limit=max(1, _fitting(sizes, choice.most_bytes)))
+
+    def every_pending(
+        self, choice: Choice, after: int | None = None, upto: int | None = None
+    ) -> Iterator[Cells]:
+        """All pending rows that may go now, by record_id, `limit` of them with each statement."""
+        while chunk := self._lane("pick_up", choice, between(after, upto)):
+            yield from chunk
+            after = chunk[-1][0]
+
+    def every_pending_id(self, choice: Choice) -> Iterator[int]:
+        """Their record_ids, likewise."""
+        after = None
+        while chunk := self._lane("pending_ids", choice, between(after)):
+            yield from (number for (number,) in chunk)
+            after = chunk[-1][0]
+
+    def bounds(self, choice: Choice, size: int) -> Iterator[int]:
+        """Every so-many-th of them, for those who share them out."""
+        after, one = None, replace(choice, limit=1)
+        while found := self._lane("pending_ids", one, between(after), skip=size - 1):
+            ((after,),) = found
+            yield after
+
+    def rows(self, ids: Iterable[int]) -> Iterator[Cells]:
+        """Rows by their ids, whatever their status."""
+        for chunk in self._queries.chunks(ids):
+            yield from self._queries.run(self._connection, "rows_by_id", ids=chunk)
+
+    def _complete(self, choice: Choice, picked: list[Any], stretch: Stretch, ends: Ends) -> PickUp:
+        """The pick-up with further rows of its objects; without the last of these where it is too much."""
+        rows = [_row(choice, cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
+        behind = self._behind(choice, stretch, rows[-1].record_id)
+        near = next(behind, [])
+        objects = {row.object for row in rows}
+        along = [row for row in near if row.object in objects]
+        fitting = self._fitting(along, choice)
+        runs = Runs([*rows, *along[:fitting]], choice.inserts, ends, choice.bounds)
+        if runs.open:
+            self._read_on(runs, along[fitting:])
+            self._look_out(runs, Outlook(choice.inserts, near), behind, ends)
+        left_out = next((row.record_id for row in rows if not runs.keeps(row.object)), None)
+        ids = [row.record_id for row in along[:fitting] if runs.keeps(row.object)] + runs.needed
+        found = {cells[0]: cells for cells in self.rows(ids)}
+        cells = [cells for cells, row in zip(picked, rows, strict=True) if runs.keeps(row.object)]
+        reach = rows[-1].record_id if left_out is None else left_out - 1
+        return PickUp([*cells, *(found[number] for number in sorted(ids))], True, reach, runs.cut)
+
+    def _look_out(self, runs: Runs, outlook: Outlook, behind: Iterator[list[Row]], ends: Ends) -> None:
+        """Go through the rows behind a pick-up until its runs have ended; where that takes them all, or many,
+        remember where every run ends."""
+        most = outlook.seen + AHEAD
+        while runs.open and outlook.seen < most:
+            rows = next(behind, None)
+            if rows is None:
+                ends.replace(outlook.ends(whole=True))
+                return
+            outlook.pass_by(rows)
+            self._read_on(runs, rows)
+        if outlook.seen >= most:
+            ends.replace(outlook.ends(whole=False))
+
+    def _read_on(self, runs: Runs, rows: Sequence[Row]) -> None:
+        runs.read_on(rows, self._sizes(row.record_id for row in rows if runs.wants(row)))
+
+    def _behind(self, choice: Choice, stretch: Stretch, after: int) -> Iterator[list[Row]]:
+        """The pending rows behind a pick-up: as many as it may have, then more with each statement."""
+        # behind a row in the one order; in the other there is no single place to go on from
+        skip = size = choice.limit
+        while True:
+            where = {"skip": skip} if choice.future else {"after": after}
+            found = self._pending("further", replace(choice, limit=size), stretch, **where)
+            rows = [_row(choice, *row) for row in found]
+            if rows:
+                yield rows
+            if len(rows) < size:
+                return
+            after, skip, size = rows[-1].record_id, skip + size, min(4 * size, CHUNK)
+
+    def _pending(
+        self, name: str, choice: Choice, stretch: Stretch = NO_STRETCH, after: int = LOWEST, skip: int = 0
+    ) -> list[Any]:
+        def read(lane: Lane, most: int) -> list[Any]:
+            return self._lane(name, replace(choice, limit=most), lane, skip)
+
+        return in_lanes(read, stretch, after, choice.limit)
+
+    def _lane(self, name: str, choice: Choice, lane: Lane, skip: int = 0) -> list[Any]:
+        clause, values = pending_statement(self._queries, name, choice, lane, skip)
+        return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
+
+    def _fitting(self, rows: Sequence[Row], choice: Choice) -> int:
+        """How many of the first rows the bytes allow."""
+        sizes = self._sizes(row.record_id for row in rows)
+        return _fitting([sizes[row.record_id] for row in rows], choice.most_bytes)
+
+    def _sizes(self, ids: Iterable[int]) -> dict[int, int]:
+        """The bytes of keys and values of rows."""
+        chunks = self._queries.chunks(ids)
+        found = (self._queries.run(self._connection, "sizes_by_id", ids=chunk) for chunk in chunks)
+        return {int(row[0]): int(row[1]) for rows in found for row in rows}
+
+
+def in_lanes(read: Callable[[Lane, int], list[Any]], stretch: Stretch, after: int, limit: int) -> list[Any]:
+    """The first rows that a stretch does not cover, behind a row: in its gaps, then behind its end."""
+    found = [row for lane in stretch.gaps(after) for row in read(lane, limit)]
+    found.sort(key=itemgetter(0))
+    del found[limit:]
+    return found + read(stretch.rest(after), limit - len(found)) if len(found) < limit else found
+
+
+def _each_lane(read: Callable[[Lane, int], list[Any]], stretch: Stretch, most: int) -> Iterator[Any]:
+    for lane in (*stretch.gaps(LOWEST), stretch.rest(LOWEST)):
+        yield from read(lane, most)
+
+
+def _fitting(sizes: Sequence[int], most: int) -> int:
+    """How many of the first come to no more than that."""
+    return bisect_right(list(accumulate(sizes)), most)
+
+
+def pending_statement(
+    queries: Queries, name: str, choice: Choice, lane: Lane | None = None, skip: int = 0
+) -> tuple[TextClause, dict[str, Any]]:
+    """A statement on pending rows that may go, and its values."""
+    among, given = lane or Lane((), {})
+    conditions = ["pending", *among]
+    values: dict[str, Any] = given | {"most": choice.limit, "skip": skip}
+    if choice.driver_user is not None:
+        conditions.append("not_loopback")
+        values["driver_user"] = choice.driver_user
+    if choice.future:
+        conditions.append("not_future")
+    conditions.append("not_held")  # the dearest: MariaDB asks in this order
+    holes = {
+        "conditions": queries.pieces(*conditions),
+        "order": queries.piece("by_event_time" if choice.future else "by_record_id"),
+        "use_index": "" if choice.future else queries.log.dialect.index_hint(queries.name("log_pending")),
+    }
+    return queries.clause(name, **holes), values
+
+
+def _row(choice: Choice, record_id: Any, event_type: Any, table_name: Any, table_key: Any) -> Row:
+    try:
+        kind = event_type if type(event_type) is int else read_event_type(event_type)
+    except WrongRow:
+        kind = 0  # none, which takes no part
+    return Row(record_id, kind, choice.object_of(table_name, table_key))

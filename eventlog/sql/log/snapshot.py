@@ -1,0 +1,116 @@
+"""One consistent view of the log and of the tables: rows are queried back as of the moment of the pick-up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from eventlog.sql import current
+from eventlog.sql.current import Current, Readable, Searchable, Sought
+from eventlog.sql.log.pending import Cells, Choice, Pending, in_lanes
+from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, grow
+from eventlog.sql.log.work import object_hash
+from eventlog.sql.queries import containing
+
+
+class Fates(NamedTuple):
+    """Pending rows of one fate."""
+
+    rows: int = 0
+    first: str | None = None  # the earliest event_time among them
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Objects by their hashes, to be asked for by their names."""
+
+    hashes: frozenset[str]
+
+    def __contains__(self, name: object) -> bool:
+        return bool(self.hashes) and isinstance(name, tuple) and object_hash(*name) in self.hashes
+
+
+class Snapshot(Pending):
+    """Reads the log; nothing that happens meanwhile shows."""
+
+    def now(self) -> str:
+        """The database's clock, in UTC."""
+        return str(self._queries.run(self._connection, "now").scalar())
+
+    def share(self) -> str:
+        """The name by which other sessions see what this one sees, where the dialect can do that."""
+        return str(self._queries.run(self._connection, "share_snapshot").scalar())
+
+    def grow(self, stretch: Stretch, upto: int, enough: int) -> Stretch | None:
+        """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
+        return grow(self._connection, self._queries, stretch, upto, enough)
+
+    def attempt(self) -> AbstractContextManager[object]:
+        """A block whose failing statement costs only itself, not the snapshot."""
+        return self._connection.begin_nested()
+
+    def held(self) -> Held:
+        """The objects whose later rows wait for an event of theirs."""
+        return Held(frozenset(row[0] for row in self._queries.run(self._connection, "held")))
+
+    def rows_about(self, words: str) -> Iterator[Cells]:
+        """Every row whose key holds these words, handled ones too."""
+        found = self._queries.run(self._connection, "rows_about", words=containing(words))
+        yield from found
+
+    def pending_after(self, record_id: int, limit: int) -> list[Cells]:
+        """Pending rows behind a record_id, those that may not go now too."""
+        holes = {
+            "conditions": self._queries.pieces("pending", "after_row"),
+            "order": self._queries.piece("by_record_id"),
+            "use_index": "",
+        }
+        given = {"after": record_id, "most": limit, "skip": 0}
+        return list(self._queries.run(self._connection, "pick_up", holes, **given))
+
+    def fates(self, choice: Choice) -> dict[str, Fates]:
+        """Why pending rows may not go now: how many are loopback, future, held, and how many are free."""
+        user, future = choice.driver_user, choice.future
+        late = f"case when {self._queries.piece('not_future')} then 1 else 0 end = 0"
+        holes = {
+            "loopback": "1 = 0" if user is None else self._queries.piece("loopback"),
+            "future": late if future else "1 = 0",
+            "not_held": self._queries.piece("not_held"),
+        }
+        values = {} if user is None else {"driver_user": user}
+        found = self._queries.run(self._connection, "pending_fates", holes, **values)
+        return {fate: Fates(rows, due) for fate, rows, due in found}
+
+    def loopback(self, driver_user: str, limit: int, stretch: Stretch = NO_STRETCH) -> list[int]:
+        """The pending rows of the driver's own user, without those that a stretch covers."""
+        return self._ids(limit, "loopback", stretch, driver_user=driver_user)
+
+    def latest_notice(self) -> int | None:
+        """The notice that somebody left last."""
+        found = self._queries.run(self._connection, "latest_notice").scalar()
+        return None if found is None else int(found)
+
+    def timeless(self, limit: int) -> list[int]:
+        """The pending rows without event_time, which a pick-up by time never sees."""
+        return self._ids(limit, "timeless")
+
+    def _ids(self, limit: int, condition: str, stretch: Stretch = NO_STRETCH, **values: Any) -> list[int]:
+        def read(lane: Lane, most: int) -> list[Any]:
+            holes = {
+                "conditions": self._queries.pieces("pending", *lane.conditions, condition),
+                "order": self._queries.piece("by_record_id"),
+            }
+            given = values | lane.values | {"most": most}
+            return list(self._queries.run(self._connection, "ids", holes, **given))
+
+        return [row[0] for row in in_lanes(read, stretch, LOWEST, limit)]
+
+    def current_rows(self, table: Readable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
+        """The rows of the keys as they are in this snapshot; values of a key are of its columns' types."""
+        return current.current_rows(self._connection, self._queries, table, keys)
+
+    def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
+        """The keys, as texts in key order, of the first objects that have all these values."""
+        return current.search(self._connection, self._queries, table, sought, most)

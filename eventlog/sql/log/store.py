@@ -1,0 +1,114 @@
+"""The event log as a store: one door for the publisher, for preview and explain, and for upkeep."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.log.leader import Holder, Leader, holder_of
+from eventlog.sql.log.position import Position, read_position
+from eventlog.sql.log.snapshot import Snapshot
+from eventlog.sql.log.upkeep import Upkeep
+from eventlog.sql.log.work import Batch, Waiting, Work
+from eventlog.sql.names import Log
+from eventlog.sql.queries import Queries
+
+_SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*").fullmatch  # it stands in statements that bind nothing
+
+
+class IllegalSnapshot(EventlogError):
+    """{0!r} names no snapshot that a database shares"""
+
+
+class Store:
+    """One log in one database."""
+
+    def __init__(self, engine: Engine, log: Log) -> None:
+        self.engine = engine
+        self.log = log
+        self.queries = Queries(log)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Snapshot]:
+        """One consistent view, read only."""
+        with self._transaction("snapshot") as connection:
+            yield Snapshot(connection, self.queries)
+            connection.rollback()
+
+    @contextmanager
+    def shared_snapshot(self, name: str) -> Iterator[Snapshot]:
+        """The view that another session shares under this name, for as long as that one stands."""
+        if not _SNAPSHOT(name):
+            raise IllegalSnapshot(name)
+        with self.engine.connect() as connection:
+            self.queries.run_every(connection, "join_snapshot", snapshot=name)
+            yield Snapshot(connection, self.queries)
+            connection.rollback()
+
+    @contextmanager
+    def work(self, epoch: int) -> Iterator[Work]:
+        """One transaction of the leader of that epoch; LeadershipLost if another leads by now."""
+        with self._transaction("work") as connection:
+            yield Work(connection, self.queries, epoch)
+            connection.commit()
+
+    @contextmanager
+    def upkeep(self) -> Iterator[Upkeep]:
+        """One transaction of somebody who looks after the log."""
+        with self._transaction("work") as connection:
+            yield Upkeep(connection, self.queries)
+            connection.commit()
+
+    def lead(self, name: str) -> Leader | None:
+        """Become the log's one active publisher; None while another one is."""
+        return Leader.elect(self.engine, self.queries, name)
+
+    def holder(self) -> Holder | None:
+        """Who holds the lock of the one active publisher, None where nobody does or we may not know."""
+        with self.engine.connect() as connection:
+            return holder_of(connection, self.queries)
+
+    def remembered(self) -> list[Batch]:
+        """What was about to go out when a leader stopped, oldest first."""
+        with self.engine.connect() as connection:
+            return [Batch(*row) for row in self.queries.run(connection, "remembered")]
+
+    def waiting(self, until: datetime, limit: int = 1000) -> list[Waiting]:
+        """The events whose time to be sent again has come, longest waiting first, one of each object."""
+        with self.engine.connect() as connection:
+            found = self.queries.run(connection, "retries", until=until, most=limit)
+            return [_waiting(*row) for row in found]
+
+    def association(self) -> str:
+        """How associations are written, as is on record of this log."""
+        with self.engine.connect() as connection:
+            return str(self.queries.run(connection, "association").scalar() or "as-logged")
+
+    def position(self) -> Position:
+        """Where the record ids stand."""
+        with self.engine.connect() as connection:
+            return read_position(connection, self.log)
+
+    @contextmanager
+    def _transaction(self, kind: str) -> Iterator[Connection]:
+        with self.engine.connect() as connection:
+            self.queries.run(connection, kind)
+            yield connection
+
+
+def _waiting(
+    event_id: str,
+    table_name: str,
+    table_key: str,
+    record_ids: str,
+    tries: int,
+    next_at: datetime,
+    reason: str,
+) -> Waiting:
+    return Waiting(event_id, table_name, table_key, tuple(json.loads(record_ids)), tries, next_at, reason)

@@ -1,0 +1,257 @@
+"""What people ask of a log: what failed and why, to try it again or let it go, and how it stands."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain
+from typing import Any, NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from eventlog.core.entry import Cell, Status, read_event_time, whole
+from eventlog.core.errors import WrongRow
+from eventlog.sql.dialect.dialects import literal
+from eventlog.sql.log.work import object_hash
+from eventlog.sql.queries import Queries, containing
+
+
+class Failed(NamedTuple):
+    """A row with E or F, and what is kept about it."""
+
+    record_id: int
+    status: str
+    event_type: Cell
+    table_name: str | None
+    table_key: str | None
+    column_name: str | None
+    event_id: str | None
+    reason: str | None
+    document: str | None
+    tries: int | None
+    failed_at: datetime | None
+
+
+class Relative(NamedTuple):
+    """A row of an object, as far as it tells which insert it belongs to."""
+
+    record_id: int
+    event_type: Cell
+    status: str
+    table_name: str
+    table_key: str
+    column_name: str | None
+    event_id: str | None  # of the event that failed with it
+
+
+class Unusable(NamedTuple):
+    """A pending row that cannot be finished: its record_id names no row."""
+
+    record_id: str | None
+    event_type: Cell
+    table_name: str | None
+    table_key: str | None
+    column_name: str | None
+    reason: str
+
+
+class State(NamedTuple):
+    """What the leader and `pause` left on record."""
+
+    epoch: int
+    leader: str | None
+    leader_since: datetime | None
+    paused_at: datetime | None
+    paused_by: str | None
+    pause_reason: str | None
+    cycle_at: datetime | None
+    cycle_facts: str | None
+    heartbeat_at: datetime | None
+
+
+class Backlog(NamedTuple):
+    """How much waits to be published, and since when."""
+
+    pending: int
+    oldest: datetime | None  # None too where no time can be read
+    waiting: int
+    next_retry: datetime | None
+    unusable: int = 0  # pending rows that cannot be finished
+
+
+class Count(NamedTuple):
+    status: str
+    table_name: str
+    rows: int
+
+
+class Notice(NamedTuple):
+    """A line that must not be lost: capture switched off, rows skipped or purged."""
+
+    at: datetime
+    username: str
+    kind: str
+    table_name: str | None
+    words: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Which:
+    """Which failed rows are meant; all where nothing is said."""
+
+    ids: tuple[int, ...] = ()
+    table: str | None = None
+    reason: str | None = None  # a part of it
+
+
+class Upkeep:
+    """One transaction of somebody who looks after the log."""
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def failures(self, which: Which, limit: int = 1000, after: int = 0) -> list[Failed]:
+        """The rows with E or F behind a record_id, oldest first."""
+        holes, values = self._failed(which, "after_row")
+        found = self._run("failures", holes, after=after, most=limit, **values)
+        return [Failed(row, letter, whole(kind), *more) for row, letter, kind, *more in found]
+
+    def failed_groups(self, which: Which, limit: int) -> list[tuple[str | None, int]]:
+        """The beginnings of reasons (None: none is kept), with how many rows have each, most first."""
+        holes, values = self._failed(which)
+        return [(reason, rows) for reason, rows in self._run("failed_groups", holes, most=limit, **values)]
+
+    def _failed(self, which: Which, *more: str) -> tuple[dict[str, str], dict[str, Any]]:
+        """The conditions of a query for failed rows, and their values."""
+        found = list(_conditions(which))
+        values = {name: value for _, name, value in found}
+        pieces = self._queries.pieces("has_failed", *more, *(condition for condition, *_ in found))
+        return {"conditions": pieces}, values
+
+    def overtaken(self, ids: Iterable[int]) -> set[int]:
+        """The per-field rows among these whose column was published from a later row."""
+        return {row[0] for chunk in self._queries.chunks(ids) for row in self._run("overtaken", ids=chunk)}
+
+    def together(self, ids: Iterable[int]) -> list[Failed]:
+        """The failed rows among these, with the others of their events."""
+        wanted = set(ids)
+        for chunk in self._queries.chunks(wanted.copy()):
+            wanted.update(row[0] for row in self._run("failed_together", ids=chunk))
+        chunks = map(json.loads, self._queries.chunks(wanted))
+        return [row for chunk in chunks for row in self.failures(Which(tuple(chunk)), len(chunk))]
+
+    def relatives(self, ids: Iterable[int]) -> list[Relative]:
+        """Every row of the objects of these rows, whatever its status, oldest first."""
+        found = {row for chunk in self._queries.chunks(ids) for row in self._run("relatives", ids=chunk)}
+        return sorted(Relative(number, whole(kind), *more) for number, kind, *more in found)
+
+    def redrive(self, ids: Sequence[int], types: Mapping[int, int]) -> int:
+        """Make failed rows new again, some of them as another type; how many."""
+        for kind in sorted(set(types.values())):
+            changed = [row for row, new in types.items() if new == kind]
+            self._queries.run_by_ids(self._connection, "retype", changed, type=kind)
+        self._queries.run_by_ids(self._connection, "forget_failure", ids)
+        renewed = self._queries.run_by_ids(self._connection, "renew", ids)
+        self.note("redrive", f"{renewed} rows, the first {min(ids, default='none')}")
+        return renewed
+
+    def skip(self, ids: Sequence[int], reason: str) -> int:
+        """Give rows up, with W and a notice that says why; how many. Whatever waits behind one may go."""
+        skipped = self._queries.run_by_ids(self._connection, "skip", ids)
+        self._queries.run_by_ids(self._connection, "forget_failure", ids)
+        for name, event_id in self.waiting_with(ids):
+            self._run("forget_event", object_hash=name, event_id=event_id)
+            self._run("forget_spellings", object_hash=name)
+        self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
+        return skipped
+
+    def waiting_with(self, ids: Iterable[int]) -> dict[tuple[str, str], list[int]]:
+        """The rows of each waiting event that has one of these, by its object's hash and its event-id."""
+        ids = set(ids)
+        rows = chain.from_iterable(
+            self._run("spelled_by_id", ids=chunk) for chunk in self._queries.chunks(ids)
+        )
+        spelled = {object_hash(*row[1:]) for row in rows}
+        found = chain.from_iterable(self._run("retries_of", spelling_hash=one) for one in spelled)
+        rows_of = {(name, event_id): json.loads(rows) for name, event_id, rows in found}
+        return {event: rows for event, rows in rows_of.items() if ids.intersection(rows)}
+
+    def pause(self, who: str, reason: str) -> None:
+        """Ask the publisher to rest, and say why."""
+        self._run("pause", who=who, reason=reason)
+
+    def resume(self) -> None:
+        self._run("resume")
+
+    def note(self, kind: str, words: str, table_name: str | None = None) -> None:
+        """Leave a notice."""
+        self._run("note", kind=kind, table_name=table_name, words=words)
+
+    def notices(self, limit: int = 100) -> list[Notice]:
+        """The latest notices, newest first."""
+        return [Notice(*row) for row in self._run("notices", most=limit)]
+
+    def state(self) -> State:
+        """What the leader and `pause` left on record."""
+        return State(*self._run("state").one())
+
+    def backlog(self) -> Backlog:
+        """How much waits."""
+        pending, oldest, unusable = self._run("oldest_pending").one()
+        next_retry, waiting = self._run("next_retry").one()
+        return Backlog(pending, read_time(oldest), waiting, next_retry, unusable)
+
+    def unusable(self, limit: int = 1000, table: str | None = None, key: str | None = None) -> list[Unusable]:
+        """Pending rows that cannot be finished, of a table, of an object; the publisher leaves them alone."""
+        asked = {"of_table": table, "of_key": key}
+        given = {name: value for name, value in asked.items() if value is not None}
+        holes = {"conditions": self._queries.pieces("excluded", *given)}
+        found = self._run("unusable", holes, most=limit, **given)
+        number = self._queries.log.stored["record_id"]
+        return [
+            Unusable(row, whole(kind), name, object_key, column, number.why_unusable(row))
+            for row, kind, name, object_key, column in found
+        ]
+
+    def failed(self) -> int:
+        """How many rows failed for reasons that are kept."""
+        return int(self._run("failed_count").scalar())
+
+    def counts(self) -> list[Count]:
+        """The rows of each status and table."""
+        return [Count(status or "", name or "", rows) for status, name, rows in self._run("counts")]
+
+    def purge(
+        self, before: datetime, letters: Iterable[str], after: int, limit: int
+    ) -> tuple[int, int | None]:
+        """Delete rows with these letters from before that time, one chunk behind a record_id of them:
+        how many, and the record_id to go on behind, None at the end."""
+        holes = {"letters": ", ".join(literal(Status(letter)) for letter in letters)}
+        found = self._run("handled_before", holes, before=before, after=after, most=limit)
+        ids = [row[0] for row in found]
+        self._queries.run_by_ids(self._connection, "forget_failure", ids)
+        deleted = self._queries.run_by_ids(self._connection, "purge", ids, holes)
+        return deleted, max(ids) if len(ids) == limit else None
+
+    def _run(self, name: str, holes: dict[str, str] | None = None, **values: Any) -> Any:
+        return self._queries.run(self._connection, name, holes, **values)
+
+
+def read_time(text: str | None) -> datetime | None:
+    """The event_time of a text, None where it tells none."""
+    try:
+        return None if text is None else datetime.fromisoformat(read_event_time(text))
+    except WrongRow:
+        return None
+
+
+def _conditions(which: Which) -> Iterator[tuple[str, str, Any]]:
+    if which.ids:
+        yield "of_ids", "ids", json.dumps(which.ids)
+    if which.table is not None:
+        yield "of_table", "of_table", which.table
+    if which.reason is not None:
+        yield "of_reason", "reason", containing(which.reason)

@@ -1,0 +1,188 @@
+"""What the leader writes: each transaction first makes sure that nobody else leads by now."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from eventlog.core.entry import Status
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import ObjectName
+from eventlog.sql.queries import Queries
+
+Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows
+
+
+class LeadershipLost(EventlogError):
+    """another publisher leads this log by now (epoch {0}, ours was {1}): nothing was changed"""
+
+
+class Batch(NamedTuple):
+    """What was about to go out: its content is the publisher's own."""
+
+    number: int
+    epoch: int
+    content: str
+
+
+class Waiting(NamedTuple):
+    """An event that is sent again later; the later rows of its object are held until then."""
+
+    event_id: str
+    table_name: str  # of the object, in its one spelling
+    table_key: str
+    record_ids: tuple[int, ...]
+    tries: int
+    next_at: datetime  # in UTC, as the database counts it
+    reason: str
+
+    @property
+    def object(self) -> ObjectName:
+        return self.table_name, self.table_key
+
+
+class Failure(NamedTuple):
+    """Why a row has E or F."""
+
+    record_id: int
+    event_id: str | None
+    reason: str
+    document: str | None = None
+    tries: int = 1
+
+
+class Work:
+    """One transaction of the leader; nothing of it stands before the block ends."""
+
+    def __init__(self, connection: Connection, queries: Queries, epoch: int) -> None:
+        self._connection = connection
+        self._queries = queries
+        self.epoch = epoch
+        current = queries.run(connection, "epoch").scalar()
+        if current != epoch:
+            raise LeadershipLost(current, epoch)
+
+    def finish(self, letters: Mapping[Status, Iterable[int]], *, delete: bool = False) -> int:
+        """Give rows their letters, or delete those that did not fail; how many were still new."""
+        kept = (Status.ERROR, Status.FATAL)
+        return sum(
+            self._queries.run_by_ids(self._connection, "remove", ids)
+            if delete and letter not in kept
+            else self._queries.run_by_ids(self._connection, "finish", ids, letter=str(letter))
+            for letter, ids in letters.items()
+        )
+
+    def fail(self, failures: Iterable[Failure]) -> None:
+        """Keep why rows failed, in place of what was kept before."""
+        found = list(failures)
+        self._queries.run_by_ids(self._connection, "forget_failure", (f.record_id for f in found))
+        self._queries.run_all(self._connection, "fail", [failure._asdict() for failure in found])
+
+    def remember(self, number: int, content: str) -> None:
+        """Keep what is about to go out."""
+        self._queries.run(self._connection, "remember", batch=number, epoch=self.epoch, content=content)
+
+    def note_highest(self, record_id: int) -> None:
+        """Keep the highest record_id that went out."""
+        self._queries.run(self._connection, "note_highest", highest=record_id)
+
+    def adopt(self) -> None:
+        """Make what a former leader remembered our own."""
+        self._queries.run(self._connection, "adopt", epoch=self.epoch)
+
+    def settle(self, number: int) -> None:
+        """Forget a batch: its rows are finished or wait."""
+        self._queries.run(self._connection, "settle", batch=number)
+
+    def hold(self, waiting: Waiting) -> None:
+        """Keep an event for later, and hold its object under every spelling that its rows have."""
+        self.hold_all([waiting])
+
+    def hold_all(self, waiting: Sequence[Waiting]) -> None:
+        """Keep events for later, each in place of what was kept of it before."""
+        rows = [
+            one._asdict()
+            | {
+                "record_ids": json.dumps(one.record_ids),
+                "object_hash": object_hash(*one.object),
+                "first_id": min(one.record_ids),
+            }
+            for one in waiting
+        ]
+        self._queries.run_all(self._connection, "forget_event", [_of_event(row) for row in rows])
+        self._queries.run_all(self._connection, "hold", rows)
+        self.spell(self._spellings(waiting))
+
+    def spell(self, spellings: Iterable[Spelling]) -> None:
+        """Hold objects under these spellings too, so that no pick-up reads their rows."""
+        rows = [
+            {
+                "object_hash": object_hash(*name),
+                "spelling_hash": object_hash(table_name, table_key),
+                "table_name": table_name,
+                "table_key": table_key,
+            }
+            for name, (table_name, table_key) in dict.fromkeys(spellings)
+        ]
+        hashes = [{name: row[name] for name in ("object_hash", "spelling_hash")} for row in rows]
+        self._queries.run_all(self._connection, "forget_spelling", hashes)
+        self._queries.run_all(self._connection, "hold_spelling", rows)
+
+    def _spellings(self, waiting: Sequence[Waiting]) -> Iterator[Spelling]:
+        """How the rows of events spell their objects."""
+        objects = {row: one.object for one in waiting for row in one.record_ids}
+        for one in waiting:
+            yield one.object, one.object
+        for chunk in self._queries.chunks(objects):
+            for row, *spelled in self._queries.run(self._connection, "spelled_by_id", ids=chunk):
+                yield objects[row], (str(spelled[0]), str(spelled[1]))
+
+    def release(self, name: ObjectName, event_id: str) -> None:
+        """Forget an event; its object goes on where it has no other that waits."""
+        self.release_all([(name, event_id)])
+
+    def release_all(self, events: Iterable[tuple[ObjectName, str]]) -> None:
+        """Forget events, likewise."""
+        rows = [{"object_hash": object_hash(*name), "event_id": event_id} for name, event_id in events]
+        self._queries.run_all(self._connection, "forget_event", rows)
+        objects = [{"object_hash": row["object_hash"]} for row in rows]
+        self._queries.run_all(self._connection, "forget_spellings", objects)
+
+    def rename(self, object_of: Callable[[str, str], ObjectName]) -> None:
+        """Give every hold the name that its object has by now; holds that become one keep their events."""
+        moved: dict[str, ObjectName] = {}
+        changes = []
+        for old, first, _, *spelled, record_ids in self._queries.run(self._connection, "every_retry").all():
+            name = object_of(*spelled)
+            new, new_first = object_hash(*name), min(json.loads(record_ids))
+            if (new, new_first) != (old, first):
+                named = {"table_name": name[0], "table_key": name[1], "new_hash": new, "new_id": new_first}
+                changes.append(named | {"object_hash": old, "first_id": first})
+            if new != old:
+                moved[old] = name
+        self._queries.run_all(self._connection, "rename_retry", changes)
+        for old, name in moved.items():
+            found = self._queries.run(self._connection, "spellings_of", object_hash=old).all()
+            self.spell([(name, name), *((name, (row[0], row[1])) for row in found)])
+            self._queries.run(self._connection, "forget_spellings", object_hash=old)
+
+    def record_cycle(self, facts: str) -> None:
+        """Keep what `status` tells of the last cycle."""
+        self._queries.run(self._connection, "record_cycle", facts=facts)
+
+    def record_heartbeat(self) -> None:
+        self._queries.run(self._connection, "record_heartbeat")
+
+
+def _of_event(row: Mapping[str, object]) -> dict[str, object]:
+    return {name: row[name] for name in ("object_hash", "event_id")}
+
+
+def object_hash(table_name: str, table_key: str) -> str:
+    """The name of an object that an index can hold, however long its key."""
+    return hashlib.sha256(f"{table_name}\0{table_key}".encode()).hexdigest()

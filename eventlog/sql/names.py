@@ -1,0 +1,135 @@
+"""The event log's names in one database: the table, its ten columns, and the tables beside it."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from eventlog.core.entry import COLUMNS
+from eventlog.core.errors import EventlogError
+from eventlog.sql import stored
+from eventlog.sql.dialect.dialects import Dialect, IllegalName, literal
+from eventlog.sql.stored import OURS, Stored
+
+COMPANIONS = (
+    *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version"),
+    "waiting",  # of logs that were installed before revision 0004
+)
+
+_LEGAL = re.compile(r"[\w$# -]+")  # no quotes of any kind: these names also stand inside string constants
+
+
+class UnknownLogColumn(EventlogError):
+    """[log.columns] names {0!r}; the columns of a log are {1}"""
+
+
+@dataclass(frozen=True)
+class Log:
+    """An event log: where it is and what its columns are called there."""
+
+    dialect: Dialect
+    table: str = "eventlog"
+    schema: str | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)  # ours to theirs, where they differ
+    local_time: bool = False  # event_time stands in the database's own zone, not in UTC
+    stored: Mapping[str, Stored] = field(default_factory=lambda: OURS)  # how each column is kept
+    keyed: bool = True  # its primary key begins with record_id
+
+    def __post_init__(self) -> None:
+        if unknown := self.columns.keys() - set(COLUMNS):
+            raise UnknownLogColumn(min(unknown), ", ".join(COLUMNS))
+        longest = max(len(_beside(self.table, name).encode()) for name in _PARTS)
+        for name in (self.schema or "public", self.table, *self.columns.values()):
+            if not _LEGAL.fullmatch(name):
+                raise IllegalName(name, "a log", "only letters, digits, blanks and _ - $ # may stand in it")
+        if longest > self.dialect.max_name:
+            spare = self.dialect.max_name - longest + len(self.table.encode())
+            raise IllegalName(self.table, self.dialect.title, f"a log's name may have {spare} bytes")
+
+    def column(self, name: str) -> str:
+        """What one of our ten columns is called there."""
+        return self.columns.get(name) or self.dialect.fold(name)
+
+    def names(self) -> dict[str, str]:
+        """What fills the holes of a .sql file."""
+        quote = self.dialect.quote
+        table = self.dialect.fold(self.table)
+        holes = {name: quote(self.column(name)) for name in COLUMNS}
+        holes["utc_now"] = self.dialect.utc_now
+        holes["share_lock"] = self.dialect.share_lock
+        holes["dual"] = self.dialect.dual
+        holes["log"] = self._qualified(table)
+        holes["log_text"] = literal(table)
+        holes["schema_text"] = literal(self.place) if self.place else self.dialect.current_schema
+        holes["collation"] = self.dialect.collation
+        for name in COMPANIONS:
+            holes[name] = self._qualified(self.beside(name))
+        for name in _PARTS:
+            holes[name] = quote(self.beside(name.removeprefix("log_")))
+        holes["leadership"] = self._qualified(self.beside("leadership"))
+        holes["lock_number"] = str(zlib.crc32(holes["lock"].encode()) & 0x3FFF_FFFF)
+        holes["lock_text"] = literal(self.beside("lock"))
+        holes["state_text"] = literal(self.beside("state"))
+        holes["log_pending_text"] = literal(self.beside("pending"))
+        holes["log_future_text"] = literal(self.beside("future"))
+        holes["place"] = f"{quote(self.place)}." if self.place else ""
+        holes["log_sequence"] = self._qualified(self.beside("sequence"))
+        holes["indexed_record_id"] = stored.indexed_number(
+            self.dialect, holes["record_id"], self.stored["record_id"]
+        )
+        holes["indexed_status"] = stored.indexed_text(holes["status"], self.stored["status"])
+        return holes
+
+    def reading_names(self) -> dict[str, str]:
+        """What fills the holes of a statement that reads rows or changes them: there the log is called r,
+        a column's name stands for what is read of it, and raw_ before one for the column itself."""
+        names = self.names()
+        columns = {name: names[name] for name in COLUMNS}
+        of_row = {name: f"r.{quoted}" for name, quoted in columns.items()}
+        return (
+            names
+            | stored.readings(self.dialect, of_row, self.stored, local_time=self.local_time)
+            | {f"raw_{name}": quoted for name, quoted in columns.items()}
+            | {"by_key": self.dialect.index_hint("primary") if self.keyed else ""}
+        )
+
+    @property
+    def place(self) -> str | None:
+        """The schema as the catalogue writes it, None for the session's own."""
+        return None if self.schema is None else self.dialect.fold(self.schema)
+
+    def beside(self, name: str) -> str:
+        """The catalogue's name of something that belongs to the log."""
+        table = self.dialect.fold(self.table)
+        capitals = self.dialect.plain_names == "upper" and table == table.upper()
+        return _beside(table, name.upper() if capitals else name)
+
+    def reflected(self, name: str) -> str:
+        """The catalogue's name as SQLAlchemy writes it: without capitals where nobody quoted it."""
+        return name.lower() if self.dialect.fold(name.lower()) == name else name
+
+    def _qualified(self, name: str) -> str:
+        quoted = self.dialect.quote(name)
+        return quoted if self.place is None else f"{self.dialect.quote(self.place)}.{quoted}"
+
+
+_PARTS = (
+    "log_key",
+    "log_pending",
+    "log_future",
+    *(f"{name}_key" for name in COMPANIONS),
+    "version_pkc",  # as Alembic calls it
+    "state_one",
+)
+
+
+def _beside(table: str, name: str) -> str:
+    return f"{table}_{name}"
+
+
+def log_named(dialect: Dialect, name: str, columns: Mapping[str, str] | None = None) -> Log:
+    """The log of a setting: a table's name, optionally with its schema."""
+    schema, dot, table = name.rpartition(".")
+    return Log(dialect, table, schema if dot else None, columns or {})

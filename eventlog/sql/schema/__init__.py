@@ -1,0 +1,1 @@
+"""The event log as a schema: its migrations, online and as text."""

@@ -1,0 +1,203 @@
+"""Install, upgrade and uninstall the event log: by Alembic online, as the same text offline."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from alembic.config import Config
+from alembic.runtime.environment import EnvironmentContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, text
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.capture.track import tracked
+from eventlog.sql.connect import execute_plain
+from eventlog.sql.dialect.dialects import literal
+from eventlog.sql.names import Log
+from eventlog.sql.statements import templates
+from eventlog.sql.stored import demand_time
+
+BASE = "base"
+HEAD = "heads"
+
+
+class LogWritten(EventlogError):
+    """triggers on {0} still write to {1}, and every change there would fail without it: untrack them first"""
+
+
+class LogInUse(EventlogError):
+    """{0} holds {1} rows that are not published: publish or skip them first, or say --discard"""
+
+
+def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
+    """Bring the log to the newest revision; whether anything had to be done."""
+    if future_events:
+        demand_time(log.stored, "handle-future-events")
+    with engine.connect() as connection:
+        before = revision(connection, log)
+        own = _own(connection, log)
+        connection.rollback()
+        _migrate(connection, log, HEAD, own, fresh=before is None)
+        if future_events:
+            _execute(connection, _statements(log, "future", own))
+        connection.commit()
+        return revision(connection, log) != before
+
+
+def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
+    """Take the log away again, an attached one excepted; whether there was anything."""
+    with engine.connect() as connection:
+        if revision(connection, log) is None and not _exists(connection, log, log.beside("state")):
+            return False
+        own = _own(connection, log)
+        _refuse_tracked(connection, log)
+        if own and not discard:
+            _refuse_unpublished(connection, log)
+        connection.rollback()
+        _migrate(connection, log, BASE, own)
+        execute_plain(connection, f"drop table {log.names()['version']}")
+        connection.commit()
+    return True
+
+
+def revision(connection: Connection, log: Log) -> str | None:
+    """The revision that the log is at, None where it is not installed."""
+    if not _exists(connection, log, log.beside("version")):
+        return None
+    return connection.execute(text(f"select version_num from {log.names()['version']}")).scalar()  # noqa: S608
+
+
+def install_script(log: Log, *, attached: bool = False, future_events: bool = False) -> str:
+    """The DDL of a fresh install for the database's own client; an attached log is not created."""
+    own = not attached
+    return log.dialect.script(
+        [
+            *_offline(log, own, lambda script, run: script.module.upgrade(run)),
+            *templates.statements(log.dialect, "version", _holes(log, own) | {"revision": f"'{head()}'"}),
+            *(_statements(log, "future", own) if future_events else ()),
+        ]
+    )
+
+
+def uninstall_script(log: Log, *, attached: bool = False) -> str:
+    """The DDL that takes a log away again."""
+    statements = _offline(
+        log, not attached, lambda script, run: script.module.downgrade(run), newest_first=True
+    )
+    return log.dialect.script([*statements, f"drop table {log.names()['version']}"])
+
+
+def grants_script(log: Log, role: str) -> str:
+    """What a publisher that is not the owner must be granted, for a DBA to run."""
+    names = log.names() | {"role": log.dialect.quote(log.dialect.fold(role))}
+    statements = [*templates.statements(log.dialect, "grants", names)]
+    if log.dialect.sequence_hidden:
+        texts = {"log_name": names["log"], "record_id": log.column("record_id"), "role": names["role"]}
+        holes = {f"{name}_text": literal(text) for name, text in texts.items()}
+        body = templates.statement(log.dialect, "grant_ids", **holes)
+        statements.append(f"do {literal(body)}")
+    if log.place and log.dialect.usage_of_schema:
+        statements.insert(0, f"grant usage on schema {log.dialect.quote(log.place)} to {names['role']}")
+    return log.dialect.script(statements)
+
+
+def exists(connection: Connection, log: Log) -> bool:
+    """Whether the log's table is there."""
+    return _exists(connection, log, log.dialect.fold(log.table))
+
+
+def head() -> str:
+    """The newest revision."""
+    found = _scripts().get_current_head()
+    assert found is not None
+    return found
+
+
+def _scripts() -> ScriptDirectory:
+    config = Config()
+    config.set_main_option("script_location", "eventlog.sql.schema:migrations")
+    return ScriptDirectory.from_config(config)
+
+
+def _migrate(connection: Connection, log: Log, target: str, own: bool, *, fresh: bool = False) -> None:
+    scripts = _scripts()
+    move = scripts._downgrade_revs if target == BASE else scripts._upgrade_revs
+
+    def steps(revisions: Any, context: object) -> Any:
+        return move(target, revisions)
+
+    def run(name: str, *, own_log: bool = False) -> None:
+        if own or not own_log:
+            _execute(connection, _statements(log, name, own, fresh=fresh))
+
+    with EnvironmentContext(Config(), scripts, fn=steps) as environment:
+        environment.configure(
+            connection=connection,
+            version_table=log.reflected(log.beside("version")),
+            version_table_schema=log.place,
+        )
+        with environment.begin_transaction():
+            environment.run_migrations(run=run)
+
+
+def _offline(
+    log: Log, own: bool, move: Callable[[Any, Any], None], newest_first: bool = False
+) -> Iterator[str]:
+    collected: list[str] = []
+
+    def run(name: str, *, own_log: bool = False) -> None:
+        if own or not own_log:
+            collected.extend(_statements(log, name, own))
+
+    scripts = list(_scripts().walk_revisions())  # newest first
+    for script in scripts if newest_first else reversed(scripts):
+        move(script, run)
+    return iter(collected)
+
+
+def _statements(log: Log, name: str, own: bool, *, fresh: bool = True) -> Iterator[str]:
+    return templates.statements(log.dialect, name, _holes(log, own, fresh=fresh))
+
+
+def _holes(log: Log, own: bool, *, fresh: bool = True) -> dict[str, str]:
+    """The names of the log, and what is on record of it from the start."""
+    return log.names() | {
+        "attached": "0" if own else "1",
+        "association": "canonical" if own and fresh else "as-logged",
+    }
+
+
+def _execute(connection: Connection, statements: Iterator[str]) -> None:
+    for statement in statements:
+        execute_plain(connection, statement)
+
+
+def _own(connection: Connection, log: Log) -> bool:
+    """Whether the log is ours to create and drop: as recorded, else if there is none yet."""
+    if _exists(connection, log, log.beside("state")):
+        found = connection.execute(text(f"select attached from {log.names()['state']}")).scalar()  # noqa: S608
+        if found is not None:
+            return not found
+    return not exists(connection, log)
+
+
+def _exists(connection: Connection, log: Log, table: str) -> bool:
+    return inspect(connection).has_table(log.reflected(table), schema=log.place)
+
+
+def _refuse_tracked(connection: Connection, log: Log) -> None:
+    written = tracked(connection, log)
+    if written:
+        raise LogWritten(", ".join(written), log.table)
+
+
+def _refuse_unpublished(connection: Connection, log: Log) -> None:
+    names = log.names()
+    if not exists(connection, log):
+        return
+    question = templates.statement(log.dialect, "unpublished", **names)
+    count = connection.execute(text(question)).scalar()
+    if count:
+        raise LogInUse(log.table, count)

@@ -1,0 +1,19 @@
+"""The event log and the tables beside it."""
+
+from __future__ import annotations
+
+from eventlog.sql.schema.migrations.run import Run
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade(run: Run) -> None:
+    run("0001_companions")
+    run("0001_log", own_log=True)
+    run("0001_pending")
+
+
+def downgrade(run: Run) -> None:
+    run("0001_drop_log", own_log=True)
+    run("0001_drop_companions")

@@ -1,0 +1,16 @@
+"""What is tracked, on record."""
+
+from __future__ import annotations
+
+from eventlog.sql.schema.migrations.run import Run
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade(run: Run) -> None:
+    run("0002_tracked")
+
+
+def downgrade(run: Run) -> None:
+    run("0002_drop_tracked")

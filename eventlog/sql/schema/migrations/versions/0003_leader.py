@@ -1,0 +1,16 @@
+"""Which session leads, and up to which record_id rows went out."""
+
+from __future__ import annotations
+
+from eventlog.sql.schema.migrations.run import Run
+
+revision = "0003"
+down_revision = "0002"
+
+
+def upgrade(run: Run) -> None:
+    run("0003_leader")
+
+
+def downgrade(run: Run) -> None:
+    """The columns go with their table."""

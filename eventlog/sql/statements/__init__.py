@@ -1,0 +1,1 @@
+"""The statements, by dialect, and how their holes are filled."""

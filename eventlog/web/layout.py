@@ -1,0 +1,124 @@
+"""The frame of every page, and the parts that several pages have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from eventlog.web.markup import Attribute, Markup, Node, link, render, tag
+from eventlog.web.words import count
+
+
+class Place(NamedTuple):
+    """An entry of the navigation."""
+
+    title: str
+    path: str
+
+
+class Column(NamedTuple):
+    """A column of a table, and how wide it is."""
+
+    name: str
+    kind: str = "text"  # text wraps; short and number stay on a line
+
+
+def page(title: str, *content: Node, product: str, places: Iterable[Place] = (), here: str = "") -> str:
+    """A whole document of a server of ours, which has the style and the script."""
+    style = (tag("link", rel="stylesheet", href="/page.css"), tag("script", src="/page.js", defer=True))
+    return _document(title, product, style, _navigation(places, here), content)
+
+
+def paper(title: str, *content: Node, product: str, style: str) -> str:
+    """A whole document that stands alone, in a file: with its style, without script and links."""
+    return _document(title, product, tag("style", Markup(style)), None, content)
+
+
+def _navigation(places: Iterable[Place], here: str) -> Markup:
+    links = [
+        link(place.title, place.path, aria_current="page" if place.path == here else None) for place in places
+    ]
+    return tag("nav", links, aria_label="Pages")
+
+
+def _document(title: str, product: str, style: Node, navigation: Node, content: Sequence[Node]) -> str:
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name="color-scheme", content="light dark"),
+        tag("title", f"{title} · {product}"),
+        style,
+    )
+    body = tag(
+        "body",
+        tag("a", "Skip to the content", href="#content", class_="skip"),
+        tag("header", tag("strong", product), navigation),
+        tag("main", tag("h1", title), *content, id="content", tabindex="-1"),
+    )
+    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+
+
+def table(
+    caption: str, columns: Sequence[Column | str], rows: Iterable[Sequence[Node]], empty: str = "Nothing."
+) -> Markup:
+    """A table whose columns keep their width; on a narrow screen each cell says its heading itself."""
+    shown = [column if isinstance(column, Column) else Column(column) for column in columns]
+    written = [
+        tag("tr", [_cell(column, cell) for column, cell in zip(shown, row, strict=True)]) for row in rows
+    ]
+    if not written:
+        return tag("p", empty, class_="empty")
+    head = tag("thead", tag("tr", [tag("th", c.name, scope="col", class_=c.kind) for c in shown]))
+    return tag("table", tag("caption", caption), head, tag("tbody", written))
+
+
+def _cell(column: Column, cell: Node) -> Markup:
+    return tag("td", tag("div", cell), data_label=column.name, class_=column.kind)
+
+
+def state(word: str, why: Node, kind: str) -> Markup:
+    """How the whole stands, in words and colour; kind is a level, or quiet."""
+    return tag("p", tag("strong", word), " · ", why, class_=f"state {kind}", role="status")
+
+
+def facts(pairs: Iterable[tuple[str, Node]]) -> Markup:
+    """Names and what they stand for."""
+    return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs])
+
+
+def live(name: str, *content: Node, **attributes: Attribute) -> Markup:
+    """A part that the script renews while the page is looked at."""
+    return tag("div", *content, id=name, data_live=True, **attributes)
+
+
+def choice(name: str, label: str, options: Iterable[str], chosen: str) -> Markup:
+    """A choice of one, or of all."""
+    written = [tag("option", "all", value="", selected=not chosen)]
+    written += [
+        tag("option", option, value=option, selected=option == chosen) for option in options if option
+    ]
+    return tag("label", tag("span", label), tag("select", written, name=name))
+
+
+def search(name: str, label: str, value: str) -> Markup:
+    """A field for text."""
+    field = tag("input", type="search", name=name, value=value, autocomplete="off", spellcheck="false")
+    return tag("label", tag("span", label), field)
+
+
+def level(name: str) -> Markup:
+    """The level of a status, told by its word and marked by its colour."""
+    return tag("span", name, class_=f"level {name if name.isalpha() else ''}")
+
+
+def clipped(text: str, limit: int) -> Node:
+    """The text, or its beginning and how long it is."""
+    if len(text) <= limit:
+        return text
+    return [text[:limit], tag("span", f" … {count(len(text))} characters in all", class_="quiet")]
+
+
+def listed(parts: Iterable[Node]) -> Markup:
+    """Parts below each other."""
+    return render([tag("div", part) for part in parts])

@@ -1,0 +1,190 @@
+"""What the status page asks of a running publisher and its log, and the little that it may change."""
+
+from __future__ import annotations
+
+import hmac
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
+
+from eventlog.convert.by_row import Found
+from eventlog.core.errors import EventlogError
+from eventlog.fold import Outcome
+from eventlog.operate.explaining import explain_store, summarise
+from eventlog.operate.redriving import Redriven, how_to_redrive, redrive
+from eventlog.operate.upkeep import Skipped, failures, skip
+from eventlog.publisher.config import Config
+from eventlog.publisher.standing import Standing, read_standing
+from eventlog.sql.log.store import Store
+from eventlog.sql.log.upkeep import Failed, Which
+from eventlog.web.monitor import MonitorSettings
+
+EVERY = 5.0  # seconds between two samples
+ALL = Which()
+SAMPLES = 720  # an hour
+SHARE = 20  # counting reads the whole log: it may take one part in so many of the time
+PAGE = 50
+LOOKED_AT = 200  # rows of the next cycle
+
+_SECRET = ("url", "password", "token", "options", "command", "init", "stmt")  # SQL may hold secrets too
+
+
+class NoDatabase(EventlogError):
+    """the database is away; the publisher connects again by itself"""
+
+
+class NotAllowed(EventlogError):
+    """{0}"""
+
+
+class Sample(NamedTuple):
+    """How it stood at one moment."""
+
+    at: float
+    pending: int
+    oldest: float
+    events: int  # since the process began
+
+
+class Process(Protocol):
+    """What a publisher's process tells."""
+
+    @property
+    def store(self) -> Store | None: ...  # None while there is no database
+
+    @property
+    def events(self) -> int: ...  # that were answered since it began
+
+    @property
+    def leads(self) -> bool: ...  # whether it is the one that publishes
+
+
+class Board:
+    """One process's view of its log."""
+
+    def __init__(self, process: Process, config: Config | None = None) -> None:
+        self._process = process
+        self._lock = threading.Lock()
+        self._counted: Mapping[str, Mapping[str, int]] = {}
+        self._counted_until = 0.0
+        self._down_since = ""  # when the receiver was first seen to be down
+        self.samples: deque[Sample] = deque(maxlen=SAMPLES)
+        self.config = config or Config({})
+
+    @property
+    def store(self) -> Store:
+        store = self._process.store
+        if store is None:
+            raise NoDatabase
+        return store
+
+    def sample(self, now: float) -> None:
+        """Note how it stands; a database that is away leaves a gap."""
+        try:
+            standing = read_standing(self.store, counted=False)
+        except EventlogError:
+            return
+        self.down_since(standing)
+        self.samples.append(Sample(now, standing.pending, standing.oldest_age or 0.0, self._process.events))
+
+    @property
+    def leads(self) -> bool:
+        return self._process.leads
+
+    def down_since(self, standing: Standing) -> str:
+        """When the receiver was first seen to take nothing, in UTC; empty while it takes documents."""
+        if not standing.cycle.get("down"):
+            self._down_since = ""
+        elif not self._down_since:
+            self._down_since = f"{standing.cycle_at or standing.now}"[:19]
+        return self._down_since
+
+    def rates(self) -> list[float]:
+        """Events a second, between one sample and the next."""
+        found = list(self.samples)
+        return [
+            max(later.events - earlier.events, 0) / max(later.at - earlier.at, 0.001)
+            for earlier, later in pairwise(found)
+        ]
+
+    def standing(self) -> Standing:
+        """How the log stands now, without the rows by status and table."""
+        return read_standing(self.store, counted=False)
+
+    def counts(self) -> Mapping[str, Mapping[str, int]]:
+        """The rows by status and table, counted anew only so often that it takes a twentieth of the time."""
+        with self._lock:
+            begun = time.monotonic()
+            if begun > self._counted_until:
+                self._counted = read_standing(self.store).counts
+                ended = time.monotonic()
+                self._counted_until = ended + SHARE * (ended - begun)
+            return self._counted
+
+    def failures(self, which: Which = ALL, after: int = 0) -> list[Failed]:
+        """A page of the rows with E or F, and one more where there are more."""
+        with self.store.upkeep() as upkeep:
+            return upkeep.failures(which, PAGE + 1, after)
+
+    def reasons(self, which: Which) -> list[tuple[str | None, int]]:
+        """The beginnings of reasons, with how many rows have each, most first."""
+        with self.store.upkeep() as upkeep:
+            return upkeep.failed_groups(which, PAGE)
+
+    def event(self, record_id: int) -> list[Failed]:
+        """The failed rows of the event of a row; none where it has not failed."""
+        with self.store.upkeep() as upkeep:
+            return upkeep.together((record_id,))
+
+    def rows(self, ids: Sequence[int]) -> list[tuple[Found, Outcome]]:
+        """What becomes of rows, whatever their status."""
+        with self.store.snapshot() as snapshot:
+            objects = {(str(cells[5]), str(cells[6])) for cells in snapshot.rows(ids)}
+        found = [pair for name, key in sorted(objects) for pair in self.explain(name, key)]
+        return [pair for pair in found if pair[0].entry.record_id in ids]
+
+    def explain(self, table: str | None = None, key: str | None = None) -> Iterator[tuple[Found, Outcome]]:
+        """The outcome of each row of an object, or of the rows that go next."""
+        return explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
+
+    def left_out(self) -> list[str]:
+        """Why pending rows are not among those that go next."""
+        return summarise(self.config, self.store)
+
+    def redrive(self, which: Which, token: str) -> Redriven:
+        """Make failed events new again, for somebody who knows the token."""
+        self._allow(token)
+        return redrive(self.store, which, how_to_redrive(self.config, self.store))
+
+    def skip(self, which: Which, token: str, reason: str) -> Skipped:
+        """Give failed events up, for somebody who knows the token."""
+        self._allow(token)
+        return skip(self.store, which.ids or [row.record_id for row in failures(self.store, which)], reason)
+
+    def _allow(self, token: str) -> None:
+        """NotAllowed for who does not know the token."""
+        wanted = self.config.build(MonitorSettings).monitor_token
+        if not wanted:
+            raise NotAllowed("no monitor-token is set, so nothing can be changed here")
+        if not hmac.compare_digest(token.encode(), wanted.encode()):
+            raise NotAllowed("that is not the monitor-token")
+
+    @property
+    def may_redrive(self) -> bool:
+        return bool(self.config.build(MonitorSettings).monitor_token)
+
+    def settings(self) -> Iterator[tuple[str, str]]:
+        """The settings that were given, without secrets."""
+        for name, value in sorted(self.config.given.items()):
+            yield name.replace("_", "-"), _shown(name, value, self._process.store)
+
+
+def _shown(name: str, value: Any, store: Store | None) -> str:
+    if name == "url" and store is not None:
+        return store.engine.url.set(query={}).render_as_string(hide_password=True)
+    if any(word in name for word in _SECRET):
+        return "set, not shown"
+    return str(value).lower() if isinstance(value, bool) else str(value)

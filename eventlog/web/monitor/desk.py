@@ -1,0 +1,85 @@
+"""The status page's requests: which page is asked for, and what goes wrong on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from urllib.parse import parse_qs
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.log.upkeep import Which
+from eventlog.web.monitor import pages
+from eventlog.web.monitor.board import Board, NoDatabase, NotAllowed
+from eventlog.web.server import Reply, Request, asset, sorry
+from eventlog.web.words import are
+
+_PAGES: dict[str, Callable[[Board, Request], str]] = {
+    "/": lambda board, request: pages.status(board),
+    "/errors": lambda board, request: pages.failures(
+        board, _which(request.query), _number(request.query.get("after", "0"))
+    ),
+    "/next": lambda board, request: pages.coming(board),
+    "/object": lambda board, request: pages.explained(
+        board, request.query.get("table", ""), request.query.get("key", "")
+    ),
+    "/settings": lambda board, request: pages.settings(board),
+}
+
+
+def answer(board: Board, request: Request) -> Reply:
+    """The page that is asked for."""
+    try:
+        return asset(request) or _answer(board, request)
+    except NoDatabase as fault:
+        return Reply(pages.fault(str(fault)), status=HTTPStatus.SERVICE_UNAVAILABLE)
+    except NotAllowed as fault:
+        return Reply(pages.fault(str(fault)), status=HTTPStatus.FORBIDDEN)
+    except EventlogError as fault:
+        return Reply(pages.fault(f"The log could not be read: {fault}"), status=HTTPStatus.BAD_GATEWAY)
+
+
+def _answer(board: Board, request: Request) -> Reply:
+    if request.path.startswith("/errors/"):
+        return _failure(board, request)
+    if request.path == "/errors" and request.method == "POST":
+        which = _which(request.query)
+        return Reply(pages.failures(board, which, 0, _act(board, which, request)))
+    show = _PAGES.get(request.path)
+    if show is None or request.method != "GET":
+        return sorry(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PAGES)}, /metrics, /healthz and /readyz")
+    return Reply(show(board, request))
+
+
+def _failure(board: Board, request: Request) -> Reply:
+    """The event of a row that failed, which a form redrives or skips; afterwards what became of it."""
+    number = _number(request.path.removeprefix("/errors/"))
+    event = board.event(number)
+    if request.method == "GET" and event:
+        return Reply(pages.failure(board, event))
+    ids = [row.record_id for row in event] or [number]
+    told = _act(board, Which((number,)), request) if request.method == "POST" and event else []
+    rows = board.rows(ids)
+    if not rows and not told:
+        return sorry(HTTPStatus.NOT_FOUND, f"there is no row {number}")
+    return Reply(pages.became(number, rows, told))
+
+
+def _which(query: Mapping[str, str]) -> Which:
+    """The failed rows that a filter means."""
+    return Which(table=query.get("table") or None, reason=query.get("reason") or None)
+
+
+def _act(board: Board, which: Which, request: Request) -> list[str]:
+    """Do what a form asks for; the sentences that say what came of it."""
+    form = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=10)
+    token, act, reason = (form.get(name, [""])[0] for name in ("token", "act", "reason"))
+    if act == "skip":
+        skipped = board.skip(which, token, reason or "skipped on the status page")
+        return [f"{are(skipped.rows, 'row')} skipped, and will not be published."]
+    done = board.redrive(which, token)
+    new = [f"{are(done.rows, 'row')} new again, to go with the next cycle."] if done.rows else []
+    return [*new, *(f"{told}." for told in map(str, done.told))]
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0

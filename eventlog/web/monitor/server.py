@@ -1,0 +1,62 @@
+"""The small HTTP port: /metrics, /healthz, /readyz, and the status page."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from eventlog.core.errors import Misuse
+from eventlog.publisher.metrics import CONTENT_TYPE
+from eventlog.publisher.monitor import Monitor
+from eventlog.web.monitor import MonitorSettings, desk
+from eventlog.web.monitor.board import EVERY, Board
+from eventlog.web.server import PLAIN, PageServer, Reply, Request
+
+
+def _health(good: bool, word: str) -> Reply:
+    return Reply(f"{word if good else 'not ' + word}\n", PLAIN, 200 if good else 503)
+
+
+PAGES: dict[str, Callable[[Monitor], Reply]] = {
+    "/metrics": lambda monitor: Reply(monitor.text(), CONTENT_TYPE),
+    "/healthz": lambda monitor: _health(monitor.healthy(), "alive"),
+    "/readyz": lambda monitor: _health(monitor.ready and monitor.healthy(), "ready"),
+}
+
+
+@contextmanager
+def serving(settings: MonitorSettings, monitor: Monitor, board: Board | None = None) -> Iterator[int | None]:
+    """The port is open while the block runs; its number, None where none is wanted."""
+    if not settings.monitor_port:
+        yield None
+        return
+    shown = board or Board(monitor)
+
+    def answer(request: Request) -> Reply:
+        show = PAGES.get(request.path)
+        return desk.answer(shown, request) if show is None else show(monitor)
+
+    try:
+        server = PageServer(settings.monitor_host, settings.monitor_port, answer)
+    except OSError as fault:
+        raise Misuse(f"monitor-port {settings.monitor_port}: {fault.strerror}") from fault
+    ended = threading.Event()
+    threads = [
+        threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True),
+        threading.Thread(target=_sample, args=(shown, ended), daemon=True),
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        ended.set()
+        server.shutdown()
+        server.server_close()
+
+
+def _sample(board: Board, ended: threading.Event) -> None:
+    while not ended.wait(EVERY):
+        board.sample(time.monotonic())

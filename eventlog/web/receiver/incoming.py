@@ -1,0 +1,143 @@
+"""A document as it arrived: its events and attributes, and what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from lxml import etree
+
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError
+from eventlog.xds import documents
+from eventlog.xds.split import Broken, split
+
+MOST_EVENTS = 100_000
+_CHANGES = {
+    "remove-all-values": "remove all",
+    "remove-value": "remove",
+    "add-value": "add",
+    "add-attr": "add",
+}
+
+
+class Attribute(NamedTuple):
+    """One step of an attribute: values added or removed, or all of them removed."""
+
+    name: str
+    change: str  # add, remove or remove all
+    type: str = ""
+    value: str = ""
+    reference: str = ""
+
+
+class Event(NamedTuple):
+    operation: str
+    class_name: str
+    association: str
+    event_id: str | None
+    attributes: tuple[Attribute, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """The table_key of the association; the whole text where it is no association."""
+        try:
+            return tablekey.read_association(self.association)[0]
+        except EventlogError:
+            return self.association
+
+
+class Incoming(NamedTuple):
+    events: tuple[Event, ...]
+    fault: str = ""  # empty for a valid document
+
+
+def read(body: bytes) -> Incoming:
+    """The events of a body, and its first fault: hostile input, read within bounds."""
+    events: list[Event] = []
+    for found in split([body]):
+        if isinstance(found, Broken):
+            return Incoming(tuple(events), found.reason)
+        if len(events) == MOST_EVENTS:
+            return Incoming(tuple(events), f"a document holds at most {MOST_EVENTS} events")
+        events.append(_event(found.element))
+    if not body.strip():
+        return Incoming((), "the body is empty")
+    return Incoming(tuple(events), _fault(body))
+
+
+def pretty(body: bytes) -> str:
+    """The document as people like to read it; as it came where it is no document."""
+    if read(body).fault:
+        return body.decode("utf-8", "replace")
+    return documents.indent(body)
+
+
+def _fault(body: bytes) -> str:
+    try:
+        documents.validate(body)
+    except EventlogError as fault:
+        return " ".join(str(fault).split())
+    return ""
+
+
+def _event(element: etree._Element) -> Event:
+    name = str(element.tag)
+    if name == "status":
+        name = element.get("type") or "status"
+    return Event(
+        name,
+        element.get("class-name", ""),
+        _text(element.find("association")),
+        element.get("event-id"),
+        tuple(_attributes(element)),
+    )
+
+
+def _attributes(element: etree._Element) -> Iterator[Attribute]:
+    for attribute in element.iterchildren("add-attr", "modify-attr"):
+        name = attribute.get("attr-name", "")
+        if attribute.tag == "add-attr":
+            yield from _values(name, attribute)
+        for step in attribute.iterchildren("remove-all-values", "remove-value", "add-value"):
+            if step.tag == "remove-all-values":
+                yield Attribute(name, _CHANGES[step.tag])
+            yield from _values(name, step)
+
+
+def _values(name: str, holder: etree._Element) -> Iterator[Attribute]:
+    for value in holder.iterchildren("value"):
+        yield Attribute(
+            name,
+            _CHANGES[str(holder.tag)],
+            value.get("type", "string"),
+            _text(value),
+            value.get("association-ref", ""),
+        )
+
+
+def _text(element: etree._Element | None) -> str:
+    return "" if element is None else "".join(map(str, element.itertext())).rstrip()
+
+
+def replay(history: list[Event]) -> dict[str, list[str]] | None:
+    """The object that these events leave, as far as they tell; None once it is deleted."""
+    state: dict[str, list[str]] | None = {}
+    for event in history:
+        if event.operation == "delete":
+            state = None
+            continue
+        state = {} if state is None or event.operation == "add" else state
+        for attribute in event.attributes:
+            _apply(state.setdefault(attribute.name, []), attribute)
+    return state
+
+
+def _apply(values: list[str], attribute: Attribute) -> None:
+    if attribute.change == "remove all":
+        values.clear()
+    elif attribute.change == "add":
+        if attribute.value not in values:
+            values.append(attribute.value)
+    elif attribute.value in values:
+        values.remove(attribute.value)

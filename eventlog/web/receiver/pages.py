@@ -1,0 +1,251 @@
+"""The receiver's pages: what came, one document, and the history of one object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from eventlog.web.layout import (
+    Column,
+    Place,
+    choice,
+    clipped,
+    facts,
+    level,
+    listed,
+    live,
+    page,
+    search,
+    table,
+)
+from eventlog.web.markup import Markup, Node, link, tag
+from eventlog.web.receiver import incoming
+from eventlog.web.receiver.archive import PAGE, Archive, Cursor, Filter, Kept, Line
+from eventlog.web.receiver.incoming import Attribute, Event
+from eventlog.web.words import are, count
+from eventlog.xds import documents
+from eventlog.xds.answers import Level
+
+PRODUCT = "eventlog receiver"
+PLACES = (Place("Documents", "/"),)
+LONGEST_VALUE = 2_000  # characters of a value, and of a text of an answer
+LONGEST_BODY = 200_000  # characters of a document
+MOST_STEPS = 2_000  # attributes of a document
+TAKEN = ("success", "warning")  # what an engine has done after it answered so
+LEVELS = frozenset(known.name.lower() for known in Level)
+MOST_EVENTS = 200  # of a document's events, and of an object's history
+
+
+def listing(archive: Archive, wanted: Filter, cursor: Cursor | None) -> str:
+    """The events that fit, newest first."""
+    found = archive.lines(wanted, cursor)
+    more = len(found) > PAGE
+    newer_way = cursor is not None and cursor.way == "after"
+    shown = found[-PAGE:] if newer_way else found[:PAGE]
+    rows = [
+        (
+            link(_clock(line.at), f"/document/{line.document}", title=line.at),
+            line.operation,
+            line.class_name,
+            _object(line),
+            line.event_id,
+            _answered(line),
+        )
+        for line in shown
+    ]
+    headings = (
+        Column("Time (UTC)", "short"),
+        Column("Operation", "short"),
+        "Class",
+        "Key",
+        "Event",
+        "Status",
+    )
+    total = archive.total()
+    empty = "No document yet that fits. Send one: curl --data-binary @document.xml, to this address."
+    turns = _turns(shown, wanted, older=newer_way or more, newer=more if newer_way else cursor is not None)
+    content = [
+        tag("p", f"{are(total, 'document')} kept.", role="status"),
+        table("Events, newest first", headings, rows, empty),
+        turns,
+    ]
+    return _page("Documents", _filter(archive, wanted), live("list", *content), here="/")
+
+
+def document(archive: Archive, kept: Kept) -> str:
+    """One document: its events and their attributes, what was answered, and its text."""
+    read = incoming.read(kept.body)
+    lines = archive.events(kept.id)
+    text = incoming.pretty(kept.body)
+    content: list[Node] = [
+        facts(
+            [
+                ("Received (UTC)", kept.at),
+                ("Size", f"{count(kept.size)} bytes"),
+                ("Answered", level(kept.level)),
+                ("Text", link("as it came", f"/document/{kept.id}.xml")),
+            ]
+        )
+    ]
+    if read.fault:
+        content.append(tag("p", f"Not valid: {read.fault[:LONGEST_VALUE]}", class_="notice"))
+    steps = MOST_STEPS
+    for event, line in list(zip(read.events, lines, strict=False))[:MOST_EVENTS]:
+        content += _event(archive, event, line, event.attributes[: max(steps, 0)])
+        steps -= len(event.attributes)
+    if len(read.events) > MOST_EVENTS:
+        content.append(
+            tag("p", f"… and {count(len(read.events) - MOST_EVENTS)} more events.", class_="quiet")
+        )
+    content += [
+        tag("h2", "Document"),
+        tag("pre", clipped(text, LONGEST_BODY), tabindex="0", aria_label="The document"),
+        tag("h2", "Answer"),
+        tag("pre", _answer(kept), tabindex="0", aria_label="The answer"),
+        tag(
+            "p",
+            _neighbour(archive, kept.id - 1, "Older"),
+            _neighbour(archive, kept.id + 1, "Newer"),
+            class_="turn",
+        ),
+    ]
+    return _page(f"Document {kept.id}", *content)
+
+
+def history(archive: Archive, association: str) -> str:
+    """What happened to one object, oldest first, and what these events leave of it."""
+    lines = archive.history(association, MOST_EVENTS)
+    events = list(_events(archive, lines))
+    rows = [
+        (
+            link(_clock(line.at), f"/document/{line.document}", title=line.at),
+            line.operation,
+            listed([_step(a) for a in event.attributes[:MOST_EVENTS]]),
+            line.event_id,
+            _answered(line),
+        )
+        for line, event in events
+    ]
+    left = incoming.replay([event for line, event in events if line.level in TAKEN])
+    state = _state(left) if left is not None else tag("p", "It is deleted.", class_="notice")
+    return _page(
+        association or "No object",
+        live(
+            "history",
+            table(
+                "What happened, oldest first",
+                (Column("Time (UTC)", "short"), Column("Operation", "short"), "Changes", "Event", "Status"),
+                rows,
+            ),
+            tag("h2", "What these events leave"),
+            state,
+        ),
+    )
+
+
+def _page(title: str, *content: Node, here: str = "") -> str:
+    return page(title, *content, product=PRODUCT, places=PLACES, here=here)
+
+
+def _filter(archive: Archive, wanted: Filter) -> Markup:
+    return tag(
+        "form",
+        choice("class", "Class", archive.choices("class"), wanted.class_name),
+        choice("operation", "Operation", archive.choices("operation"), wanted.operation),
+        choice("status", "Status", archive.choices("level"), wanted.level),
+        search("key", "Key begins with", wanted.key),
+        tag("button", "Show"),
+        class_="filter",
+        role="search",
+    )
+
+
+def _turns(shown: Sequence[Line], wanted: Filter, *, older: bool, newer: bool) -> Markup | None:
+    query = {
+        "class": wanted.class_name,
+        "operation": wanted.operation,
+        "status": wanted.level,
+        "key": wanted.key,
+    }
+    ways: list[Node] = []
+    if newer and shown:
+        ways += [
+            link("Newest", "/", query),
+            link("Newer", "/", {**query, "after": f"{shown[0].document}.{shown[0].part}"}, rel="prev"),
+        ]
+    if older and shown:
+        ways.append(
+            link("Older", "/", {**query, "before": f"{shown[-1].document}.{shown[-1].part}"}, rel="next")
+        )
+    return tag("p", ways, class_="turn") if ways else None
+
+
+def _event(archive: Archive, event: Event, line: Line, shown: Sequence[Attribute]) -> Iterator[Node]:
+    yield tag("h2", f"{event.operation} {event.class_name} ", _object(line))
+    times = archive.deliveries(event.event_id) if event.event_id else []
+    yield facts(
+        [
+            ("Event", event.event_id),
+            ("Answer", _answered(line)),
+            ("Deliveries", [[link(f"{number}", f"/document/{number}"), " "] for number in times] or "1"),
+        ]
+    )
+    if event.attributes:
+        rows = [(a.name, a.change, a.type, _value(a)) for a in shown]
+        yield table(
+            "Attributes",
+            ("Attribute", Column("Change", "short"), Column("Type", "short"), "Value"),
+            rows,
+        )
+    if len(shown) < len(event.attributes):
+        yield tag("p", f"… and {count(len(event.attributes) - len(shown))} more.", class_="quiet")
+
+
+def _events(archive: Archive, lines: Iterable[Line]) -> Iterator[tuple[Line, Event]]:
+    """The events of these lines, each document read once."""
+    number, read = 0, incoming.Incoming(())
+    for line in lines:
+        if line.document != number:
+            kept = archive.document(line.document)
+            number, read = line.document, incoming.read(kept.body) if kept else incoming.Incoming(())
+        if line.part <= len(read.events):
+            yield line, read.events[line.part - 1]
+
+
+def _object(line: Line) -> Node:
+    return link(line.key, "/object", {"association": line.association}) if line.association else line.key
+
+
+def _answered(line: Line) -> Node:
+    return [level(line.level), f" {line.text[:LONGEST_VALUE]}"]
+
+
+def _answer(kept: Kept) -> str:
+    text = documents.indent(kept.reply)
+    return text if kept.level in LEVELS else f"{kept.level}, instead of\n{text}"
+
+
+def _value(attribute: Attribute) -> Node:
+    shown = clipped(attribute.value, LONGEST_VALUE)
+    if not attribute.reference:
+        return shown
+    return [shown, " → ", link(attribute.reference, "/object", {"association": attribute.reference})]
+
+
+def _step(attribute: Attribute) -> Node:
+    sign = {"add": "+", "remove": "−", "remove all": "− all"}[attribute.change]
+    return [f"{attribute.name} {sign} ", clipped(attribute.value, 200)]
+
+
+def _state(left: dict[str, list[str]]) -> Markup:
+    rows = [(name, listed([clipped(v, 200) for v in values])) for name, values in left.items() if values]
+    return table(
+        "As far as these events tell, and were answered success or warning", ("Attribute", "Values"), rows
+    )
+
+
+def _neighbour(archive: Archive, number: int, name: str) -> Node:
+    return link(name, f"/document/{number}") if archive.document(number) else None
+
+
+def _clock(at: str) -> str:
+    return at[11:23]

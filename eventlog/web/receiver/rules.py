@@ -1,0 +1,209 @@
+"""How the receiver answers: rules of a TOML file, of which the first that fits an event answers it."""
+
+from __future__ import annotations
+
+import enum
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from eventlog.core.errors import EventlogError
+from eventlog.web.receiver.incoming import Attribute, Event, Incoming
+from eventlog.xds import answers
+from eventlog.xds.answers import Level, Status
+from eventlog.xds.queries import Query, write_query
+
+LONGEST_DELAY = 600.0  # seconds
+
+
+class InvalidRules(EventlogError):
+    """answers file: {0}"""
+
+
+class Spoiled(enum.Enum):
+    """What comes back instead of an answer."""
+
+    GARBAGE = "garbage"  # something that is not XML
+    CUT = "cut"  # the first half of the answer
+    EMPTY = "empty"  # no byte
+    REFUSED = "503"  # the HTTP status of a receiver that is not there
+    SILENCE = "hang-up"  # the connection closes
+
+
+_ANSWERS: dict[str, Level | Spoiled] = {level.name.lower(): level for level in Level} | {
+    spoiled.value: spoiled for spoiled in Spoiled
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An answer, and the events that get it: every pattern that stands there must fit."""
+
+    answer: Level | Spoiled
+    text: str = ""
+    operation: str = "*"
+    class_name: str = "*"
+    key: str = "*"
+    attribute: str | None = None
+    value: str | None = None
+    ask: tuple[str, ...] | None = None  # the attributes to ask for first; none is all of them
+    times: int | None = None  # how many deliveries of one event get it; None is all
+    delay: float = 0.0
+
+    def fits(self, event: Event, earlier: int) -> bool:
+        """Whether it answers this event, which was delivered so many times before."""
+        return (
+            (self.times is None or earlier < self.times)
+            and fnmatchcase(event.operation, self.operation)
+            and fnmatchcase(event.class_name, self.class_name)
+            and fnmatchcase(event.key, self.key)
+            and any(map(self._names, event.attributes or (Attribute("", ""),)))
+        )
+
+    def _names(self, attribute: Attribute) -> bool:
+        name, value = self.attribute, self.value
+        return (name is None or fnmatchcase(attribute.name, name)) and (
+            value is None or fnmatchcase(attribute.value, value)
+        )
+
+
+OTHERWISE = Rule(Level.SUCCESS)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a document is answered: a status for each event, or something that is no answer."""
+
+    statuses: tuple[Status, ...]
+    spoiled: Spoiled | None = None
+    delay: float = 0.0
+    questions: tuple[Query, ...] = ()  # that are asked before the document is answered
+
+    @property
+    def level(self) -> str:
+        """The worst level, or what came back instead."""
+        if self.spoiled is not None:
+            return self.spoiled.value
+        return max((status.level for status in self.statuses), default=Level.SUCCESS).name.lower()
+
+    @property
+    def reply(self) -> bytes:
+        """The answer document."""
+        return answers.write(self.statuses).encode()
+
+    def ask(self, document: int) -> bytes:
+        """The document that asks the questions; they carry the number of the one that they are about."""
+        numbered = enumerate(self.questions, 1)
+        named = (query._replace(event_id=f"{_ABOUT}{document}.{part}") for part, query in numbered)
+        return f'<nds dtdversion="4.0"><input>{"".join(map(write_query, named))}</input></nds>'.encode()
+
+
+_ABOUT = "document-"
+_ANSWER = re.compile(rf"{_ABOUT}([0-9]{{1,15}})\.[0-9]+")
+
+
+def about(incoming: Incoming) -> int | None:
+    """The document about which these are answers to our questions; None where they are none."""
+    found = (_ANSWER.fullmatch(event.event_id or "") for event in incoming.events)
+    return next((int(match[1]) for match in found if match), None)
+
+
+def decide(rules: Sequence[Rule], incoming: Incoming, earlier: Callable[[Event], int]) -> Verdict:
+    """The verdict on a document; `earlier` tells how often an event was delivered before."""
+    if incoming.fault:
+        return Verdict((Status(Level.ERROR, None, incoming.fault, "invalid-document"),))
+    chosen = [(event, _rule(rules, event, earlier(event))) for event in incoming.events]
+    spoiled = next((rule.answer for _, rule in chosen if isinstance(rule.answer, Spoiled)), None)
+    return Verdict(
+        tuple(_status(event, rule) for event, rule in chosen) or (Status(Level.SUCCESS),),
+        spoiled,
+        max((rule.delay for _, rule in chosen), default=0.0),
+        () if spoiled else tuple(_questions(chosen)),
+    )
+
+
+def read(text: str) -> tuple[Rule, ...]:
+    """The rules of a file, in its order; the error says which rule is wrong and how."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as fault:
+        raise InvalidRules(str(fault)) from fault
+    strangers = document.keys() - {"rule"}
+    found = document.get("rule", [])
+    if strangers or not isinstance(found, list):
+        raise InvalidRules(f"it holds [[rule]] tables and nothing else, not {sorted(strangers) or 'rule'}")
+    return tuple(_read_rule(number, entries) for number, entries in enumerate(found, 1))
+
+
+def _rule(rules: Iterable[Rule], event: Event, earlier: int) -> Rule:
+    return next((rule for rule in rules if rule.fits(event, earlier)), OTHERWISE)
+
+
+def _questions(chosen: Iterable[tuple[Event, Rule]]) -> Iterator[Query]:
+    for event, rule in chosen:
+        if rule.ask is not None and event.association:
+            yield Query(association=event.association, read=rule.ask or None)
+
+
+def _status(event: Event, rule: Rule) -> Status:
+    level = rule.answer if isinstance(rule.answer, Level) else Level.RETRY
+    return Status(level, event.event_id, rule.text)
+
+
+def _read_rule(number: int, entries: Any) -> Rule:
+    if not isinstance(entries, dict):
+        raise InvalidRules(f"rule {number} is no table")
+    strangers = sorted(entries.keys() - _ENTRIES.keys())
+    if strangers or "answer" not in entries:
+        wrong = f"unknown entry {strangers[0]!r}" if strangers else "the entry 'answer' is missing"
+        raise InvalidRules(f"rule {number}: {wrong}; there are {', '.join(_ENTRIES)}")
+    given = {}
+    for name, value in entries.items():
+        field, check, wanted = _ENTRIES[name]
+        try:
+            given[field] = check(value)
+        except (KeyError, TypeError, ValueError):
+            raise InvalidRules(f"rule {number}: {name} is {value!r}, not {wanted}") from None
+    return Rule(**given)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError
+    return value
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError
+    return tuple(map(_text, value))
+
+
+def _times(value: Any) -> int:
+    if type(value) is not int or value < 1:
+        raise ValueError
+    return value
+
+
+def _delay(value: Any) -> float:
+    if isinstance(value, bool) or not 0 <= value <= LONGEST_DELAY:
+        raise ValueError
+    return float(value)
+
+
+_PATTERN = "a text, in which * and ? stand for others"
+_ENTRIES: dict[str, tuple[str, Callable[[Any], Any], str]] = {
+    "answer": ("answer", lambda value: _ANSWERS[str(value)], f"one of {', '.join(_ANSWERS)}"),
+    "text": ("text", _text, "a text"),
+    "operation": ("operation", _text, _PATTERN),
+    "class": ("class_name", _text, _PATTERN),
+    "key": ("key", _text, _PATTERN),
+    "attribute": ("attribute", _text, _PATTERN),
+    "value": ("value", _text, _PATTERN),
+    "ask": ("ask", _texts, "a list of texts"),
+    "times": ("times", _times, "a whole number from 1 on"),
+    "delay": ("delay", _delay, f"seconds from 0 to {LONGEST_DELAY:.0f}"),
+}

@@ -1,0 +1,279 @@
+"""A small HTTP server for our pages: routes in a table, and the headers that keep a page to itself."""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import cache
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from eventlog import __version__
+from eventlog.sinks.timed import TimedSocket
+
+logger = logging.getLogger("eventlog.page")
+
+FIELDS = 50  # of a query
+PATIENCE = 30.0  # seconds in which a request must be here, and as many in which its reply must be taken
+CLIENTS = 64  # at a time; for one more, the one that has been about to ask for the longest must go
+BODIES = 4  # of the largest size, at a time
+HTML = "text/html; charset=utf-8"
+PLAIN = "text/plain; charset=utf-8"
+SAFE = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a client asks for."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What it gets; None hangs up instead."""
+
+    body: bytes | str = b""
+    type: str = HTML
+    status: int = HTTPStatus.OK
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Answerer = Callable[[Request], Reply | None]
+
+
+def sorry(status: HTTPStatus, sentence: str, **headers: str) -> Reply:
+    """A refusal, in plain text."""
+    return Reply(f"{sentence}\n", PLAIN, status, headers)
+
+
+def asset(request: Request) -> Reply | None:
+    """The style or the script; None if it is neither."""
+    kind = {"/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8"}
+    if request.path not in kind:
+        return None
+    return Reply(packaged(request.path[1:]), kind[request.path])
+
+
+@cache
+def packaged(name: str) -> str:
+    """The text of a file that stands beside this one."""
+    return files("eventlog.web").joinpath(name).read_text("utf-8")
+
+
+class PageServer(ThreadingHTTPServer):
+    """Serves what `answer` answers; a request larger than `limit` is refused."""
+
+    daemon_threads = True
+    allow_reuse_address = True
+
+    def __init__(self, host: str, port: int, answer: Answerer, limit: int = 1 << 20) -> None:
+        self.answer = answer
+        self.limit = limit
+        self.loopback = is_loopback(host)
+        self._lock = threading.Lock()
+        self._clients: set[TimedSocket] = set()
+        self._asking: dict[TimedSocket, None] = {}  # clients whose request is not here yet, in their order
+        self._room = BODIES * limit  # bytes
+        if ":" in host:
+            self.address_family = socket.AF_INET6
+        super().__init__((host, port), _Handler)
+
+    @property
+    def url(self) -> str:
+        host, port = self.server_address[:2]
+        name = str(host)
+        return f"http://{f'[{name}]' if ':' in name else name}:{port}/"
+
+    def get_request(self) -> tuple[TimedSocket, Any]:
+        plain, address = self.socket.accept()
+        return TimedSocket(fileno=plain.detach()), address
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._lock:
+            room = len(self._clients) < CLIENTS or self._make_room()
+            if room:
+                self._clients.add(request)
+        if room:
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            with self._lock:
+                self._clients.discard(request)
+                self._asking.pop(request, None)
+
+    def _make_room(self) -> bool:
+        """Hang up on the client that has been about to ask for the longest; whether there is one."""
+        for client in self._asking:
+            del self._asking[client]
+            self._clients.discard(client)
+            with suppress(OSError):
+                client.shutdown(socket.SHUT_RDWR)
+            return True
+        return False
+
+    def expect(self, client: TimedSocket) -> None:
+        """A client is about to ask."""
+        with self._lock:
+            self._asking.pop(client, None)
+            if client in self._clients:
+                self._asking[client] = None
+        client.until = time.monotonic() + PATIENCE
+
+    def asked(self, client: TimedSocket) -> None:
+        """Its request is here."""
+        with self._lock:
+            self._asking.pop(client, None)
+
+    @contextmanager
+    def room(self, size: int) -> Iterator[bool]:
+        """Whether there is room for a body, as long as it is needed."""
+        with self._lock:
+            given = size <= self._room
+            self._room -= size if given else 0
+        try:
+            yield given
+        finally:
+            with self._lock:
+                self._room += size if given else 0
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that went away is no news."""
+        logger.debug("a client went away", exc_info=True)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine comes there."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server_version = f"eventlog/{__version__}"
+    sys_version = ""
+    disable_nagle_algorithm = True  # else a reply of two writes waits 40 ms for the client's delayed ACK
+    wbufsize = 1 << 16
+    server: PageServer
+    connection: TimedSocket
+
+    def handle_one_request(self) -> None:
+        self.server.expect(self.connection)
+        super().handle_one_request()
+
+    def do_GET(self) -> None:
+        self._serve()
+
+    def do_HEAD(self) -> None:
+        self._serve()
+
+    def do_POST(self) -> None:
+        self._serve()
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Requests are no news; what they bring is on the page."""
+
+    def _serve(self) -> None:
+        refusal = self._refusal()
+        if refusal is not None:
+            self.close_connection = True  # its body was not read
+            self._send(refusal)
+            return
+        with self.server.room(self._length()) as room:
+            reply = self._receive() if room else _BUSY
+        if reply is None or not room:
+            self.close_connection = True
+        if reply is not None:
+            self._send(reply)
+
+    def _receive(self) -> Reply | None:
+        body = self.rfile.read(self._length())
+        self.server.asked(self.connection)
+        return self._answer(body) if len(body) == self._length() else None
+
+    def _answer(self, body: bytes) -> Reply | None:
+        parts = urlsplit(self.path)
+        method = "GET" if self.command == "HEAD" else self.command
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            found = parse_qs(parts.query, max_num_fields=FIELDS)
+        except ValueError:
+            return sorry(HTTPStatus.BAD_REQUEST, f"a query has at most {FIELDS} fields")
+        query = {name: values[-1] for name, values in found.items()}
+        try:
+            return self.server.answer(Request(method, parts.path, query, headers, body))
+        except Exception:
+            logger.exception("%s %s", method, parts.path)
+            return sorry(
+                HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; what was said on standard error tells why"
+            )
+
+    def _refusal(self) -> Reply | None:
+        if self.headers.get("Transfer-Encoding") or self._length() < 0:
+            return sorry(HTTPStatus.LENGTH_REQUIRED, "say the Content-Length")
+        if self._length() > self.server.limit:
+            return sorry(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {self.server.limit} bytes are not taken"
+            )
+        if self.server.loopback and not _names_loopback(self.headers.get("Host", "localhost")):
+            return sorry(HTTPStatus.MISDIRECTED_REQUEST, "ask for localhost")
+        if self.command == "POST" and self.headers.get("Sec-Fetch-Site", "none") not in (
+            "none",
+            "same-origin",
+        ):
+            return sorry(HTTPStatus.FORBIDDEN, "another site's page may not send this")
+        return None
+
+    def _length(self) -> int:
+        given = self.headers.get("Content-Length", "0").strip()
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 16 else -1
+
+    def _send(self, reply: Reply) -> None:
+        self.connection.until = time.monotonic() + PATIENCE
+        body = reply.body.encode("utf-8", "replace") if isinstance(reply.body, str) else reply.body
+        self.send_response(reply.status)
+        for name, value in {"Content-Type": reply.type, **SAFE, **reply.headers}.items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+
+_BUSY = sorry(
+    HTTPStatus.SERVICE_UNAVAILABLE, "too much is on its way here; come again", **{"Retry-After": "1"}
+)
+
+
+def _names_loopback(host: str) -> bool:
+    """Against DNS rebinding: a page of elsewhere reaches us under a name of its own."""
+    return is_loopback(urlsplit(f"//{host}").hostname or "")

@@ -1,0 +1,84 @@
+"""The neutral JSON Lines: any change, there and back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+
+from eventlog import changes
+from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Undecoded
+from eventlog.core.errors import WrongRow
+from eventlog.files.jsonlines import dump_line
+from tests.strategies import any_changes
+from tests.support import run_convert
+
+
+@given(any_changes())
+def test_what_is_written_is_read(change: Change) -> None:
+    line = dump_line(changes.dump(change))
+    assert line.count(b"\n") == 1
+    back = changes.load(json.loads(line))
+    assert back == change
+    assert repr(back) == repr(change)  # 1, 1.0 and True are not the same
+
+
+def test_a_change_reads_as_a_person_would_write_it() -> None:
+    change = Change(
+        Op.UPDATE,
+        "indirect",
+        "usr",
+        (("idu", 1),),
+        (
+            Field("idu", 1, 1),
+            Field("fname", "Jack", "John"),
+            Field("photo", ABSENT, b"\xbb\xbb"),
+            Field("x", None, ABSENT),
+        ),
+        "17",
+        "39",
+        "2025-03-23T10:57:19Z",
+    )
+    assert dump_line(changes.dump(change)).decode() == (
+        '{"op":"update","schema":"indirect","table":"usr","key":{"idu":1},"fields":[{"column":"idu","before":1,"after":1},'
+        '{"column":"fname","before":"Jack","after":"John"},{"column":"photo","after":{"base64":"u7s="}},'
+        '{"column":"x","before":null}],"position":"17","transaction":"39","time":"2025-03-23T10:57:19Z","user":null}\n'
+    )
+
+
+def test_bytes_that_are_no_text_and_images_that_no_layout_explains() -> None:
+    change = Change(Op.DELETE, None, "t", fields=(Field("a", Undecoded(b"\xff")),), raw=Raw(b"\x01"))
+    line = changes.dump(change)
+    assert line["fields"] == [{"column": "a", "before": {"bytes": "/w=="}}]
+    assert (line["decoded"], line["raw"]) == (False, {"before": {"base64": "AQ=="}})
+    assert changes.load(line) == change
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("[]", "must be a JSON object"),
+        ("{}", "op is None"),
+        ('{"op":"upsert","table":"t"}', "op is 'upsert', not one of insert"),
+        ('{"op":"insert"}', "table is missing"),
+        ('{"op":"insert","table":"t","x":1}', "unknown member 'x'"),
+        ('{"op":"insert","table":"t","fields":[1]}', "a field must be an object"),
+        ('{"op":"insert","table":"t","fields":[{"column":"a","after":{"base64":"?"}}]}', "not Base64"),
+        ('{"op":"insert","table":"t","fields":[{"column":"a","after":{"b":1}}]}', "is no value"),
+        ('{"op":"insert","table":"t","fields":[{"column":"a","after":NaN}]}', "is no value"),
+        ('{"op":"insert","table":"t","extra":{"table_key":"x"}}', "malformed key"),
+    ],
+)
+def test_a_line_that_is_no_change_is_refused(line: str, reason: str) -> None:
+    with pytest.raises(Exception, match=reason) as caught:
+        changes.load(json.loads(line))
+    assert isinstance(caught.value, WrongRow) or "malformed" in reason
+
+
+def test_lines_that_are_no_json_cost_themselves(tmp_path: Path) -> None:
+    good = '{"op":"delete","schema":null,"table":"t","key":{"k":1}}'
+    text, refused = run_convert(tmp_path, "changes", "xds", f'{good}\n{{"op":\n\n{good}\n', name="c.jsonl")
+    assert text.count("<delete ") == 2
+    assert [bad.where.rpartition("/")[2] for bad in refused] == ["c.jsonl:2"]

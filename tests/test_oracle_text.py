@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
 import pytest
 import sqlfluff
 
@@ -140,9 +138,3 @@ def test_a_snapshot_is_read_as_of_its_number() -> None:
 def test_failures_are_found_in_oracles_words() -> None:
     found = QUERIES.pieces("has_failed", "after_row", "of_table", "of_reason", "of_ids")
     parse(str(QUERIES.clause("failures", conditions=found)))
-
-
-def test_every_template_ends_its_last_statement() -> None:
-    for folder in ("common", "oracle"):
-        for file in resources.files("eventlog.sql.statements").joinpath(folder).iterdir():
-            assert file.read_text(encoding="utf-8").rstrip().endswith("/"), file.name

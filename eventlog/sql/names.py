@@ -53,7 +53,7 @@ class Log:
         return self.columns.get(name) or self.dialect.fold(name)
 
     def names(self) -> dict[str, str]:
-        """What fills the holes of a .sql file."""
+        """What fills the holes of a statement."""
         quote = self.dialect.quote
         table = self.dialect.fold(self.table)
         holes = {name: quote(self.column(name)) for name in COLUMNS}

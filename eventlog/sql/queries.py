@@ -1,4 +1,4 @@
-"""The statements on one log: a .sql file filled with its names, with the pieces it is put together from."""
+"""The statements on one log: each filled with its names, and with the pieces that it is put together from."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Queries:
         return found
 
     def run_every(self, connection: Connection, name: str, **holes: str) -> None:
-        """Run all statements of a file that bind nothing."""
+        """Run all statements of a name, which bind nothing."""
         for statement in templates.statements(self.log.dialect, name, holes):
             connection.execute(text(unbound(statement)))
 

@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
-from importlib import resources
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from eventlog.sql.capture.resync import _values
 from eventlog.sql.dialect.dialects import ORACLE
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
+from eventlog.sql.statements.templates import read
 
 oracledb = pytest.importorskip("oracledb")
 
@@ -130,11 +130,11 @@ def test_rows_come_a_thousand_at_a_time(driver: Driver) -> None:
 
 def binds() -> Iterator[tuple[str, str]]:
     for folder in ("common", "oracle"):
-        for file in resources.files("eventlog.sql.statements").joinpath(folder).iterdir():
-            for name in re.findall(r"(?<![\w:']):([a-z_]\w*)", file.read_text(encoding="utf-8")):
-                yield file.name, name
+        for statement, texts in read(folder).items():
+            for name in re.findall(r"(?<![\w:']):([a-z_]\w*)", "\n".join(texts)):
+                yield statement, name
     yield from (("resync", name) for mark in "az" for name in _values(mark, (1, 2)))
 
 
 def test_no_bind_has_a_name_that_oracle_keeps_for_itself() -> None:
-    assert [(file, name) for file, name in binds() if name in RESERVED] == []
+    assert [(where, name) for where, name in binds() if name in RESERVED] == []

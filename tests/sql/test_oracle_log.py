@@ -64,7 +64,7 @@ def test_only_the_switch_has_a_variable_and_it_is_never_replaced() -> None:
         ("catalogue_log", Log(ORACLE, "process_log").names()),
         ("check_sequence", Log(ORACLE).names() | {"log_sequence_text": "'EVENTLOG_SEQUENCE'"}),
         ("lock_holders", Log(ORACLE, schema="indirect").names()),
-        ("hold", Log(ORACLE, schema="indirect").names()),
+        ("hold_lock", Log(ORACLE, schema="indirect").names()),
         ("held_by_session", Log(ORACLE, schema="indirect").names()),
     ],
 )
@@ -82,7 +82,7 @@ def test_a_sequence_with_a_cache_and_an_order_is_no_fault() -> None:
 
 def test_the_lock_is_no_transactions_where_the_session_can_have_it() -> None:
     queries = Queries(Log(ORACLE, schema="indirect"))
-    assert str(queries.clause("hold")) == 'begin "INDIRECT"."EVENTLOG_LEADERSHIP".hold; end;'
+    assert str(queries.clause("hold_lock")) == 'begin "INDIRECT"."EVENTLOG_LEADERSHIP".hold; end;'
     (body,) = (s for s in routines(queries.log) if 'body "INDIRECT"."EVENTLOG_LEADERSHIP"' in s)
     assert f"using out answer, in {queries.name('lock_number')};" in body
 

@@ -32,7 +32,8 @@ def engine(postgres: Database) -> Iterator[Engine]:
 
 @pytest.fixture
 def queries(postgres: Database, tmp_path: Path) -> Queries:
-    (tmp_path / "lead.sql").write_text("select one from {lock} for update skip locked\n/\n")
+    text = "-- lead --\n-- Takes the row's lock.\nselect one from {lock} for update skip locked\n"
+    (tmp_path / "leader.sql").write_text(text)
     folders = (str(tmp_path), "postgresql", "oracle", "common")
     return Queries(Log(replace(postgres.dialect, folders=folders, lock_is_transactional=True)))
 

@@ -131,7 +131,7 @@ class _Writer:
 
 
 def as_told(body: str) -> str:
-    """The body as catalogue_triggers.sql tells it: MySQL's catalogue writes doubled single quotes as one."""
+    """The body as `catalogue_triggers` tells it: MySQL's catalogue writes doubled single quotes as one."""
     return body.replace("'", "")
 
 

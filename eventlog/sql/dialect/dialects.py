@@ -1,6 +1,6 @@
-"""What is different between the databases and is a value; what is a statement is a .sql file.
+"""What is different between the databases and is a value; what is a statement stands in a .sql file.
 
-Nobody asks for a dialect's name: a difference is a field here, or a file of the same name in the
+Nobody asks for a dialect's name: a difference is a field here, or a statement of the same name in the
 folder of the dialect.
 """
 
@@ -27,7 +27,7 @@ class Dialect:
 
     name: str
     title: str
-    folders: tuple[str, ...]  # where its .sql files stand; the first that has one of a name wins
+    folders: tuple[str, ...]  # of its .sql files; the first that has a statement of a name wins
     driver: str  # SQLAlchemy's name of dialect and driver
     extra: str | None  # what pip must install besides eventlog itself
     quote_mark: str

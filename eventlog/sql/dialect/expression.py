@@ -35,7 +35,9 @@ class Expressions(NamedTuple):
     given: str = "{x} is not null"
     missing: str = "{x} is null"
     escape: bool = False  # a backslash in a constant must be doubled, and the constant marked
-    functions: tuple[str, ...] = ()  # our own, each a .sql file, which a query that calls one begins with
+    functions: tuple[
+        str, ...
+    ] = ()  # our own, each a named statement, which a query that calls one begins with
     longest_constant: int = 0  # characters of one constant, where there is a limit; a longer text is joined
     piece: str = "{v}"  # one constant of several
 

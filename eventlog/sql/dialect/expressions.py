@@ -2,7 +2,7 @@
 
 Triggers and query-back use the same expression, so a value removed always meets the value that was
 added. No expression depends on a setting of the session but those that our sessions and our trigger
-functions pin (session.sql of the dialect).
+functions pin (`session`, a named statement of the dialect).
 """
 
 from __future__ import annotations

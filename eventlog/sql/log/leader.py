@@ -105,7 +105,7 @@ def _hold(holder: Connection, queries: Queries) -> bool | None:
     if not queries.log.dialect.lock_is_transactional:
         return True
     with suppress(DatabaseFailed), holder.begin_nested():
-        queries.run(holder, "hold")
+        queries.run(holder, "hold_lock")
         held = queries.run(holder, "held_by_session").scalar()
         return None if held is None else bool(held)
     return None

@@ -1,1 +1,1 @@
-"""The revisions of the schema. Each names .sql files; Alembic keeps which of them have run."""
+"""The revisions of the schema. Each runs named statements; Alembic keeps which revisions have run."""

@@ -1,4 +1,4 @@
-"""What a revision is handed: a way to run one of its .sql files."""
+"""What a revision is handed: a way to run a named statement."""
 
 from __future__ import annotations
 
@@ -7,4 +7,4 @@ from typing import Protocol
 
 class Run(Protocol):
     def __call__(self, name: str, *, own_log: bool = False) -> None:
-        """Run a file; one that is for a log of our own is left out where an existing one is attached."""
+        """Run a named statement; one for a log of our own is left out where an existing one is attached."""

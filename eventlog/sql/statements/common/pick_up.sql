@@ -1,7 +1,164 @@
+-- now --
+-- The database's clock, in UTC.
+select {utc_now}{dual}
+
+-- pick_up --
+-- The rows that may go.
 select
 {row}
 from {log} r {use_index}
 where {conditions}
 order by {order}
 {next_rows}
-/
+
+-- pending_ids --
+-- The record_ids of rows that may go.
+select {id}
+from {log} r {use_index}
+where {conditions}
+order by {order}
+{next_rows}
+
+-- pending_sizes --
+-- The record_ids and sizes of rows that may go.
+select {id}, {size}
+from {log} r {use_index}
+where {conditions}
+order by {order}
+{next_rows}
+
+-- pending_bytes --
+-- How many bytes the first rows that may go have.
+select coalesce(sum(octets), 0)
+from (
+  select {size} as octets
+  from {log} r {use_index}
+  where {conditions}
+  order by {order}
+  {next_rows}
+) first_pending
+
+-- pending_fates --
+-- Why new rows may not go: how many for each reason, and the earliest of their times.
+select fate, count(*), min(due)
+from (
+  select
+    case
+      when {loopback} then 'loopback'
+      when {future} then 'future'
+      when case when {not_held} then 1 else 0 end = 0 then 'held'
+      else 'free'
+    end as fate,
+    {event_time_text} as due
+  from {log} r
+  where {pending}
+) fates
+group by fate
+
+-- further --
+-- What names the events of rows behind a pick-up.
+select {id}, {event_type_told}, {table_name}, {table_key}
+from {log} r {use_index}
+where {conditions}
+order by {order}
+{next_rows}
+
+-- ids --
+-- The record_ids of rows under some condition.
+select {id}
+from {log} r
+where {conditions}
+order by {order}
+{first_rows}
+
+-- rows_by_id --
+-- Rows by their record_ids, whatever their status.
+select
+{row}
+from {log} r
+where {record_id} {among_ids}
+order by {record_id}
+
+-- rows_about --
+-- Rows whose key holds some words, whatever their status.
+select
+{row}
+from {log} r
+where {table_key} like :words escape '!' and {usable}
+order by {record_id}
+
+-- sizes_by_id --
+-- The sizes of rows by their record_ids.
+select {id}, {size}
+from {log} r
+where {record_id} {among_ids}
+order by {record_id}
+
+-- stretch_begin --
+-- The first pending row.
+select min({id}) from {log} r {use_index} where {pending}
+
+-- stretch_pending --
+-- How many pending rows stand between two record_ids, counted up to a limit.
+select count(*)
+from (
+  select {record_id} as found
+  from {log} r {use_index}
+  where {pending} and {record_id} > :after and {record_id} <= :upto
+  {first_rows}
+) some_pending
+
+-- stretch_edges --
+-- The first and the last row between two record_ids, whatever their status.
+select min({id}), max({id}) from {log} r where {record_id} > :after and {record_id} <= :upto and {usable}
+
+-- stretch_gaps --
+-- The record_ids between two rows that no row has.
+select before_it + 1, found - 1
+from (
+  select {id} as found, lag({id}) over (order by {record_id}) as before_it
+  from {log} r
+  where {record_id} > :after and {record_id} <= :upto and {usable}
+) neighbours
+where found > before_it + 1
+order by found
+{first_rows}
+
+-- held --
+-- The objects of which events wait.
+select distinct object_hash from {retry}
+
+-- remembered --
+-- What was about to go out when a leader stopped, oldest first.
+select batch, epoch, content from {batch} order by batch
+
+-- retries --
+-- The events whose time to be sent again has come, the oldest of each object.
+select w.event_id, w.object_table, w.object_key, w.record_ids, w.tries, w.next_at, w.reason
+from {retry} w
+where w.next_at <= :until
+  and not exists (
+    select null from {retry} older
+    where older.object_hash = w.object_hash and older.first_id < w.first_id)
+order by w.next_at
+{first_rows}
+
+-- association --
+-- How this log writes associations.
+select association from {state} where one = 1
+
+-- attached --
+-- Whether the log is one that we did not create.
+select attached from {state}
+
+-- highest --
+-- The highest record_id that ever went out.
+select highest_id from {state} where one = 1
+
+-- latest_notice --
+-- The notice that was left last.
+select max(notice_id) from {notice}
+
+-- newest_row --
+-- The highest record_id in the log.
+select max({record_id}) from {log}

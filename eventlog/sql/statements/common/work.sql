@@ -1,2 +1,96 @@
+-- work --
+-- Begins a transaction that sees what others commit meanwhile.
 set transaction isolation level read committed
-/
+
+-- epoch --
+-- The epoch of the leader, kept from changing until our transaction ends.
+select epoch from {state} where one = 1 {share_lock}
+
+-- finish --
+-- Gives new rows their letter.
+update {log} r set {raw_status} = :letter
+where {record_id} {among_ids} and {is_new}
+
+-- remove --
+-- Deletes new rows that were handled.
+delete from {log} r
+where {record_id} {among_ids} and {is_new}
+
+-- fail --
+-- Keeps why a row failed.
+insert into {failed} (record_id, event_id, reason, document, tries)
+values (:record_id, :event_id, :reason, :document, :tries)
+
+-- forget_failure --
+-- Forgets why rows failed.
+delete from {failed} where record_id {among_ids}
+
+-- remember --
+-- Keeps what is about to go out.
+insert into {batch} (batch, epoch, content) values (:batch, :epoch, :content)
+
+-- settle --
+-- Forgets what went out and was answered.
+delete from {batch} where batch = :batch
+
+-- adopt --
+-- Makes what a former leader remembered our own.
+update {batch} set epoch = :epoch
+
+-- note_highest --
+-- Keeps the highest record_id that went out.
+update {state} set highest_id = :highest where one = 1 and (highest_id is null or highest_id < :highest)
+
+-- hold --
+-- Keeps an event to be sent again later.
+insert into {retry} (
+  object_hash, first_id, event_id, object_table, object_key, record_ids, tries, next_at, reason)
+values (:object_hash, :first_id, :event_id, :table_name, :table_key, :record_ids, :tries, :next_at, :reason)
+
+-- hold_spelling --
+-- Holds an object under a spelling that its rows have.
+insert into {held} (object_hash, spelling_hash, table_name, table_key)
+values (:object_hash, :spelling_hash, :table_name, :table_key)
+
+-- forget_event --
+-- Forgets an event that waits.
+delete from {retry} where object_hash = :object_hash and event_id = :event_id
+
+-- forget_spelling --
+-- Forgets one spelling of an object.
+delete from {held} where object_hash = :object_hash and spelling_hash = :spelling_hash
+
+-- forget_spellings --
+-- Forgets all spellings of an object that has no event left that waits.
+delete from {held}
+where object_hash = :object_hash
+  and not exists (select null from {retry} r where r.object_hash = :object_hash)
+
+-- spelled_by_id --
+-- How rows spell their objects.
+select {record_id}, {table_name}, {table_key}
+from {log} r
+where {record_id} {among_ids}
+
+-- every_retry --
+-- Every event that waits, with the object that it is kept under.
+select object_hash, first_id, event_id, object_table, object_key, record_ids
+from {retry}
+
+-- rename_retry --
+-- Keeps an event that waits under another name of its object.
+update {retry}
+set object_hash = :new_hash, first_id = :new_id, object_table = :table_name, object_key = :table_key
+where object_hash = :object_hash and first_id = :first_id
+
+-- spellings_of --
+-- The spellings under which an object is held.
+select table_name, table_key from {held} where object_hash = :object_hash
+
+-- record_cycle --
+-- Keeps what `status` tells of the last cycle.
+update {state} set cycle_at = {utc_now}, cycle_facts = :facts where one = 1
+
+-- record_heartbeat --
+-- Keeps when the last heartbeat went out.
+update {state} set heartbeat_at = {utc_now} where one = 1

@@ -1,3 +1,100 @@
+-- routines --
+-- Makes the routines by which users log events, write keys and switch capture off.
+create or replace function {event}(
+  event_type integer,
+  table_name text,
+  table_key text,
+  column_name text default null,
+  old_value text default null,
+  new_value text default null
+) returns void
+language sql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+insert into {log} ({event_type}, {perpetrator}, {table_name}, {table_key}, {column_name}, {old_value}, {new_value})
+values ($1, session_user, $2, $3, $4, $5, $6)
+$eventlog$
+/
+revoke all on function {event}(integer, text, text, text, text, text) from public
+/
+create or replace function {key_value}(value text) returns text
+language sql
+immutable
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select {quoted}
+$eventlog$
+/
+create or replace function {capture_off}(reason text) returns void
+language plpgsql
+security definer
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+declare
+  noticed bigint;
+begin
+  insert into {notice} (username, kind, words)
+  values (session_user, 'capture off', pg_backend_pid() || ': ' || reason)
+  returning notice_id into noticed;
+  perform set_config('eventlog.capture', noticed::text, false);
+end
+$eventlog$
+/
+revoke all on function {capture_off}(text) from public
+/
+create or replace function {capture_on}() returns void
+language sql
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select set_config('eventlog.capture', '', false)
+$eventlog$
+/
+create or replace function {off}() returns boolean
+language sql
+stable
+set search_path to pg_catalog, pg_temp
+as $eventlog$
+select exists (
+  select from {notice} n
+  where n.notice_id::text = current_setting('eventlog.capture', true)
+    and n.kind = 'capture off'
+    and n.username = session_user
+    and n.words like pg_backend_pid() || ':%'
+)
+$eventlog$
+/
+revoke all on function {off}() from public
+/
+
+-- routines_owner --
+-- Gives the log's routines to the log's owner.
+alter function {event}(integer, text, text, text, text, text) owner to {owner}
+/
+alter function {key_value}(text) owner to {owner}
+/
+alter function {capture_off}(text) owner to {owner}
+/
+alter function {capture_on}() owner to {owner}
+/
+alter function {off}() owner to {owner}
+/
+
+-- drop_routines --
+-- Drops the log's routines.
+drop function if exists {event}(integer, text, text, text, text, text)
+/
+drop function if exists {key_value}(text)
+/
+drop function if exists {capture_off}(text)
+/
+drop function if exists {capture_on}()
+/
+drop function if exists {off}()
+/
+
+-- capture --
+-- Makes the function of a trigger.
 create or replace function {function}() returns trigger
 language plpgsql
 security definer
@@ -8,3 +105,60 @@ as {text}
 /
 revoke all on function {function}() from public
 /
+
+-- capture_body --
+-- What a trigger does.
+-- {mark}
+declare
+  logged boolean := false;
+begin
+{guard}  if pg_catalog.current_setting('eventlog.capture', true) operator(pg_catalog.<>) '' and {off}() then
+    return null;
+  end if;
+{rows}
+  -- a transaction that notified could not be prepared for two-phase commit: where there is such a thing, nobody does
+  if logged and pg_catalog.current_setting('max_prepared_transactions') operator(pg_catalog.=) '0' then
+    -- a publisher that sleeps holds this lock: only then is there somebody to wake
+    if not (pg_catalog.pg_try_advisory_lock_shared({wake}) and pg_catalog.pg_advisory_unlock_shared({wake})) then
+      perform pg_catalog.pg_notify('eventlog', {log_text});
+    end if;
+  end if;
+  return null;
+end
+
+-- capture_owner --
+-- Gives the function of a trigger to the log's owner.
+alter function {function}() owner to {owner}
+
+-- trigger --
+-- Makes a trigger.
+drop trigger if exists {trigger} on {table}
+/
+create trigger {trigger}
+  {event} on {table}
+  {referencing}for each {granularity} execute function {function}()
+/
+
+-- trigger_firing --
+-- Says in which sessions a trigger fires.
+alter table {table} enable {firing} trigger {trigger}
+
+-- drop_trigger --
+-- Drops a trigger.
+drop trigger if exists {trigger} on {table}
+
+-- drop_routine --
+-- Drops the function of a trigger.
+drop function if exists {routine}()
+
+-- record --
+-- Puts on record what of a table is tracked.
+insert into {tracked} (schema_name, table_name, of_schema, of_table, logged_as, table_id, table_owner, choice)
+select n.nspname, c.relname, {of_schema}, {of_table}, {logged_as}, c.oid, r.rolname, {choice}
+from pg_catalog.pg_class c
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join pg_catalog.pg_roles r on r.oid = c.relowner
+where n.nspname = {schema_name} and c.relname = {own_name}
+on conflict on constraint {tracked_key} do update
+set logged_as = excluded.logged_as, table_id = excluded.table_id, table_owner = excluded.table_owner,
+  choice = excluded.choice, tracked_at = excluded.tracked_at, tracked_by = excluded.tracked_by

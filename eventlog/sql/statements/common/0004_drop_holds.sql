@@ -1,4 +1,0 @@
-drop table if exists {held}
-/
-drop table if exists {retry}
-/

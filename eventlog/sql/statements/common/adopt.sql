@@ -1,2 +1,0 @@
-update {batch} set epoch = :epoch
-/

@@ -1,2 +1,0 @@
-in (select id from {wanted_ids})
-/

@@ -1,2 +1,0 @@
-select association from {state} where one = 1
-/

@@ -1,2 +1,0 @@
-select attached from {state}
-/

@@ -1,2 +1,0 @@
-update {state} set epoch = epoch + 1, leader = :leader, leader_session = :session_id, leader_since = {utc_now} where one = 1
-/

@@ -1,0 +1,25 @@
+-- check_encoding --
+-- The server's encoding, where it is one in which texts are any bytes.
+select null as encoding
+from {log}
+where 1 = 0
+
+-- check_letters --
+-- How many rows have each letter.
+select {letter}, count(*) from {log} r group by {letter}
+
+-- check_types --
+-- How many new rows have each event type.
+select {event_type_told}, count(*) from {log} r where {is_new} group by {event_type_told}
+
+-- check_null_times --
+-- How many rows have no time.
+select count(*) from {log} r where {event_time} is null
+
+-- check_pending --
+-- What the first pending rows say of their objects and users.
+select {perpetrator} as perpetrator, {table_name} as table_name, {table_key} as table_key
+from {log} r
+where {pending}
+order by {record_id}
+{first_rows}

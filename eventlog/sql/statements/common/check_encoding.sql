@@ -1,4 +1,0 @@
-select null as encoding
-from {log}
-where 1 = 0
-/

@@ -1,2 +1,0 @@
-select {letter}, count(*) from {log} r group by {letter}
-/

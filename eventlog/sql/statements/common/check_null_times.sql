@@ -1,2 +1,0 @@
-select count(*) from {log} r where {event_time} is null
-/

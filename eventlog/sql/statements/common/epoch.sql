@@ -1,2 +1,0 @@
-select epoch from {state} where one = 1 {share_lock}
-/

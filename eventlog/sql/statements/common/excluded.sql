@@ -1,2 +1,0 @@
-{is_new} and case when {usable} then 1 else 0 end = 0
-/

@@ -1,2 +1,0 @@
-select count(*) from {failed}
-/

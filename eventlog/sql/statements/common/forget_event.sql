@@ -1,2 +1,0 @@
-delete from {retry} where object_hash = :object_hash and event_id = :event_id
-/

@@ -1,2 +1,0 @@
-delete from {failed} where record_id {among_ids}
-/

@@ -1,2 +1,0 @@
-delete from {held} where object_hash = :object_hash and spelling_hash = :spelling_hash
-/

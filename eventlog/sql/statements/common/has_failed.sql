@@ -1,2 +1,0 @@
-{letter} in ('E', 'F') and {usable}
-/

@@ -1,2 +1,0 @@
-select distinct object_hash from {retry}
-/

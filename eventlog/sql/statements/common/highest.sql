@@ -1,2 +1,0 @@
-select highest_id from {state} where one = 1
-/

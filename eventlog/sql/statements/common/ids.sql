@@ -1,6 +1,0 @@
-select {id}
-from {log} r
-where {conditions}
-order by {order}
-{first_rows}
-/

@@ -1,2 +1,0 @@
-select max(notice_id) from {notice}
-/

@@ -1,2 +1,0 @@
-select leader_session from {state} where one = 1
-/

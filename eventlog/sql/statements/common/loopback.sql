@@ -1,2 +1,0 @@
-{perpetrator} = :driver_user
-/

@@ -1,2 +1,0 @@
-select max({record_id}) from {log}
-/

@@ -1,2 +1,0 @@
-select min(next_at), count(*) from {retry}
-/

@@ -1,2 +1,0 @@
-({perpetrator} is null or {perpetrator} <> :driver_user)
-/

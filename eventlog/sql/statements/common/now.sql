@@ -1,2 +1,0 @@
-select {utc_now}{dual}
-/

@@ -1,2 +1,0 @@
-{record_id} {among_ids}
-/

@@ -1,2 +1,0 @@
-{table_key} = :of_key
-/

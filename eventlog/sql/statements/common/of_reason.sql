@@ -1,2 +1,0 @@
-f.reason like :reason escape '!'
-/

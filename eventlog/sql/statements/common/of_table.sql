@@ -1,2 +1,0 @@
-{table_name} = :of_table
-/

@@ -1,6 +1,0 @@
-select {id}
-from {log} r {use_index}
-where {conditions}
-order by {order}
-{next_rows}
-/

@@ -1,0 +1,80 @@
+-- row --
+-- The ten columns of a row, under our names.
+  {id} as record_id,
+  {letter} as status,
+  {event_type_told} as event_type,
+  {event_time_text} as event_time,
+  {perpetrator} as perpetrator,
+  {table_name} as table_name,
+  {table_key} as table_key,
+  {column_name} as column_name,
+  {old_value} as old_value,
+  {new_value} as new_value
+
+-- size --
+-- The bytes of a row's key and values.
+octet_length({table_key}) + coalesce(octet_length({old_value}), 0) + coalesce(octet_length({new_value}), 0)
+
+-- pending --
+-- Rows that are new and can be finished.
+{is_new} and {usable}
+
+-- excluded --
+-- Rows that are new and cannot be finished.
+{is_new} and case when {usable} then 1 else 0 end = 0
+
+-- has_failed --
+-- Rows that failed and can be finished.
+{letter} in ('E', 'F') and {usable}
+
+-- loopback --
+-- Rows of the driver's own user.
+{perpetrator} = :driver_user
+
+-- not_loopback --
+-- Rows of everybody but the driver's own user.
+({perpetrator} is null or {perpetrator} <> :driver_user)
+
+-- not_future --
+-- Rows whose time has come.
+{event_time} <= {log_now}
+
+-- timeless --
+-- Rows without a time.
+{event_time} is null
+
+-- after_row --
+-- Rows behind a record_id.
+{record_id} > :after
+
+-- up_to_row --
+-- Rows up to a record_id.
+{record_id} <= :upto
+
+-- of_ids --
+-- Rows by a list of record_ids.
+{record_id} {among_ids}
+
+-- of_table --
+-- Rows of a table_name.
+{table_name} = :of_table
+
+-- of_key --
+-- Rows of a table_key.
+{table_key} = :of_key
+
+-- of_reason --
+-- Failed rows whose reason holds some words.
+f.reason like :reason escape '!'
+
+-- by_record_id --
+-- The order of record_ids, which the index of pending rows serves.
+{record_id}
+
+-- by_event_time --
+-- The order of event_time, which the index of future events serves.
+{event_time}, {record_id}
+
+-- among_ids --
+-- Whether what stands before it is in a list of ids.
+in (select id from {wanted_ids})

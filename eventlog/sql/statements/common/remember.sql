@@ -1,2 +1,0 @@
-insert into {batch} (batch, epoch, content) values (:batch, :epoch, :content)
-/

@@ -1,2 +1,0 @@
-select batch, epoch, content from {batch} order by batch
-/

@@ -1,3 +1,0 @@
-delete from {log} r
-where {record_id} {among_ids} and {is_new}
-/

@@ -1,2 +1,0 @@
-delete from {resync} where table_name = :table_name
-/

@@ -1,2 +1,0 @@
-delete from {batch} where batch = :batch
-/

@@ -1,5 +1,0 @@
-select {id}, {size}
-from {log} r
-where {record_id} {among_ids}
-order by {record_id}
-/

@@ -1,4 +1,0 @@
-select {record_id}, {table_name}, {table_key}
-from {log} r
-where {record_id} {among_ids}
-/

@@ -1,2 +1,0 @@
-select table_name, table_key from {held} where object_hash = :object_hash
-/

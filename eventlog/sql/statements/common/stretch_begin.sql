@@ -1,2 +1,0 @@
-select min({id}) from {log} r {use_index} where {pending}
-/

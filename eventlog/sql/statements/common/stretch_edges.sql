@@ -1,2 +1,0 @@
-select min({id}), max({id}) from {log} r where {record_id} > :after and {record_id} <= :upto and {usable}
-/

@@ -1,2 +1,0 @@
-{event_time} is null
-/

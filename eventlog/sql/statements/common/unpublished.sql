@@ -1,2 +1,0 @@
-select count(*) from {log} where {status} in ('N', 'E', 'F')
-/

@@ -1,2 +1,0 @@
-{record_id} <= :upto
-/

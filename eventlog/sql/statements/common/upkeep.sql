@@ -1,0 +1,136 @@
+-- state --
+-- What the leader and `pause` left on record.
+select epoch, leader, leader_since, paused_at, paused_by, pause_reason, cycle_at, cycle_facts, heartbeat_at
+from {state}
+where one = 1
+
+-- counts --
+-- How many rows each status and table has.
+select {letter}, {table_name}, count(*)
+from {log} r
+group by {letter}, {table_name}
+order by {letter}, {table_name}
+
+-- oldest_pending --
+-- How many rows are new, the earliest time among them, and how many cannot be finished.
+select count(case when {usable} then 1 end), {oldest}, count(case when {usable} then null else 1 end)
+from {log} r
+where {is_new}
+
+-- next_retry --
+-- When the next event is sent again, and how many wait.
+select min(next_at), count(*) from {retry}
+
+-- unusable --
+-- New rows that cannot be finished.
+select {record_id_text}, {event_type_told}, {table_name}, {table_key}, {column_name}
+from {log} r
+where {conditions}
+{first_rows}
+
+-- failures --
+-- Rows that failed, and why.
+select {id}, {letter}, {event_type_told}, {table_name}, {table_key}, {column_name},
+  f.event_id, f.reason, f.document, f.tries, f.failed_at
+from {log} r left join {failed} f on f.record_id = {record_id}
+where {conditions}
+order by {record_id}
+{first_rows}
+
+-- failed_groups --
+-- The beginnings of reasons, with how many rows have each.
+select substr(f.reason, 1, 200) as reason_begins, count(*)
+from {log} r left join {failed} f on f.record_id = {record_id}
+where {conditions}
+group by substr(f.reason, 1, 200)
+order by count(*) desc, reason_begins
+{first_rows}
+
+-- failed_count --
+-- How many rows failed for reasons that are kept.
+select count(*) from {failed}
+
+-- failed_together --
+-- The rows that failed in the events of these rows.
+select record_id, event_id
+from {failed}
+where event_id in (select event_id from {failed} where record_id {among_ids})
+
+-- overtaken --
+-- The per-field rows among these whose column was published from a later row.
+select {id}
+from {log} r
+where {record_id} {among_ids} and {event_type} in (1, 2, 3, 7, 8) and exists (
+  select 1
+  from (
+    select {record_id} as row_id, {letter} as row_letter, {event_type} as row_type, {table_name} as row_table,
+      {table_key} as row_key, {column_name} as row_column
+    from {log} r
+  ) later
+  where later.row_id > {record_id} and later.row_letter in ('S', 'W')
+    and later.row_table = {table_name} and later.row_key = {table_key}
+    and (later.row_column = {column_name} or later.row_type in (4, 5, 6)))
+order by {record_id}
+
+-- relatives --
+-- Every row of the objects of these rows, with the event that it failed in.
+select {id}, {event_type}, {letter}, {table_name}, {table_key}, {column_name}, f.event_id
+from {log} r left join {failed} f on f.record_id = {record_id}
+where {usable} and ({table_name}, {table_key}) in (
+  select {table_name}, {table_key}
+  from {log} r
+  where {record_id} {among_ids})
+order by {record_id}
+
+-- renew --
+-- Makes failed rows new again.
+update {log} r set {raw_status} = 'N'
+where {record_id} {among_ids} and {letter} in ('E', 'F')
+
+-- retype --
+-- Gives failed rows another event type.
+update {log} r set {raw_event_type} = :type
+where {record_id} {among_ids} and {letter} in ('E', 'F')
+
+-- skip --
+-- Gives rows up, with the letter W.
+update {log} r set {raw_status} = 'W'
+where {record_id} {among_ids} and {letter} in ('N', 'E', 'F')
+
+-- retries_of --
+-- The events that wait under a spelling.
+select w.object_hash, w.event_id, w.record_ids
+from {retry} w
+where w.object_hash in (select h.object_hash from {held} h where h.spelling_hash = :spelling_hash)
+
+-- handled_before --
+-- Rows with some letters from before a time, a chunk of them.
+select {id}
+from {log} r
+where {record_id} > :after and {letter} in ({letters}) and {event_time_utc} < :before and {usable}
+order by {record_id}
+{first_rows}
+
+-- purge --
+-- Deletes rows with some letters.
+delete from {log} r
+where {record_id} {among_ids} and {letter} in ({letters})
+
+-- pause --
+-- Asks the publisher to rest.
+update {state} set paused_at = {utc_now}, paused_by = :who, pause_reason = :reason where one = 1
+
+-- resume --
+-- Lets the publisher go on.
+update {state} set paused_at = null, paused_by = null, pause_reason = null where one = 1
+
+-- note --
+-- Leaves a notice.
+insert into {notice} (kind, table_name, words) values (:kind, :table_name, :words)
+
+-- notices --
+-- The notices that were left last, newest first.
+select noticed_at, username, kind, table_name, words
+from {notice}
+order by notice_id desc
+{first_rows}

@@ -1,0 +1,21 @@
+-- 0001_pending --
+-- Makes the index of pending rows.
+create index if not exists {log_pending} on {log} ({indexed_status}, {indexed_record_id})
+
+-- 0003_leader --
+-- Adds the leader's session and the highest record_id that went out.
+alter table {state} add column if not exists leader_session text
+/
+alter table {state} add column if not exists highest_id bigint
+/
+
+-- 0004_association --
+-- Adds how associations are written.
+alter table {state} add column if not exists association varchar(9)
+/
+update {state} set association = '{association}' where association is null
+/
+
+-- future --
+-- Makes the index of future events.
+create index if not exists {log_future} on {log} ({indexed_status}, {event_time}, {indexed_record_id})

@@ -1,2 +1,0 @@
-alter table {log} auto_increment = {next}
-/

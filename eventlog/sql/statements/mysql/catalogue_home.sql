@@ -1,2 +1,0 @@
-select database() as schema_name
-/

@@ -1,2 +1,0 @@
-select schema_name as schema_name from information_schema.schemata
-/

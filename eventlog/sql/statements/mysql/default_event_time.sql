@@ -1,2 +1,0 @@
-alter table {log} alter column {event_time} set default (utc_timestamp(6))
-/

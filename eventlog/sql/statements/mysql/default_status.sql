@@ -1,2 +1,0 @@
-alter table {log} alter column {status} set default 'N'
-/

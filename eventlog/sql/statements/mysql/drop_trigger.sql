@@ -1,2 +1,0 @@
-drop trigger if exists {schema}.{trigger}
-/

@@ -1,3 +1,0 @@
-delete {failed} from {wanted_ids}
-straight_join {failed} on record_id = wanted.id
-/

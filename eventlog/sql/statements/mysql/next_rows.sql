@@ -1,2 +1,0 @@
-limit :most offset :skip
-/

@@ -1,4 +1,0 @@
--- by the key alone: another way reads, and locks, what writers have open
-delete r from {wanted_ids}
-straight_join {log} r {by_key} on {record_id} = wanted.id and {letter} in ({letters})
-/

@@ -1,2 +1,0 @@
-do release_all_locks()
-/

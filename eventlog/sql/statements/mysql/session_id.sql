@@ -1,2 +1,0 @@
-select cast(connection_id() as char)
-/

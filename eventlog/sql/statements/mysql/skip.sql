@@ -1,5 +1,0 @@
--- by the key alone: another way reads, and locks, what writers have open
-update {wanted_ids}
-straight_join {log} r {by_key} on {record_id} = wanted.id and {letter} in ('N', 'E', 'F')
-set r.{raw_status} = 'W'
-/

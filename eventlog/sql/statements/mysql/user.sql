@@ -1,2 +1,0 @@
-select left(user(), char_length(user()) - locate('@', reverse(user())))
-/

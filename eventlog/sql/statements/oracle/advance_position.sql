@@ -1,2 +1,0 @@
-alter sequence {log_sequence} restart start with {next}
-/

@@ -1,2 +1,0 @@
-decode({status}, 'N', {event_time}), decode({status}, 'N', {record_id})
-/

@@ -1,2 +1,0 @@
-select sys_context('USERENV', 'CURRENT_SCHEMA') as schema_name from dual
-/

@@ -1,2 +1,0 @@
-select username as schema_name from all_users
-/

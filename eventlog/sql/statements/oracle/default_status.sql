@@ -1,2 +1,0 @@
-alter table {log} modify ({status} default 'N')
-/

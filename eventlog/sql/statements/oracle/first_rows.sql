@@ -1,2 +1,0 @@
-fetch first :most rows only
-/

@@ -1,2 +1,0 @@
-select {leadership}.held from dual
-/

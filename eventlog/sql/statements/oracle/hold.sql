@@ -1,2 +1,0 @@
-begin {leadership}.hold; end;
-/

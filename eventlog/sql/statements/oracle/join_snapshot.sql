@@ -1,2 +1,0 @@
-begin dbms_flashback.enable_at_system_change_number({snapshot}); end;
-/

@@ -1,2 +1,0 @@
-select one from {lock} for update skip locked
-/

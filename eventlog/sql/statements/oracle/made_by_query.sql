@@ -1,5 +1,0 @@
-  made clob;
-begin
-  select {text} into made from sys.dual;
-  return made;
-/

@@ -1,2 +1,0 @@
-offset :skip rows fetch next :most rows only
-/

@@ -1,2 +1,0 @@
-decode({status}, 'N', {event_time}) <= {log_now}
-/

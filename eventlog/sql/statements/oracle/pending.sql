@@ -1,2 +1,0 @@
-decode({status}, 'N', {record_id}) is not null and {usable}
-/

@@ -1,2 +1,0 @@
-select sys_context('USERENV', 'SESSIONID') from dual
-/

@@ -1,2 +1,0 @@
-select dbms_flashback.get_system_change_number from dual
-/

@@ -1,2 +1,0 @@
-set transaction read only
-/

@@ -1,4 +1,0 @@
-create or replace trigger {trigger}
-for {events} on {table}
-{aliases}{body}
-/

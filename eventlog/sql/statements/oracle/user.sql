@@ -1,2 +1,0 @@
-select sys_context('USERENV', 'SESSION_USER') from dual
-/

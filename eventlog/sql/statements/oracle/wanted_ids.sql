@@ -1,2 +1,0 @@
-json_table(:ids, '$[*]' columns (id number path '$')) wanted
-/

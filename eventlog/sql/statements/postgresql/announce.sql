@@ -1,2 +1,0 @@
-select pg_advisory_lock({wake_class}, {wake_key})
-/

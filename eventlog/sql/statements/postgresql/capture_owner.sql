@@ -1,2 +1,0 @@
-alter function {function}() owner to {owner}
-/

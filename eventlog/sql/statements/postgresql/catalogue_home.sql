@@ -1,2 +1,0 @@
-select current_schema() as schema_name
-/

@@ -1,2 +1,0 @@
-drop function if exists {routine}()
-/

@@ -1,4 +1,0 @@
-set transaction isolation level repeatable read, read only
-/
-set transaction snapshot '{snapshot}'
-/

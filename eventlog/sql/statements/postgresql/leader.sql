@@ -1,0 +1,49 @@
+-- session --
+-- What every new session begins with, so that no text depends on its settings.
+set time zone 'UTC'
+/
+set datestyle to 'ISO, YMD'
+/
+set intervalstyle to 'postgres'
+/
+set bytea_output to 'hex'
+/
+set extra_float_digits to 1
+/
+
+-- user --
+-- The user as whom we are connected.
+select session_user
+
+-- session_id --
+-- The name of our own session, as `lock_holders` tells it.
+select cast(pg_backend_pid() as text)
+
+-- lead --
+-- Takes the lock of the one active publisher; whether we have it.
+select pg_try_advisory_lock((1702257260 :: bigint << 32) | cast(cast('{log}' as regclass) as oid) :: bigint)
+
+-- resign --
+-- Gives the lock back.
+select pg_advisory_unlock_all()
+
+-- lock_holders --
+-- Who holds the lock: role, session, application.
+select a.usename, cast(l.pid as text), 'application ' || nullif(a.application_name, '')
+from pg_catalog.pg_locks l
+left join pg_catalog.pg_stat_activity a on a.pid = l.pid
+where l.locktype = 'advisory' and l.granted and l.objsubid = 1
+  and l.database = (select d.oid from pg_catalog.pg_database d where d.datname = current_database())
+  and l.classid = 1702257260 and l.objid = cast('{log}' as regclass)
+
+-- notifies --
+-- Whether the triggers wake a publisher that sleeps.
+select current_setting('max_prepared_transactions') = '0'
+
+-- announce --
+-- Tells the triggers that we sleep.
+select pg_advisory_lock({wake_class}, {wake_key})
+
+-- rise --
+-- Tells the triggers that we sleep no longer.
+select pg_advisory_unlock({wake_class}, {wake_key})

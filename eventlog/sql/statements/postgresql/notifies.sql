@@ -1,2 +1,0 @@
-select current_setting('max_prepared_transactions') = '0'
-/

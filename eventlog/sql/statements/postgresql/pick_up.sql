@@ -1,0 +1,37 @@
+-- snapshot --
+-- Begins a transaction that sees one moment and writes nothing.
+set transaction isolation level repeatable read, read only
+
+-- share_snapshot --
+-- The name by which other sessions see what this one sees.
+select pg_export_snapshot()
+
+-- join_snapshot --
+-- Begins a transaction that sees what the session of this name sees.
+set transaction isolation level repeatable read, read only
+/
+set transaction snapshot '{snapshot}'
+/
+
+-- log_position --
+-- The last record_id that the log's sequence gave.
+select case when pg_catalog.has_sequence_privilege(s.oid, 'USAGE, SELECT')
+  then coalesce(pg_catalog.pg_sequence_last_value(s.oid), q.seqstart - 1) end
+from pg_catalog.pg_sequence q
+join pg_catalog.pg_class s on s.oid = q.seqrelid
+join pg_catalog.pg_depend d on d.objid = s.oid and d.classid = 'pg_catalog.pg_class'::regclass
+join pg_catalog.pg_class c on c.oid = d.refobjid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = d.refobjsubid
+where n.nspname = {schema_text} and c.relname = {log_text} and a.attname = {record_id_text} and d.deptype in ('a', 'i')
+
+-- advance_position --
+-- Sets the log's sequence past a record_id.
+select pg_catalog.setval(s.oid, {past}, true)
+from pg_catalog.pg_class s
+join pg_catalog.pg_depend d on d.objid = s.oid and d.classid = 'pg_catalog.pg_class'::regclass
+join pg_catalog.pg_class c on c.oid = d.refobjid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = d.refobjsubid
+where n.nspname = {schema_text} and c.relname = {log_text} and a.attname = {record_id_text}
+  and d.deptype in ('a', 'i') and s.relkind = 'S'

@@ -1,0 +1,20 @@
+-- not_held --
+-- Rows of objects that wait for no event.
+(({table_name}, {table_key}) in (select h.table_name, h.table_key from {held} as h)) is not true
+
+-- of_ids --
+-- Rows by a list of record_ids.
+-- not a join: the planner would rather read all that is pending, where statistics are old
+{record_id} = any (cast(translate(:ids, '[]', '{}') as bigint[]))
+
+-- first_rows --
+-- At most so many rows.
+limit :most
+
+-- next_rows --
+-- At most so many rows behind the first ones.
+limit :most offset :skip
+
+-- wanted_ids --
+-- A list of ids as a table.
+unnest(cast(translate(:ids, '[]', '{}') as bigint[])) as wanted(id)

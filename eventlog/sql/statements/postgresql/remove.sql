@@ -1,4 +1,0 @@
-delete from {log} r
-using {wanted_ids}
-where {record_id} = wanted.id and {is_new}
-/

@@ -1,2 +1,0 @@
-select pg_advisory_unlock_all()
-/

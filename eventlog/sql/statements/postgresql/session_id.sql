@@ -1,2 +1,0 @@
-select cast(pg_backend_pid() as text)
-/

@@ -1,2 +1,0 @@
-select pg_export_snapshot()
-/

@@ -1,2 +1,0 @@
-set transaction isolation level repeatable read, read only
-/

@@ -1,2 +1,0 @@
-alter table {table} enable {firing} trigger {trigger}
-/

@@ -1,2 +1,0 @@
-select session_user
-/

@@ -1,2 +1,0 @@
-unnest(cast(translate(:ids, '[]', '{}') as bigint[])) as wanted(id)
-/

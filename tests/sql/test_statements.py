@@ -1,0 +1,66 @@
+"""The .sql files: every statement has a name and a purpose, and a name means the same in every database."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from eventlog.sql.dialect.dialects import DIALECTS
+from eventlog.sql.statements.templates import read
+
+BIND = re.compile(r"(?<![\w:]):([a-z_]\w*)")
+NO_BIND = re.compile(r"'[^'\n]*'|--[^\n]*")  # constants and comments
+PIECES = {
+    "{among_ids}": ":ids",
+    "{wanted_ids}": ":ids",
+    "{first_rows}": ":most",
+    "{next_rows}": ":most :skip",
+}
+FOLDERS = sorted({folder for dialect in DIALECTS.values() for folder in dialect.folders})
+
+
+def binds(folder: str, name: str) -> set[str]:
+    """The values that a statement is given."""
+    text = NO_BIND.sub("", "\n".join(read(folder)[name]))
+    for piece, instead in PIECES.items():
+        text = text.replace(piece, instead)
+    return set(BIND.findall(text))
+
+
+@pytest.mark.parametrize("name", sorted({name for folder in FOLDERS for name in read(folder)}))
+def test_a_name_is_given_the_same_values_everywhere(name: str) -> None:
+    first, *others = (binds(folder, name) for folder in FOLDERS if name in read(folder))
+    assert all(other == first for other in others)
+
+
+def test_a_statement_of_the_common_folder_is_for_some_database() -> None:
+    for name in read("common"):
+        assert any(name not in read(dialect.folders[0]) for dialect in DIALECTS.values()), name
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("-- a --\n-- One.\nselect 1\n\n-- a --\n-- Another.\nselect 2\n", "a stands there twice"),
+        ("-- a --\nselect 1\n", "a says no purpose"),
+        ("select 1\n", "'select 1' stands under no name"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path, text: str, fault: str) -> None:
+    (tmp_path / "log.sql").write_text(text)
+    with pytest.raises(LookupError, match=fault):
+        read(str(tmp_path))
+
+
+def test_a_name_stands_in_one_file_of_a_folder(tmp_path: Path) -> None:
+    for file in ("one.sql", "two.sql"):
+        (tmp_path / file).write_text("-- a --\n-- One.\nselect 1\n")
+    with pytest.raises(LookupError, match="a stands there twice"):
+        read(str(tmp_path))
+
+
+def test_several_statements_of_a_name_are_ended_by_a_slash(tmp_path: Path) -> None:
+    (tmp_path / "log.sql").write_text("-- a --\n-- Two.\nselect 1\n/\n-- not a name\nselect 2\n/\n")
+    assert read(str(tmp_path)) == {"a": ("select 1", "-- not a name\nselect 2")}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ from eventlog.columnar.batch import Batch, Rows, gathered
 from eventlog.columnar.current import ReadBack
 from eventlog.columnar.filling import Filled
 from eventlog.columnar.judging import FATES
-from eventlog.columnar.known import Known
+from eventlog.columnar.known import ELEMENTS, OPS, Known
 from eventlog.columnar.plain import PlainEvents, Written, plainly
 from eventlog.columnar.runs import Runs, Settled
 from eventlog.columnar.speaking import spoken
@@ -39,6 +40,7 @@ class Events(NamedTuple):
     fates: Ints  # of each row as it came: an index of FATES
     unwritten: Sequence[Written]  # events that XDS cannot say
     reasons: dict[int, Outcome]  # of record_ids that went the plain way
+    counted: Counter[tuple[str, str]]  # events by class and element, those that cannot be written included
 
 
 def _nobody(table: Table, key: QueryKey) -> Answer:
@@ -78,25 +80,39 @@ class Engine:
             doubt[texts.doubtful] = True
         doubt |= said.doubtful | answers.doubtful
         columns = judging.column_numbers(said)
-        left = spoken(batch, columns, judging.unread(said))
+        left = spoken(batch.kinds, batch.lives, columns, judging.unread(said))
         found = judging.judged(batch, known, said, answers, left)
         doubt |= judging.unsure(batch, known, left, found, columns, self._rules.max_changes)
         speaks = found.speaks & ~doubt[batch.objects[left.rows]]
         told = runs.gathered(batch, left, speaks, found.ops, found.widths)
-        plain = self._plainly(_entries(rows, batch, doubt)) if doubt.any() else PlainEvents([], {})
+        plain = PlainEvents([], {})
+        if doubt.any():
+            plain = self._plainly(_entries(rows, batch, doubt, self._rules.status))
         sets = runs.settled(batch, told, left)
         filled = filling.filled(batch, known, said, answers, told, sets, pool, plain.texts)
         fates = judging.all_fates(batch, left, found)
-        return _ordered(rows, batch, told, sets, filled, plain, treated, fates)
+        counted = _counted(batch, known, told, plain)
+        return _ordered(rows, batch, told, sets, filled, plain, treated, fates, counted)
 
 
-def _entries(rows: Rows, batch: Batch, doubt: Flags) -> list[Entry]:
+def _counted(batch: Batch, known: Known, told: Runs, plain: PlainEvents) -> Counter[tuple[str, str]]:
+    """How many events each class and element has."""
+    counted = Counter((one.event.change.table, one.element) for one in plain.written)
+    found, times = np.unique(batch.table_of[told.owners] * len(OPS) + told.ops, return_counts=True)
+    for at, count in zip(found.tolist(), times.tolist(), strict=True):
+        of = known.spelled(batch.tables[at // len(OPS)]).object
+        assert of is not None
+        counted[of.reader.name, ELEMENTS[OPS[at % len(OPS)]]] += count
+    return counted
+
+
+def _entries(rows: Rows, batch: Batch, doubt: Flags, status: str) -> list[Entry]:
     """The rows of the objects in doubt, as the plain fold takes them."""
     places = pa.array(np.sort(batch.places[doubt[batch.objects]]))
     texts = [side.take(places).to_pylist() for side in rows[2:]]
     numbers = [rows.ids[places].tolist(), rows.kinds[places].tolist()]
     return [
-        Entry(record_id, "N", kind, "", None, *cells)
+        Entry(record_id, status, kind, "", None, *cells)
         for record_id, kind, *cells in zip(*numbers, *texts, strict=True)
     ]
 
@@ -110,6 +126,7 @@ def _ordered(
     plain: PlainEvents,
     treated: Sequence[Treated],
     fates: Ints,
+    counted: Counter[tuple[str, str]],
 ) -> Events:
     """The events of both ways in the order of leaving."""
     written = plain.told
@@ -138,9 +155,9 @@ def _ordered(
     )
     settled, sizes = moved(settled, sizes, order)
     unwritten = [one for one in plain.written if one.fault is not None]
-    return Events(
-        texts, owners[order], places[order], parts[order], settled, sizes, fates, unwritten, plain.outcomes
-    )
+    reasons = plain.outcomes
+    leaving = owners[order], places[order], parts[order]
+    return Events(texts, *leaving, settled, sizes, fates, unwritten, reasons, counted)
 
 
 def _ints(values: Iterable[int]) -> Ints:

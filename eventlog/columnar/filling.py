@@ -130,11 +130,7 @@ def atoms(batch: Batch, known: Known, said: Said, answers: Answers, runs: Runs, 
 
 def pieces(atoms: Atoms, runs: Runs, frames: Sequence[Frame], frame: Ints, bases: Bases) -> tuple[Ints, Ints]:
     """The numbers of the pieces of each run's event, one event behind the other, and how many each has."""
-    count = np.array([len(part.pieces) for part in atoms.parts], np.int64)
-    starts = np.cumsum(count) - count
-    slots = np.array([slot for part in atoms.parts for slot, _ in part.pieces], np.int64)
-    constants = np.array([at for part in atoms.parts for _, at in part.pieces], np.int64)
-    sizes = count[atoms.part]
+    body, sizes = bodies(atoms, bases.constants)
     of_atom = np.repeat(runs.of_row, atoms.sizes)
     totals = AROUND + np.bincount(of_atom, sizes, len(runs.first)).astype(np.int64)
     begins = np.cumsum(totals) - totals
@@ -147,10 +143,20 @@ def pieces(atoms: Atoms, runs: Runs, frames: Sequence[Frame], frame: Ints, bases
     wanted[begins + 4] = around[:, 2]
     wanted[begins + totals - 1] = around[:, 3]
     # the bodies: all pieces before an atom, and what stands around the bodies so far
-    source, place = spread(sizes)
-    at = np.cumsum(sizes) - sizes + of_atom * AROUND + AROUND - 1
-    piece = starts[atoms.part][source] + place
-    slot = slots[piece]
-    found = np.where(slot == Slot.OLD, atoms.old[source], atoms.new[source])
-    wanted[at[source] + place] = np.where(slot == Slot.CONSTANT, bases.constants + constants[piece], found)
+    wanted[np.arange(len(body)) + np.repeat(of_atom, sizes) * AROUND + AROUND - 1] = body
     return wanted, totals
+
+
+def bodies(atoms: Atoms, first_constant: int) -> tuple[Ints, Ints]:
+    """The numbers of the pieces of each atom, one atom behind the other, and how many each has."""
+    count = np.array([len(part.pieces) for part in atoms.parts], np.int64)
+    constants = np.array([at for part in atoms.parts for _, at in part.pieces], np.int64) + first_constant
+    sizes = count[atoms.part]
+    begins = np.cumsum(sizes) - sizes
+    first = (np.cumsum(count) - count)[atoms.part]
+    wanted = constants[np.repeat(first - begins, sizes) + np.arange(int(sizes.sum()))]
+    for slot, numbers in ((Slot.OLD, atoms.old), (Slot.NEW, atoms.new)):
+        place = np.array([part.place(slot) for part in atoms.parts], np.int64)[atoms.part]
+        filled = place >= 0
+        wanted[(begins + place)[filled]] = numbers[filled]
+    return wanted, sizes

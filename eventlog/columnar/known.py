@@ -54,6 +54,10 @@ class Part(NamedTuple):
     unread: bool = False  # its column is one that a query-back of its row does not read
     doubtful: bool = False
 
+    def place(self, slot: Slot) -> int:
+        """Where among the pieces this slot is, -1 for nowhere."""
+        return next((place for place, (found, _) in enumerate(self.pieces) if found == slot), -1)
+
 
 class Frame(NamedTuple):
     """What stands around an event's body: the numbers of four constants."""
@@ -191,7 +195,7 @@ class Known:
             body = self._skeletons.body(ELEMENTS[op], _change(spelled, op, fields))
         except EventlogError:
             return _DOUBT
-        if not body and op is Op.UPDATE:
+        if (not body and op is Op.UPDATE) or max(map(body.count, _SLOTS)) > 1:
             return _DOUBT
         pieces = tuple(
             (_SLOTS[text], 0) if text in _SLOTS else (Slot.CONSTANT, self._constant(text)) for text in body

@@ -20,6 +20,7 @@ class Written(NamedTuple):
     event: Event
     text: str
     association: str
+    element: str
     fault: EventlogError | None = None
 
 
@@ -58,7 +59,8 @@ def plainly(
 
 def _written(writer: EventWriter, event: Event) -> Written:
     change: Change = event.change
+    element = writer.element(change)
     try:
-        return Written(event, writer.write(change, event.event_id), writer.association(change))
+        return Written(event, writer.write(change, event.event_id), writer.association(change), element)
     except EventlogError as fault:
-        return Written(event, "", "", fault)
+        return Written(event, "", "", element, fault)

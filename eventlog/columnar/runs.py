@@ -16,6 +16,7 @@ from eventlog.columnar.vectors import Flags, Ints, begins, offsets
 from eventlog.core.change import Op
 
 _INSERT = OPS.index(Op.INSERT)
+_HASHED = 50_000  # ids written as text at a time
 
 
 class Runs(NamedTuple):
@@ -84,6 +85,17 @@ def settled(batch: Batch, runs: Runs, left: Spoken) -> Settled:
     return Settled(rows, np.cumsum(sizes) - sizes, sizes)
 
 
+def name(ids: Ints) -> str:
+    """The event-id of one event that settles these rows, however many, without the log's name."""
+    if len(ids) == 1:
+        return str(ids[0])
+    digest = sha256()
+    for start in range(0, len(ids), _HASHED):
+        text = ",".join(map(str, ids[start : start + _HASHED].tolist()))
+        digest.update(f"{',' if start else ''}{text}".encode())
+    return f"{ids[0]}-{ids[-1]}:{digest.hexdigest()[:8]}"
+
+
 def names(ids: pa.Array, found: Settled) -> pa.Array:
     """The event-id of each run, without the log's name: of one row its number, of several a digest too."""
     firsts = found.rows[found.begins]
@@ -94,10 +106,15 @@ def names(ids: pa.Array, found: Settled) -> pa.Array:
         return own
     joined = pc.binary_join_element_wise(ids.take(pa.array(found.rows)), "", ",")
     at = offsets(joined)
-    data = memoryview(joined.buffers()[2])
+    data = joined.buffers()[2].to_pybytes()
     begin, end = at[found.begins[many]].tolist(), (at[(found.begins + found.sizes)[many]] - 1).tolist()
-    digests = [sha256(data[a:b]).hexdigest()[:8] for a, b in zip(begin, end, strict=True)]
-    whole = pc.binary_join_element_wise(
-        ids.take(pa.array(firsts[many])), "-", ids.take(pa.array(lasts[many])), ":", pa.array(digests), ""
+    digests = b"".join([sha256(data[a:b]).digest()[:4] for a, b in zip(begin, end, strict=True)])
+    ends = pa.py_buffer(np.arange(0, 8 * len(many) + 1, 8, dtype=np.int32))
+    hexadecimal = pa.Array.from_buffers(
+        pa.string(), len(many), [None, ends, pa.py_buffer(digests.hex().encode())]
     )
+    firsts, lasts = (ids.take(pa.array(some[many])) for some in (firsts, lasts))
+    whole = pc.binary_join_element_wise(firsts, "-", lasts, ":", hexadecimal, "")
+    if len(many) == len(own):
+        return whole
     return pc.replace_with_mask(own, pa.array(found.sizes > 1), whole)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventlog.columnar.batch import Batch
 from eventlog.columnar.vectors import Flags, Ints, begins
 
 _NEVER = np.iinfo(np.int64).max
@@ -21,17 +20,16 @@ class Spoken(NamedTuple):
     by: Ints  # the row that speaks for each
 
 
-def spoken(batch: Batch, columns: Ints, unread: Flags) -> Spoken:
-    """What remains of the lives, given the column that each row is of, however rows spell it, and whether a
-    query-back of the row does not read that column."""
-    kinds, starts = batch.kinds, batch.starts
+def spoken(kinds: Ints, lives: Ints, columns: Ints, unread: Flags) -> Spoken:
+    """What remains of lives, given the life of each row, ascending, the column that it is of, however rows
+    spell it, and whether a query-back of the row does not read that column."""
     count = len(kinds)
     every = np.arange(count)
     asking = kinds > 4
     if not asking.any():
         none = np.empty(0, np.int64)
         return Spoken(every, every, none, none)
-    lives = batch.lives
+    starts = np.flatnonzero(begins(lives))
     whole = np.logical_or.reduceat((kinds == 5) | (kinds == 6), starts)[lives] & ~unread
     width = int(columns.max()) + 2
     group = lives * width + np.where(whole | (kinds == 4), 0, columns + 1)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
-from eventlog_spark.vectors import Ints, offsets
+from eventlog.columnar.vectors import Ints, offsets
 
 
 class Packed(NamedTuple):

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import functions as f
 
+from eventlog.columnar.keys import key_form
 from eventlog.convert.current import read_current
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError, InvalidTables, Refused
@@ -22,7 +23,6 @@ from eventlog.fold import QueryKey, query_key
 from eventlog_spark import cells
 from eventlog_spark.batches import gather
 from eventlog_spark.datasource import load
-from eventlog_spark.keys import key_form
 from eventlog_spark.kinds import CURRENT
 from eventlog_spark.storage import File, uri
 
@@ -165,7 +165,7 @@ def _native(spark: Any, piece: CurrentFile, number: int) -> Any:
 def _spelled_alike(piece: CurrentFile, tables: Tables) -> bool:
     """Whether Spark can spell the keys and cells of a file as we do, and the table's name finds it."""
     table, file = piece
-    if file.container != "parquet" or key_form(table) is None or not _finds(tables, table):
+    if file.container != "parquet" or key_form(table, table.key) is None or not _finds(tables, table):
         return False
     metadata = pq.read_metadata(file.name)
     schema = metadata.schema.to_arrow_schema()
@@ -207,7 +207,7 @@ def _alike(files: Sequence[CurrentFile]) -> Any:
     """Whether a query-back row spells its table and key as Spark does."""
     found = f.lit(False)
     for table in {str(piece.table): piece.table for piece in files}.values():
-        form = key_form(table)
+        form = key_form(table, table.key)
         assert form is not None
         found |= (f.col("table_name") == table.name) & f.col("table_key").rlike(form)
     return found

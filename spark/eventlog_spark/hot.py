@@ -6,9 +6,7 @@ only which rows go together, kept as vectors, and a second walk over the rows th
 
 from __future__ import annotations
 
-import hashlib
 from array import array
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain, count, islice
 from typing import NamedTuple
@@ -16,6 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from eventlog.changes import refuse
+from eventlog.columnar import runs
+from eventlog.columnar.known import OPS, Known
+from eventlog.columnar.speaking import spoken
+from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.change import ABSENT, Change, Field, Op, scalars
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
@@ -29,24 +31,21 @@ from eventlog.xds.write import EventWriter
 from eventlog_spark.kinds import CURRENT
 from eventlog_spark.lives import LongLife
 from eventlog_spark.plain import entry_of
-from eventlog_spark.shapes import Shapes
 from eventlog_spark.task import Attempt, Task
-from eventlog_spark.templates import ASSOCIATION_END, MODIFY_END
 from eventlog_spark.untold import fault_of
-from eventlog_spark.updates import Frame, LongUpdates, Said
-from eventlog_spark.vectors import Flags, Ints
+from eventlog_spark.updates import LongUpdates, Told
 
-_NONE, _ADD, _MODIFY, _DELETE = range(4)
-_CODES = {Op.INSERT: _ADD, Op.UPDATE: _MODIFY, Op.DELETE: _DELETE}
-_DIGESTED = 50_000  # ids written as text at a time
+_NONE = -1
+_CODES = {op: code for code, op in enumerate(OPS)}
+_SAYING = np.full(9, _NONE)  # the operation of rows that say themselves what they say, by type
+_SAYING[1], _SAYING[2:4], _SAYING[4] = _CODES[Op.INSERT], _CODES[Op.UPDATE], _CODES[Op.DELETE]
 
 
 class Spokesman(NamedTuple):
-    """A query-back row that speaks for others, and what it says; None if that is nothing."""
+    """A query-back row that speaks for others, and what it says."""
 
-    entry: Entry
     rows: Ints  # the places of all rows that it settles, its own included
-    step: Step | None
+    step: Step
 
 
 class Facts(NamedTuple):
@@ -59,16 +58,20 @@ class Facts(NamedTuple):
     unread: Flags  # of columns that a query-back of the row does not read
 
 
+class Speaking(NamedTuple):
+    """The rows that have something to say, in the order of their places."""
+
+    places: Ints
+    ops: Ints
+
+
 class HotLife:
     """One long life of one object."""
 
-    def __init__(
-        self, task: Task, attempt: Attempt, shapes: Shapes, writer: EventWriter, life: LongLife
-    ) -> None:
+    def __init__(self, task: Task, attempt: Attempt, life: LongLife) -> None:
         self._task = task
         self._attempt = attempt
-        self._shapes = shapes
-        self._writer = writer
+        self._writer = EventWriter(task.tables, task.target_settings)
         self._life = life
         self._reader = Reader(task.tables, task.rules, task.answerable)
         self._of: Object | None = None
@@ -80,10 +83,12 @@ class HotLife:
 
     def write(self) -> None:
         """The documents of the life."""
-        updates = LongUpdates(self._shapes, self._life, self._task.rules.max_changes)
-        said = updates.said()
-        if said is not None:
-            self._write_updates(updates, said)
+        task = self._task
+        known = Known(task.tables, task.rules, task.target_settings, task.answerable)
+        updates = LongUpdates(known, self._life, task.rules.max_changes)
+        told = updates.told()
+        if told is not None:
+            self._write_updates(updates, told)
         else:
             self._write_steps()
 
@@ -92,45 +97,39 @@ class HotLife:
         facts = self._understand()
         if not len(facts.ids):
             return
-        ended = facts.types[-1] == 4
-        spoken = self._decide(facts, bool(ended))
-        starts = np.flatnonzero(spoken)
-        if len(starts):
-            bounds = np.flatnonzero(np.diff(spoken[starts])) + 1
-            walk = self._walk(starts)
-            for run in np.split(starts, bounds):
-                self._write_run(facts, run, spoken, walk)
+        speaking = self._decide(facts, bool(facts.types[-1] == 4))
+        if len(speaking.places):
+            bounds = np.flatnonzero(np.diff(speaking.ops)) + 1
+            walk = self._walk(speaking.places)
+            for run in np.split(speaking.places, bounds):
+                self._write_run(facts, run, walk)
 
     # -- nothing but updates -----------------------------------------------------------------------
 
-    def _write_updates(self, updates: LongUpdates, said: Said) -> None:
-        self._object_of(next(self._entries()))
-        self._count(Fate.SAYS_NOTHING, said.silent)
-        self._count(Fate.SENT, len(said.ids))
-        if len(said.ids):
-            parts = Counter[str]()
-            for lines in updates.lines(self._frames(self._name(said.ids), parts)):
-                self._attempt.parts.write_lines(lines, 0)
-            self._attempt.parts.write_lines(b"", parts.total())
-            self._attempt.summary.events += parts
-        if said.deleted is not None:
-            self._count(Fate.SENT, 1)
-            deleted = np.array([said.deleted], np.int64)
-            self._write(Op.DELETE, (), self._name(deleted), False, deleted)
+    def _write_updates(self, updates: LongUpdates, told: Told) -> None:
+        self._count(Fate.SAYS_NOTHING, told.silent)
+        self._count(Fate.SENT, len(told.ids))
+        parts = 0
 
-    def _frames(self, name: str, parts: Counter[str]) -> Iterator[Frame]:
-        """What stands around the rows of each part, written around the first row of all."""
-        assert self._of is not None
-        steps = (STEPS[entry.event_type](self._of, entry, ("", 0)) for entry in self._entries())
-        first = next(step for step in steps if not step.silence)
-        for number in count(1):
-            part = name if number == 1 else f"{name}.{number}"
-            change = self._change(Op.UPDATE, first.fields, part, False)
-            parts[f"{change.table} {self._task.operation(change)}"] += 1
-            text = document([self._writer.write(change, part)]) + "\n"
-            head, end, _ = text.partition(ASSOCIATION_END)
-            _, start, tail = text.rpartition(MODIFY_END)
-            yield Frame(head + end, start + tail)
+        def names() -> Iterator[str]:
+            nonlocal parts
+            name = runs.name(told.ids)
+            for parts in count(1):
+                yield name if parts == 1 else f"{name}.{parts}"
+
+        for lines in updates.lines(names()) if len(told.ids) else ():
+            self._attempt.parts.write_lines(lines, 0)
+        self._told(updates, "modify", parts)
+        if told.deleted is not None:
+            self._count(Fate.SENT, 1)
+            before, behind, end = updates.frame(Op.DELETE)
+            self._attempt.parts.write_lines(f"{before}{told.deleted}{behind}{end}".encode(), 0)
+            self._told(updates, "delete", 1)
+
+    def _told(self, updates: LongUpdates, element: str, documents: int) -> None:
+        if documents:
+            self._attempt.parts.write_lines(b"", documents)
+            self._attempt.summary.events[f"{updates.table} {element}"] += documents
 
     # -- which rows go together ------------------------------------------------------------------
 
@@ -159,13 +158,9 @@ class HotLife:
             columns.append(self._names.setdefault(step.column, len(self._names)))
             silent.append(bool(step.silence))
             unread.append(step.unread)
-        return Facts(
-            np.array(ids, np.int64),
-            np.array(types, np.int64),
-            np.array(columns, np.int64),
-            np.array(silent, np.bool_),
-            np.array(unread, np.bool_),
-        )
+        numbers = [np.array(each, np.int64) for each in (ids, types, columns)]
+        said = [np.array(each, np.bool_) for each in (silent, unread)]
+        return Facts(numbers[0], numbers[1], numbers[2], said[0], said[1])
 
     def _object_of(self, entry: Entry) -> Object:
         if self._of is None:
@@ -174,52 +169,32 @@ class HotLife:
             self._named.add(entry[5:7])
         return self._of
 
-    def _decide(self, facts: Facts, ended: bool) -> Ints:
-        """The operation that stands at each row's place; what does not stand is settled here."""
-        types = facts.types
-        inside = types != 4
-        row_events = np.flatnonzero((types == 5) | (types == 6))
-        columns = facts.columns
-        groups: list[
-            tuple[int, Ints, tuple[int, int]]
-        ] = []  # where it speaks, for which rows, by which types
-        if len(row_events):
-            read = np.flatnonzero(inside & ~facts.unread)
-            groups.append((int(read[0]), read, (5, 6)))
-        else:
-            asking = np.flatnonzero(types > 6)
-            for column in np.unique(columns[asking]).tolist():
-                places = np.flatnonzero((columns == column) & inside)
-                groups.append((int(asking[columns[asking] == column][0]), places, (7, 8)))
-        spoken = np.where(np.isin(types, (2, 3)), _MODIFY, np.where(types == 1, _ADD, _NONE))
-        spoken[types == 4] = _DELETE
-        for _, places, _ in groups:
-            spoken[places] = _NONE
-        for place, places, kinds in groups:
-            spoken[place] = self._speak(facts, place, places, kinds, ended)
-        silent = facts.silent & (spoken != _NONE)
-        silent[list(self._spokesmen)] = False
+    def _decide(self, facts: Facts, ended: bool) -> Speaking:
+        """The rows that speak; what becomes of the others is settled here."""
+        left = spoken(facts.types, np.zeros(len(facts.ids), np.int64), facts.columns, facts.unread)
+        types = facts.types[left.rows]
+        ops = _SAYING[types]
+        silent = facts.silent[left.rows] & (types < 5)
+        ops[silent] = _NONE
         self._count(Fate.SAYS_NOTHING, int(np.count_nonzero(silent)))
-        spoken[silent] = _NONE
-        return spoken
+        for at in np.flatnonzero(types > 4).tolist():
+            row = int(left.rows[at])
+            others = left.swallowed[left.by == row]
+            ops[at] = self._speak(facts, int(left.first[at]), row, others, ended)
+        return Speaking(left.first[ops != _NONE], ops[ops != _NONE])
 
-    def _speak(self, facts: Facts, place: int, rows: Ints, types: tuple[int, int], ended: bool) -> int:
-        """What the spokesman of these rows does at its place."""
-        winner = next(int(found[0]) for t in types if len(found := rows[facts.types[rows] == t]))
+    def _speak(self, facts: Facts, place: int, winner: int, others: Ints, ended: bool) -> int:
+        """What a query-back row does at its place, for itself and those that it supersedes."""
         entry = next(islice(self._entries(), winner, None))
         outcome, step = self._ask(entry, ended)
-        if outcome.fate is Fate.SENT:
-            assert step is not None
-            self._spokesmen[place] = Spokesman(entry, rows, step)
-            self._count(Fate.SUPERSEDED, len(rows) - 1)
-            return _CODES[step.op]
-        self._settle(outcome, [entry.record_id])
-        others = facts.ids[rows[rows != winner]]
-        if outcome.fate is Fate.REFUSED:
-            self._settle(outcome, others.tolist())
-        else:
-            self._count(Fate.SUPERSEDED, len(others))
-        return _NONE
+        ids = facts.ids[others].tolist()
+        refused = outcome.fate is Fate.REFUSED
+        self._settle(outcome if refused else Outcome(Fate.SUPERSEDED), ids)
+        if step is None:
+            self._settle(outcome, [entry.record_id])
+            return _NONE
+        self._spokesmen[place] = Spokesman(np.append(others, winner), step)
+        return _CODES[step.op]
 
     def _ask(self, entry: Entry, ended: bool) -> tuple[Outcome, Step | None]:
         """What becomes of a query-back row alone in its life, and what it says."""
@@ -250,7 +225,7 @@ class HotLife:
             if at != place:
                 continue
             spokesman = self._spokesmen.get(at)
-            if spokesman is not None and spokesman.step is not None:
+            if spokesman is not None:
                 yield spokesman.step
             else:
                 yield STEPS[entry.event_type](self._of, entry, ("", entry.record_id))
@@ -258,21 +233,18 @@ class HotLife:
             if place < 0:
                 return
 
-    def _write_run(self, facts: Facts, run: Ints, spoken: Ints, walk: Iterator[Step]) -> None:
-        speaking = (
-            [self._spokesmen[at] for at in run.tolist() if at in self._spokesmen] if self._spokesmen else []
-        )
+    def _write_run(self, facts: Facts, run: Ints, walk: Iterator[Step]) -> None:
+        asking = np.intersect1d(run, list(self._spokesmen)) if self._spokesmen else run[:0]
+        speaking = [self._spokesmen[at] for at in asking.tolist()]
         self._count(Fate.SENT, len(run))
-        taken = np.setdiff1d(run, list(self._spokesmen)) if speaking else run
+        taken = np.setdiff1d(run, asking) if speaking else run
         settled = facts.ids[np.sort(np.concatenate([taken, *(s.rows for s in speaking)]))]
-        name = self._name(settled)
+        name = f"{self._task.rules.log_name}:{runs.name(settled)}"
         first = next(walk)
         if len(self._named) > 1:  # an event is named as the row at its place names it
             named = next(islice(self._entries(), int(run[0]), None))
             self._of = self._reader.object(named.table_name, named.table_key)
-        types = {int(s.step.type) for s in speaking if s.step is not None} | set(
-            np.unique(facts.types[taken]).tolist()
-        )
+        types = {s.step.type for s in speaking} | set(np.unique(facts.types[taken]).tolist())
         reads_back = min(types) > 4
         op = Op.INSERT if reads_back and first.op is Op.UPDATE and types <= {5, 7} else first.op
         parts = self._parts(first, run, walk)
@@ -314,17 +286,6 @@ class HotLife:
                 for field in step.fields:
                     if field.column == column:
                         yield from (Piece(whole, "after", value) for value in scalars(field.after))
-
-    def _name(self, settled: Ints) -> str:
-        """The event-id of these rows."""
-        log = self._task.rules.log_name
-        if len(settled) == 1:
-            return f"{log}:{settled[0]}"
-        digest = hashlib.sha256()
-        for start in range(0, len(settled), _DIGESTED):
-            text = ",".join(map(str, settled[start : start + _DIGESTED].tolist()))
-            digest.update(f",{text}".encode() if start else text.encode())
-        return f"{log}:{settled[0]}-{settled[-1]}:{digest.hexdigest()[:8]}"
 
     def _write(self, op: Op, fields: Sequence[Field], name: str, reads_back: bool, settled: Ints) -> None:
         change = self._change(op, fields, name, reads_back)

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+from eventlog.columnar.vectors import Ints
 from eventlog_spark.kinds import CURRENT
 from eventlog_spark.names import object_begins
 from eventlog_spark.plain import LogRow, log_rows
 from eventlog_spark.task import LONGEST
-from eventlog_spark.vectors import Ints
 
 _DELETE = 4
 _SLICE = 32_768  # rows of one batch of the file

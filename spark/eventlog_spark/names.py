@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
-from eventlog_spark.vectors import Flags, changes, codes
+from eventlog.columnar.vectors import Flags, codes
 
 
 class Name(NamedTuple):
@@ -45,7 +46,9 @@ def unpack(name: str | None) -> Name:
 
 def object_begins(rows: pa.RecordBatch) -> Flags:
     """Whether each row is of another object than the one before."""
-    found = changes(rows.column("table_key"))
+    keys = rows.column("table_key")
+    found = np.ones(len(keys), np.bool_)
+    found[1:] = pc.fill_null(pc.not_equal(keys[1:], keys[:-1]), True).to_numpy(zero_copy_only=False)
     numbers, names = codes(rows.column("name"))
     tables = [unpack(name).table for name in names]
     if len(set(tables)) > 1:

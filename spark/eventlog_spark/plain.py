@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventlog.core import tablekey
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, WrongRow
-from eventlog.core.tables import Table
+from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, CurrentRow, Event, Fate, ObjectName, QueryKey, plan, query_key
 from eventlog_spark import cells, names
 from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
@@ -71,11 +71,11 @@ def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> I
 
 def fold(task: Task, attempt: Attempt, rows: Iterable[LogRow]) -> list[Event]:
     """The events of whole objects; every row's outcome is counted."""
-    answers = _Answers()
+    answers = Answers(task.tables)
     entries = []
     for row in rows:
         if row.kind == CURRENT:
-            answers.add(task, row)
+            answers.add(row)
         else:
             entries.append(entry_of(task, row))
     planned = plan(entries, task.tables, task.rules, now=task.now, answerable=task.answerable)
@@ -87,16 +87,18 @@ def fold(task: Task, attempt: Attempt, rows: Iterable[LogRow]) -> list[Event]:
     return found
 
 
-class _Answers:
-    """The current rows of a chunk's objects."""
+class Answers:
+    """The current rows of some objects."""
 
-    def __init__(self) -> None:
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
         self._rows: dict[tuple[str, QueryKey], dict[ObjectName, list[CurrentRow]]] = {}
         self._faults: dict[tuple[str, QueryKey], WrongRow] = {}
 
-    def add(self, task: Task, row: LogRow) -> None:
+    def add(self, row: LogRow) -> None:
+        """Take a current row."""
         try:
-            table = task.tables.find(row.table_name)
+            table = self._tables.find(row.table_name)
             assert table is not None
             name = str(table), query_key(table, tablekey.read(row.table_key))
         except EventlogError:

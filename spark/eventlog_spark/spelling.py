@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from pyspark.sql import functions as f
 
+from eventlog.columnar.keys import named_form
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Tables
 from eventlog_spark import names
-from eventlog_spark.keys import named_form
 
 
 class Spelled(NamedTuple):
@@ -57,7 +57,7 @@ def _alike(tables: Tables) -> Any:
     forms: dict[str, list[str]] = {}
     for table in tables:
         if table.key:
-            forms.setdefault(named_form(table), []).append(tables.name_of(table))
+            forms.setdefault(named_form(table.key), []).append(tables.name_of(table))
     name = f.col("table_name")
     known = [name.isin(called) & f.col("table_key").rlike(form) for form, called in forms.items()]
     spelled = sorted(tables.spellings())

@@ -1,7 +1,7 @@
 """A long life of nothing but updates (types 2 and 3, perhaps deleted at its end), filled in from its file.
 
-Such a life is one run: one change, cut into parts of so many values. What a row adds to its part depends
-on its shape alone, so a part is a head, the bodies of its rows and an end, and nobody looks at a row.
+Such a life is one run: one change, cut into parts of so many values. So a part is what stands in front, what
+each of its rows adds and what stands behind, and nobody looks at a row.
 """
 
 from __future__ import annotations
@@ -11,27 +11,26 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from eventlog_spark.batch import FACTS, Batch
-from eventlog_spark.filling import lines_of
+from eventlog.columnar import filling, objects, values
+from eventlog.columnar.batch import Batch, gathered
+from eventlog.columnar.filling import Atoms
+from eventlog.columnar.known import OPS, Fact, Known, Part, Slot
+from eventlog.columnar.texts import taken
+from eventlog.columnar.values import Said
+from eventlog.columnar.vectors import Flags, Ints, flags, offsets
+from eventlog.core.change import Op
+from eventlog.xds.documents import HEAD, TAIL
+from eventlog_spark.carried import log_rows
 from eventlog_spark.kinds import CURRENT
 from eventlog_spark.lives import LongLife
-from eventlog_spark.shapes import Shapes
-from eventlog_spark.templates import Body
-from eventlog_spark.texts import Texts
-from eventlog_spark.vectors import Flags, Ints, number
 
 _UPDATES = frozenset((CURRENT, 2, 3, 4))
+_JOINT = Part(((Slot.NEW, 0),))  # what stands between two parts
 
 
-class Frame(NamedTuple):
-    """What stands around the bodies of a part's rows."""
-
-    head: str
-    tail: str
-
-
-class Said(NamedTuple):
+class Told(NamedTuple):
     """What the first walk tells of a life."""
 
     ids: Ints  # of the rows that have something to say
@@ -39,121 +38,149 @@ class Said(NamedTuple):
     deleted: int | None  # the record_id of the delete that ends it
 
 
-class Rows(NamedTuple):
-    """The updates of one batch of the file."""
+class Frame(NamedTuple):
+    """What stands around an event-id, and around the body behind it."""
+
+    before_id: str
+    before_body: str
+    after_body: str
+
+
+class _Rows(NamedTuple):
+    """The rows of one batch of the file."""
 
     batch: Batch
-    texts: Texts
-    bases: Ints
-    pool: list[pa.Array]
-    bodies: list[Body]
-    kind: Ints  # the body of each row
+    said: Said
+    speaks: Flags
 
 
 class LongUpdates:
     """The updates of one long life."""
 
-    def __init__(self, shapes: Shapes, life: LongLife, most: int) -> None:
-        self._shapes = shapes
+    def __init__(self, known: Known, life: LongLife, most: int) -> None:
+        self._known = known
         self._life = life
         self._most = most
-        self._pieces = 0  # values removed or added so far
+        self._values = 0  # removed or added so far
+        self.name: tuple[str, str] | None = None  # of the object, as all rows have it
 
-    def said(self) -> Said | None:
-        """What the life says; None if it must go the plain way."""
+    def told(self) -> Told | None:
+        """What the life says; None if it must go row by row."""
         if not self._life.kinds <= _UPDATES:
             return None
         ids, silent, deleted = [], 0, None
-        for batch in self._batches():
-            rows = self._rows(batch)
-            if rows is None or self._shapes.many:
+        for rows in self._rows():
+            if rows is None or self._known.much:
                 return None
-            speaks = np.array([body.values > 0 for body in rows.bodies], np.bool_)[rows.kind]
-            update = batch.log.kinds != 4
-            ids.append(batch.log.ids[speaks & update])
-            silent += int(np.count_nonzero(update & ~speaks))
+            update = rows.batch.kinds != 4
+            ids.append(rows.batch.ids[rows.speaks])
+            silent += int(np.count_nonzero(update & ~rows.speaks))
             if not update[-1]:
-                deleted = int(batch.log.ids[-1])
-        return Said(np.concatenate(ids), silent, deleted)
+                deleted = int(rows.batch.ids[-1])
+        return Told(np.concatenate(ids), silent, deleted)
 
-    def lines(self, frame: Iterator[Frame]) -> Iterator[memoryview]:
-        """The documents of the parts, a frame for each."""
-        tail = ""
-        for batch in self._batches():
-            rows = self._rows(batch)
+    @property
+    def table(self) -> str:
+        """The name of the class."""
+        assert self.name is not None
+        of = self._known.spelled(self.name[0]).object
+        assert of is not None
+        return of.reader.name
+
+    def frame(self, op: Op) -> Frame:
+        """What stands around the documents of this operation."""
+        assert self.name is not None
+        found = self._known.frame(self.name[0], OPS.index(op))
+        assert found is not None
+        before_id, before_key, before_body, after_body = (self._known.constants[at] for at in found)
+        return Frame(HEAD + before_id, before_key + self.name[1] + before_body, f"{after_body}{TAIL}\n")
+
+    def lines(self, names: Iterator[str]) -> Iterator[memoryview]:
+        """The documents of the parts, each under the next of these names."""
+        frame, behind = self.frame(Op.UPDATE), ""
+        for rows in self._rows():
             assert rows is not None
-            joints: list[str] = []
             split = self._split(rows)
+            joints = []
             for _ in range(int(np.count_nonzero(split.begins))):
-                head, behind = next(frame)
-                joints.append(tail + head)
-                tail = behind
-            yield _fill(rows, split, self._shapes.constants, joints)
-        yield memoryview(tail.encode())
+                joints.append(f"{behind}{frame.before_id}{next(names)}{frame.before_body}")
+                behind = frame.after_body
+            yield self._filled(rows, split, joints)
+        yield memoryview(behind.encode())
 
-    def _batches(self) -> Iterator[Batch]:
-        for rows in self._life.batches():
-            batch = Batch(self._shapes, rows)
-            if len(batch.log.ids):
-                yield batch
+    def _rows(self) -> Iterator[_Rows | None]:
+        """The rows of the file; None where one is in doubt, or names the object in another way."""
+        for found in self._life.batches():
+            rows = log_rows(found.filter(pc.not_equal(found.column("kind"), CURRENT)))
+            if not len(rows):
+                continue
+            batch = gathered(rows)
+            name = batch.tables[batch.table_of[0]], batch.keys[0].as_py()
+            self.name = self.name or name
+            said = values.said(batch, self._known, 0, len(rows))
+            doubt = said.doubtful | objects.doubtful(batch, self._known)
+            if len(batch.keys) > 1 or name != self.name or doubt.any():
+                yield None
+            else:
+                silent = np.array([part.silence != "" for part in said.parts])[said.codes]
+                yield _Rows(batch, said, ~silent & (batch.kinds != 4))
 
-    def _rows(self, batch: Batch) -> Rows | None:
-        """The rows of a batch with the bodies of their shapes; None where one is in doubt."""
-        log = batch.log
-        pool: list[pa.Array] = [log.old, log.new]
-        bases = np.array([0, 0, len(log.old), len(log.old) * 2], np.int64)
-        texts = Texts(int(bases[-1]), batch.doubtful)
-        facts = batch.facts(texts, bases)
-        batch.check_keys()
-        kind, first = number(log.pairs * FACTS + facts)
-        bodies = [self._shapes.body(int(log.pairs[at]), int(facts[at])) for at in first.tolist()]
-        if batch.doubtful.any() or any(body is None for body in bodies):
-            return None
-        return Rows(batch, texts, bases, pool, [body for body in bodies if body is not None], kind)
-
-    def _split(self, rows: Rows) -> Split:
-        """The bodies in order, those of a row that two parts share as two."""
-        values = np.array([body.values for body in rows.bodies], np.int64)[rows.kind]
-        values[rows.batch.log.kinds == 4] = 0
-        at = np.flatnonzero(values)
-        kind, values = rows.kind[at], values[at]
-        starts = self._pieces + np.cumsum(values) - values
-        across = (values > 1) & (starts % self._most == self._most - 1)
-        times = 1 + across
-        place = np.repeat(np.arange(len(at)), times)
+    def _split(self, rows: _Rows) -> _Split:
+        """What the rows add in order, the values of a row that two parts share apart."""
+        batch = rows.batch
+        at = np.flatnonzero(rows.speaks)
+        removed = (batch.kinds == 3) | flags(pc.is_valid(batch.old))
+        count = (removed.astype(np.int64) + flags(pc.is_valid(batch.new)))[at]
+        starts = self._values + np.cumsum(count) - count
+        across = (count > 1) & (starts % self._most == self._most - 1)
+        place = np.repeat(np.arange(len(at)), 1 + across)
         second = np.zeros(len(place), np.bool_)
         second[1:] = place[1:] == place[:-1]
         parts = (starts[place] + second) // self._most
-        before = (self._pieces - 1) // self._most
-        begins = np.diff(parts, prepend=before) > 0
-        self._pieces += int(values.sum())
-        half = np.where(across[place], 1 + second, 0)
-        return Split(at[place], kind[place] * 3 + half, begins)
+        begins = np.diff(parts, prepend=(self._values - 1) // self._most) > 0
+        self._values += int(count.sum())
+        return _Split(at[place], across[place] & ~second, second, begins)
+
+    def _filled(self, rows: _Rows, split: _Split, joints: list[str]) -> memoryview:
+        """The texts of what the rows add, the joints before what begins a part."""
+        batch, count = rows.batch, len(rows.batch.ids)
+        parts, codes = [*rows.said.parts], rows.said.codes[split.rows]
+        for half, which in ((split.first, _removing), (split.second, _adding)):
+            for at in np.flatnonzero(half).tolist():
+                row = int(split.rows[at])
+                named = batch.named[int(batch.pairs[row])]
+                codes[at] = len(parts)
+                parts.append(self._known.part(named, which(int(batch.kinds[row]), batch.old[row].is_valid)))
+        joint = np.flatnonzero(split.begins)
+        atoms = Atoms(
+            [*parts, _JOINT],
+            np.insert(codes, joint, len(parts)),
+            np.insert(split.rows, joint, 0),
+            np.insert(split.rows + count, joint, np.arange(len(joint)) + 2 * count),
+            np.empty(0, np.int64),
+        )
+        pool = [batch.old, batch.new, pa.array(joints, pa.string())]
+        first_constant = sum(map(len, pool))
+        wanted, _ = filling.bodies(atoms, first_constant)
+        found = taken([*pool, pa.array(self._known.constants, pa.string())], wanted, rows.said.treated)
+        ends = offsets(found)
+        return memoryview(found.buffers()[2])[int(ends[0]) : int(ends[-1])] if len(found) else memoryview(b"")
 
 
-class Split(NamedTuple):
-    """The bodies of a batch."""
+class _Split(NamedTuple):
+    """What the rows of a batch add, the values of some rows apart."""
 
-    rows: Ints  # the row of each
-    forms: Ints  # three times its kind; and 1 for the first half of it, 2 for the second
+    rows: Ints
+    first: Flags  # whether it is only what goes of the row, and what comes is of the next part
+    second: Flags  # whether it is only what comes
     begins: Flags  # whether a part begins with it
 
 
-def _fill(rows: Rows, split: Split, constants: list[str], joints: list[str]) -> memoryview:
-    """The texts of the bodies, with the joints before those that begin a part."""
-    forms = [form for body in rows.bodies for form in body.forms]
-    sizes = np.array([len(form.at) for form in forms], np.int64)[split.forms] + split.begins
-    begins = np.cumsum(sizes) - sizes
-    wanted = np.zeros(int(sizes.sum()), np.int64)
-    constant_base = int(rows.bases[-1]) + len(rows.texts.more)
-    wanted[begins[split.begins]] = np.arange(len(joints)) + constant_base + len(constants)
-    bases = np.array([constant_base, 0, rows.bases[1], rows.bases[2]], np.int64)
-    for n in np.unique(split.forms).tolist():
-        at = np.flatnonzero(split.forms == n)
-        form = forms[n]
-        moving = np.where(form.segments == 0, 0, split.rows[at][:, None])
-        places = (begins + split.begins)[at][:, None] + np.arange(len(form.at))
-        wanted[places] = bases[form.segments] + form.at + moving
-    extra = [pa.array(some, pa.string()) for some in (rows.texts.more, constants, joints)]
-    pool = pa.concat_arrays([*rows.pool, *extra])
-    return lines_of(pool.take(pa.array(rows.texts.redirected(wanted, len(pool)))))
+def _removing(kind: int, old: bool) -> Fact:
+    """What of a row says what goes."""
+    return Fact(kind, old and kind == 2, False, False)
+
+
+def _adding(kind: int, old: bool) -> Fact:
+    """What of a row says what comes."""
+    return Fact(2, False, True, False)

@@ -47,3 +47,11 @@ def test_a_row_of_an_unread_column_speaks_beside_a_query_back() -> None:
     assert found.texts.to_pylist() == expected.texts
     assert "told" in expected.texts[0]
     assert not found.reasons  # none went the plain way
+
+
+def test_a_row_in_doubt_takes_part_under_the_letter_of_the_rules() -> None:
+    tables = tablesfile.read('[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer" }\n')
+    odd = entry(1, 1, "fname", "Jack")._replace(status="R", table_key='idu="1"')
+    found = Engine(tables, Rules(status="R"), XdsSettings()).events(as_rows([odd]))
+    assert len(found.texts) == 1
+    assert found.counted == {("usr", "add"): 1}

@@ -28,7 +28,7 @@ from pathlib import Path
 from eventlog_spark import live
 from eventlog_spark.frozen import Frozen
 from eventlog.sql.connect import connect, dialect_at
-from eventlog.sql.log import Log
+from eventlog.sql.names import Log
 from eventlog.sql.log.store import Store
 from tests.spark.lives import CONFIG
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from eventlog_spark import cells, names, shapes, summary
+from eventlog_spark import cells, names, summary
 from eventlog_spark.fold import FoldToParts
 from eventlog_spark.parts import Layout
 from eventlog_spark.spelling import spell
@@ -20,6 +20,7 @@ from eventlog_spark.untold import untold
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from eventlog.columnar import known
 from eventlog.core import tablekey, tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.core.formats import Shape
@@ -218,7 +219,7 @@ def test_a_long_life_of_updates_is_the_same(
 def test_a_long_life_of_ever_new_columns_goes_on_row_by_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shapes, "_MOST_SHAPES", 5)
+    monkeypatch.setattr(known, "_MOST", 5)
     rows = [(n, 2, names.pack("usr", f"c{n}"), "idu=1", None, "a", None) for n in range(1, 30)]
     expected, *_ = written(make(Plain, tmp_path / "plain"), rows, 4)
     found, *_ = written(replace(make(Task, tmp_path / "fast"), longest=2), rows, 4)

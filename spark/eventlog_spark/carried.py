@@ -1,0 +1,108 @@
+"""The log rows of a batch as the columnar fold takes them, and the current rows that travel among them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.columnar import Current, Rows
+from eventlog.columnar.vectors import Ints, codes, flags
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import Answer, QueryKey
+from eventlog_spark import plain
+from eventlog_spark.cells import unpack_all
+from eventlog_spark.kinds import CURRENT
+from eventlog_spark.names import object_begins, unpack
+
+
+class _Held(NamedTuple):
+    """The current rows of a batch, and the objects of its log rows."""
+
+    current: pa.RecordBatch
+    owners: Ints  # the object of each current row
+    rows: Rows
+    tables: pa.Array  # of each log row: its table, by the one name of its object
+    objects: Ints
+    every: int  # how many objects
+
+
+class Carried:
+    """The current rows of one batch after another."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._held: _Held | None = None
+        self._answers: plain.Answers | None = None
+
+    def log_rows(self, batch: pa.RecordBatch) -> Rows:
+        """The log rows of a batch; its current rows are at hand until the next."""
+        self._held = self._answers = None
+        is_log = batch.column("kind").to_numpy() != CURRENT
+        if is_log.all():
+            return log_rows(batch)
+        objects = np.cumsum(object_begins(batch)) - 1
+        some = batch.filter(pa.array(is_log))
+        rows, current = log_rows(some), batch.filter(pa.array(~is_log))
+        tables = _texts(some.column("name"), "table")
+        count = int(objects[-1]) + 1
+        self._held = _Held(current, objects[~is_log], rows, tables, objects[is_log], count)
+        return rows
+
+    def read_back(self, table: Table, keys: pa.Array) -> Current:
+        """The current rows of these objects, each asked for by the key of a row that asks."""
+        if self._held is None:
+            none = np.empty(0, np.int64)
+            return Current(none, [pa.array([], pa.string())] * len(table.data), none)
+        current, owners, rows, tables, objects, count = self._held
+        asking = (rows.kinds > 4) & flags(pc.equal(tables, self._tables.name_of(table)))
+        first = pc.index_in(keys, value_set=rows.keys.filter(pa.array(asking))).to_numpy()
+        number = np.full(count, -1)
+        number[objects[asking][first]] = np.arange(len(keys))
+        asked = np.flatnonzero(number[owners] >= 0)
+        return _cells(table, number[owners[asked]], current.take(pa.array(asked)))
+
+    def lookup(self, table: Table, key: QueryKey) -> Answer:
+        """The current rows of one object, for the plain fold."""
+        if self._answers is None:
+            self._answers = plain.Answers(self._tables)
+            for row in plain.log_rows([self._held.current] if self._held else []):
+                self._answers.add(row)
+        return self._answers.lookup(table, key)
+
+
+def _cells(table: Table, objects: Ints, rows: pa.RecordBatch) -> Current:
+    """The cells of these current rows by column; in doubt are those that have others than the table."""
+    order = np.argsort(objects, kind="stable")
+    found, counts = unpack_all(rows.column("old_value"), rows.column("new_value"))
+    begins = np.cumsum(counts) - counts
+    right = order[counts[order] == len(table.data)]
+    columns = [found.take(pa.array(begins[right] + at)) for at in range(len(table.data))]
+    return Current(objects[right], columns, np.unique(objects[counts != len(table.data)]))
+
+
+def log_rows(batch: pa.RecordBatch) -> Rows:
+    """The log rows of a batch that has no others, each under the names by which it was logged."""
+    column = batch.column
+    ids, kinds = (column(name).to_numpy().astype(np.int64) for name in ("record_id", "kind"))
+    tables, keys = _texts(column("name"), "table"), column("table_key")
+    logged = column("logged")
+    if logged.null_count < len(logged):
+        own = [None if name is None else unpack(name) for name in logged.to_pylist()]
+        tables, keys = (
+            pc.coalesce(pa.array([name and name[at] for name in own], pa.string()), side.cast(pa.string()))
+            for at, side in enumerate((tables, keys))
+        )
+    columns = _texts(column("name"), "column")
+    return Rows(ids, kinds, tables, keys, columns, column("old_value"), column("new_value"))
+
+
+def _texts(names: pa.Array, side: str) -> pa.Array:
+    """The tables, or the columns, of packed names."""
+    numbers, packed = codes(names)
+    texts = [getattr(unpack(name), side) for name in packed]
+    numbered = {text: number for number, text in enumerate(dict.fromkeys(texts))}
+    to = np.array([numbered[text] for text in texts], np.int64)
+    return pa.DictionaryArray.from_arrays(pa.array(to[numbers]), pa.array(list(numbered), pa.string()))

@@ -34,6 +34,7 @@ class LogColumn(NamedTuple):
     type: str
     exact: bool  # its texts compare by case and by blanks
     keyed: bool  # the primary key begins with it, where statements must know
+    unique: bool  # it has a unique key of its own
 
 
 class AmbiguousLog(EventlogError):
@@ -61,7 +62,7 @@ class Catalogue:
         found = self.connection.execute(
             text(templates.statement(self.dialect, "catalogue_log", **log.names()))
         )
-        return [LogColumn(row[0], row[1], bool(row[2]), bool(row[3])) for row in found]
+        return [LogColumn(row[0], row[1], *map(bool, row[2:])) for row in found]
 
     def find(self, name: str) -> Relation:
         """The table of that name, which may carry its schema: exactly, else uniquely without case."""

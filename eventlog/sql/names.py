@@ -36,6 +36,7 @@ class Log:
     local_time: bool = False  # event_time stands in the database's own zone, not in UTC
     stored: Mapping[str, Stored] = field(default_factory=lambda: OURS)  # how each column is kept
     keyed: bool = True  # its primary key begins with record_id
+    unique: bool = True  # its record_id has a unique key of its own
 
     def __post_init__(self) -> None:
         if unknown := self.columns.keys() - set(COLUMNS):
@@ -94,6 +95,11 @@ class Log:
             | {f"raw_{name}": quoted for name, quoted in columns.items()}
             | {"by_key": self.dialect.index_hint("primary") if self.keyed else ""}
         )
+
+    @property
+    def ranged(self) -> bool:
+        """Whether a range of record_ids holds no rows but those of its integers, one each."""
+        return self.unique and self.stored["record_id"].storage is stored.Storage.INTEGER
 
     @property
     def place(self) -> str | None:

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from eventlog.sql.names import Log
 from eventlog.sql.statements import templates
 
-PIECES = ("row", "size", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids")
+PIECES = ("row", "size", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids", "of_ids")
 
 
 class Queries:

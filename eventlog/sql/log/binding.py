@@ -51,7 +51,8 @@ def bind(connection: Connection, log: Log, layout: str | None = None) -> Log:
     columns = _by_name(log, names) if layout is None else _by_position(log, names, layout)
     stored = {ours: _stored(found[theirs], log.dialect) for ours, theirs in columns.items()}
     _refuse_unreadable(log, columns, stored)
-    return replace(log, columns=columns, stored=stored, keyed=found[columns["record_id"]].keyed)
+    number = found[columns["record_id"]]
+    return replace(log, columns=columns, stored=stored, keyed=number.keyed, unique=number.unique)
 
 
 def _stored(column: LogColumn, dialect: Dialect) -> Stored:

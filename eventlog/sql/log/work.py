@@ -6,13 +6,14 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Status
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName
+from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.queries import Queries
 
 Spelling = tuple[ObjectName, tuple[str, str]]  # an object, and a table_name and table_key of its rows
@@ -67,15 +68,24 @@ class Work:
         if current != epoch:
             raise LeadershipLost(current, epoch)
 
-    def finish(self, letters: Mapping[Status, Iterable[int]], *, delete: bool = False) -> int:
+    def finish(self, letters: Mapping[Status, Ids], *, delete: bool = False) -> int:
         """Give rows their letters, or delete those that did not fail; how many were still new."""
-        kept = (Status.ERROR, Status.FATAL)
         return sum(
-            self._queries.run_by_ids(self._connection, "remove", ids)
-            if delete and letter not in kept
-            else self._queries.run_by_ids(self._connection, "finish", ids, letter=str(letter))
+            self._in_ranges("remove", ids)
+            if delete and letter not in (Status.ERROR, Status.FATAL)
+            else self._in_ranges("finish", ids, letter=str(letter))
             for letter, ids in letters.items()
         )
+
+    def _in_ranges(self, name: str, ids: Ids, **values: Any) -> int:
+        """Run a statement on rows by their ids, on long ranges of them at once; how many it met."""
+        log, run = self._queries.log, self._queries.run
+        whole = log.ranged and (name != "finish" or log.dialect.updates_ranges)
+        ranges, rest = long_ranges(ids) if whole else ([], integers(ids))
+        met = 0
+        for low, high in ranges:
+            met += run(self._connection, f"{name}_range", low=low, high=high, **values).rowcount
+        return met + self._queries.run_by_ids(self._connection, name, rest, **values)
 
     def fail(self, failures: Iterable[Failure]) -> None:
         """Keep why rows failed, in place of what was kept before."""

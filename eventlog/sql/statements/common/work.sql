@@ -9,12 +9,22 @@ select epoch from {state} where one = 1 {share_lock}
 -- finish --
 -- Gives new rows their letter.
 update {log} r set {raw_status} = :letter
-where {record_id} {among_ids} and {is_new}
+where {of_ids} and {is_new}
+
+-- finish_range --
+-- Gives the new rows of a range their letter.
+update {log} r {by_key} set {raw_status} = :letter
+where {record_id} between :low and :high and {is_new}
 
 -- remove --
 -- Deletes new rows that were handled.
 delete from {log} r
-where {record_id} {among_ids} and {is_new}
+where {of_ids} and {is_new}
+
+-- remove_range --
+-- Deletes the new rows of a range, which were handled.
+delete from {log} r
+where {record_id} between :low and :high and {is_new}
 
 -- fail --
 -- Keeps why a row failed.

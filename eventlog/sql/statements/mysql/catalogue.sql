@@ -19,7 +19,13 @@ select c.column_name as column_name, c.column_type as type_name,
   exists (
     select 1 from information_schema.statistics s
     where s.table_schema = {schema_text} and s.table_name = {log_text} and s.index_name = 'PRIMARY'
-      and s.seq_in_index = 1 and s.column_name = c.column_name) as keyed
+      and s.seq_in_index = 1 and s.column_name = c.column_name) as keyed,
+  c.column_name in (
+    select max(s.column_name)
+    from information_schema.statistics s
+    where s.table_schema = {schema_text} and s.table_name = {log_text} and s.non_unique = 0
+    group by s.index_name
+    having count(*) = 1) as is_unique
 from information_schema.columns c
 where c.table_schema = {schema_text} and c.table_name = {log_text}
 order by c.ordinal_position

@@ -22,7 +22,18 @@ select column_name as column_name,
     else data_type
   end as type_name,
   1 as exact,
-  1 as keyed
+  1 as keyed,
+  case
+    when column_name in (
+      select max(c.column_name)
+      from all_indexes i
+      join all_ind_columns c on c.index_owner = i.owner and c.index_name = i.index_name
+      where i.table_owner = {schema_text} and i.table_name = {log_text} and i.uniqueness = 'UNIQUE'
+      group by i.owner, i.index_name
+      having count(*) = 1
+    ) then 1
+    else 0
+  end as is_unique
 from all_tab_cols
 where owner = {schema_text} and table_name = {log_text} and user_generated = 'YES'
 order by column_id nulls last, internal_column_id

@@ -23,7 +23,12 @@ select a.attname as column_name,
   ) as type_name,
   case when l.collisdeterministic is false or pg_catalog.format_type(
     case t.typtype when 'd' then t.typbasetype else a.atttypid end, null) like '%citext' then 0 else 1 end as exact,
-  1 as keyed
+  1 as keyed,
+  case when exists (
+    select from pg_catalog.pg_index i
+    where i.indrelid = a.attrelid and i.indkey[0] = a.attnum and i.indnkeyatts = 1
+      and i.indisunique and i.indimmediate and i.indisvalid and i.indpred is null
+  ) then 1 else 0 end as is_unique
 from pg_catalog.pg_attribute a
 join pg_catalog.pg_type t on t.oid = a.atttypid
 left join pg_catalog.pg_collation l on l.oid = a.attcollation

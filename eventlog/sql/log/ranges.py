@@ -1,0 +1,46 @@
+"""Record ids as ranges of consecutive integers: fewer words for the database than one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import pairwise
+from typing import Protocol, runtime_checkable
+
+LONG = 100  # ids from which on a range is worth a statement of its own
+
+
+@runtime_checkable
+class Array(Protocol):
+    """An array of integers, such as NumPy's."""
+
+    def tolist(self) -> list[int]: ...
+
+
+Ids = Iterable[int] | Array
+Range = tuple[int, int]  # both ends included
+
+
+def integers(ids: Ids) -> Iterable[int]:
+    """The ids as integers of Python."""
+    return ids.tolist() if isinstance(ids, Array) else ids
+
+
+def ranges_of(ids: Ids) -> list[Range]:
+    """The ranges that ids make, ascending."""
+    ordered = sorted(set(integers(ids)))
+    breaks = [place for place, (one, two) in enumerate(pairwise(ordered), 1) if two != one + 1]
+    return [
+        (ordered[low], ordered[high - 1]) for low, high in pairwise([0, *breaks, len(ordered)]) if ordered
+    ]
+
+
+def long_ranges(ids: Ids) -> tuple[list[Range], list[int]]:
+    """The long ranges that ids make, and the ids in none of them.
+
+    The last id of a range is not in it, and is to be finished after it: InnoDB looks at the row behind those
+    that it deletes, and waits for a writer who has that one open.
+    """
+    ranges = ranges_of(ids)
+    long = [(low, high - 1) for low, high in ranges if high - low >= LONG]
+    rest = (range(high if high - low >= LONG else low, high + 1) for low, high in ranges)
+    return long, [number for some in rest for number in some]

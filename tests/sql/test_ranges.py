@@ -1,0 +1,122 @@
+"""Record ids as ranges: what is written so is what was named, and nothing that was not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import text
+
+from eventlog.core.entry import COLUMNS, Status
+from eventlog.sql.connect import connect
+from eventlog.sql.log.binding import bind
+from eventlog.sql.log.ranges import LONG, long_ranges, ranges_of
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
+from tests.databases import Database
+
+RUNS = st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 3 * LONG)), max_size=6)
+
+
+def every(ranges: Iterable[tuple[int, int]]) -> list[int]:
+    return [number for low, high in ranges for number in range(low, high + 1)]
+
+
+@given(RUNS)
+def test_ranges_are_the_ids_again(runs: list[tuple[int, int]]) -> None:
+    ids = every((low, low + size) for low, size in runs)
+    found = ranges_of(ids)
+    assert every(found) == sorted(set(ids))
+    assert all(high + 1 < low for (_, high), (low, _) in pairwise(found))
+    assert ranges_of(np.array(ids, np.int64)) == found
+
+
+@given(RUNS)
+def test_long_ranges_and_the_rest_are_the_ids_again(runs: list[tuple[int, int]]) -> None:
+    ids = every((low, low + size) for low, size in runs)
+    long, rest = long_ranges(ids)
+    assert sorted(every(long) + rest) == sorted(set(ids))
+    assert all(high - low + 1 >= LONG and high + 1 in rest for low, high in long)
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[Store]:
+    engine = database.engine()
+    migrate.install(engine, Log(database.dialect))
+    with engine.connect() as connection:
+        log = bind(connection, Log(database.dialect))
+    yield Store(engine, log)
+    migrate.uninstall(engine, log, discard=True)
+    engine.dispose()
+
+
+def write(store: Store, rows: int) -> None:
+    names = store.log.names()
+    columns = ", ".join(names[column] for column in ("event_type", "table_name", "table_key"))
+    with store.engine.begin() as connection:
+        statement = text(f"insert into {names['log']} ({columns}) values (6, 'usr', 'idu=1')")
+        connection.execute(statement, [{}] * rows)
+
+
+def finish(store: Store, ids: Sequence[int] | np.ndarray, *, delete: bool) -> int:
+    leader = store.lead("test")
+    assert leader is not None
+    with leader, store.work(leader.epoch) as work:
+        return work.finish({Status.SUCCESS: ids}, delete=delete)
+
+
+def letters(store: Store) -> dict[int, str]:
+    with store.snapshot() as snapshot:
+        return {int(str(row[0])): str(row[1]) for row in snapshot.rows(range(1, 1001))}
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_only_what_was_named_is_finished(store: Store, delete: bool) -> None:
+    write(store, 1000)
+    ids = [n for n in range(1, 1001) if n % 7 or n < 500]
+    assert store.log.ranged
+    assert finish(store, ids[:300], delete=False) == 300
+    assert finish(store, np.array(ids[::-1], np.int64), delete=delete) == len(ids) - 300
+    left = dict.fromkeys(set(range(1, 1001)).difference(ids), "N")
+    done = dict.fromkeys(ids[:300] if delete else ids, "S")
+    assert letters(store) == left | done
+
+
+@pytest.mark.parametrize("delete", [False, True])
+def test_a_writer_who_has_the_next_row_open_is_not_waited_for(store: Store, delete: bool) -> None:
+    write(store, 300)
+    names = store.log.names()
+    columns = ", ".join(names[column] for column in ("event_type", "table_name", "table_key"))
+    with store.engine.connect() as writer:
+        writer.execute(text(f"insert into {names['log']} ({columns}) values (6, 'usr', 'idu=2')"))
+        impatient = connect(store.engine.url, IMPATIENT[store.log.dialect.name])
+        assert finish(Store(impatient, store.log), range(1, 301), delete=delete) == 300
+        writer.commit()
+    assert letters(store)[301] == "N"
+
+
+IMPATIENT = {
+    "postgresql": ("set lock_timeout = '2s'",),
+    "mariadb": ("set innodb_lock_wait_timeout = 2",),
+    "mysql": ("set innodb_lock_wait_timeout = 2",),
+    "oracle": (),
+}
+
+
+def test_a_log_whose_record_id_has_no_unique_key_of_its_own_is_finished_by_ids(store: Store) -> None:
+    number, names = store.log.dialect.integer.replace("signed", "bigint"), store.log.names()
+    types = dict.fromkeys(COLUMNS, "varchar(300)") | dict.fromkeys(("record_id", "event_type"), number)
+    columns = ", ".join(f"{names[name]} {kind}" for name, kind in (types | {"event_time": "date"}).items())
+    other = Log(store.log.dialect, "other")
+    key = names["record_id"]
+    with store.engine.begin() as connection:
+        connection.execute(text(f"create table other ({columns}, unique ({key}, {names['event_type']}))"))
+        assert not bind(connection, other).ranged
+        connection.execute(text(f"create unique index other_ids on other ({key})"))
+        assert bind(connection, other).ranged
+        connection.execute(text("drop table other"))

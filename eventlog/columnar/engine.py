@@ -59,12 +59,13 @@ class Engine:
         answerable: Container[Table] = (),
         read_back: ReadBack = current.nothing,
         lookup: Lookup = _nobody,
+        around: tuple[str, str] = ("", ""),  # what stands around the text of each event
     ) -> None:
         self._rules = rules
         self._read_back = read_back
-        self._learn: Callable[[], Known] = lambda: Known(tables, rules, settings, answerable)
+        self._learn: Callable[[], Known] = lambda: Known(tables, rules, settings, answerable, around)
         self._known = self._learn()
-        self._plainly = plainly(tables, rules, answerable, lookup, EventWriter(tables, settings))
+        self._plainly = plainly(tables, rules, answerable, lookup, EventWriter(tables, settings), around)
 
     def events(self, rows: Rows) -> Events:
         """The events of rows that take part; no other batch holds rows of their objects, or their ids."""

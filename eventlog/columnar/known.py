@@ -86,11 +86,17 @@ class Known:
     """All that was learnt for some tables under some rules."""
 
     def __init__(
-        self, tables: Tables, rules: Rules, settings: XdsSettings, answerable: Container[Table]
+        self,
+        tables: Tables,
+        rules: Rules,
+        settings: XdsSettings,
+        answerable: Container[Table],
+        around: tuple[str, str] = ("", ""),
     ) -> None:
         self.tables = tables
         self._settings = settings
         self._log = rules.log_name
+        self._around = around
         self._skeletons = Skeletons(tables, settings)
         twins = {str(table): _twin(table) for table in tables}
         answers = frozenset(twins[str(table)] for table in tables if table in answerable)
@@ -209,8 +215,9 @@ class Known:
             frame = self._skeletons.frame(ELEMENTS[op], _change(spelled, op, ()))
         except EventlogError:
             return None
-        opening = frame.before_id + attribute(f"{self._log}:")
-        return Frame(*map(self._constant, (opening, *frame[1:])))
+        before, behind = self._around
+        opening = before + frame.before_id + attribute(f"{self._log}:")
+        return Frame(*map(self._constant, (opening, *frame[1:3], frame.after_body + behind)))
 
     def _constant(self, text: str) -> int:
         if text not in self._numbers:

@@ -45,22 +45,28 @@ Plainly = Callable[[Iterable[Entry]], PlainEvents]
 
 
 def plainly(
-    tables: Tables, rules: Rules, answerable: Container[Table], lookup: Lookup, writer: EventWriter
+    tables: Tables,
+    rules: Rules,
+    answerable: Container[Table],
+    lookup: Lookup,
+    writer: EventWriter,
+    around: tuple[str, str] = ("", ""),
 ) -> Plainly:
-    """The plain way."""
+    """The plain way, with these texts around that of each event."""
 
     def fold_and_write(entries: Iterable[Entry]) -> PlainEvents:
         planned = plan(entries, tables, rules, answerable=answerable)
         events = planned.events(lookup)
-        return PlainEvents([_written(writer, event) for event in events], planned.outcomes)
+        return PlainEvents([_written(writer, event, around) for event in events], planned.outcomes)
 
     return fold_and_write
 
 
-def _written(writer: EventWriter, event: Event) -> Written:
+def _written(writer: EventWriter, event: Event, around: tuple[str, str]) -> Written:
     change: Change = event.change
     element = writer.element(change)
     try:
-        return Written(event, writer.write(change, event.event_id), writer.association(change), element)
+        text = writer.write(change, event.event_id)
+        return Written(event, text and text.join(around), writer.association(change), element)
     except EventlogError as fault:
         return Written(event, "", "", element, fault)

@@ -33,6 +33,14 @@ def offsets(array: pa.Array) -> npt.NDArray[np.int32]:
     return found
 
 
+def content(array: pa.Array) -> memoryview:
+    """The bytes of all texts, one behind the other."""
+    if not len(array):
+        return memoryview(b"")
+    at = offsets(array)
+    return memoryview(array.buffers()[2])[int(at[0]) : int(at[-1])]
+
+
 def suspects(array: pa.Array) -> Ints:
     """The texts that hold a byte which may need more than copying."""
     if len(array) == 0 or array.buffers()[2] is None:

@@ -88,9 +88,9 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
     column = batch.column
     ids, kinds = (column(name).to_numpy().astype(np.int64) for name in ("record_id", "kind"))
     tables, keys = _texts(column("name"), "table"), column("table_key")
-    logged = column("logged")
-    if logged.null_count < len(logged):
-        own = [None if name is None else unpack(name) for name in logged.to_pylist()]
+    logged = column("logged").to_pylist() if "logged" in batch.schema.names else []
+    if any(logged):
+        own = [name and unpack(name) for name in logged]
         tables, keys = (
             pc.coalesce(pa.array([name and name[at] for name in own], pa.string()), side.cast(pa.string()))
             for at, side in enumerate((tables, keys))

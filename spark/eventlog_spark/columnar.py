@@ -8,12 +8,13 @@ import pyarrow as pa
 from eventlog.changes import refuse
 from eventlog.columnar import Engine
 from eventlog.columnar.judging import FATES
-from eventlog.columnar.packing import documents
+from eventlog.columnar.vectors import content
 from eventlog.fold import Fate
 from eventlog_spark.carried import Carried
 from eventlog_spark.hot import HotLife
 from eventlog_spark.lives import LongLife
 from eventlog_spark.task import Attempt, Task
+from eventlog_spark.updates import DOCUMENT
 
 
 class Columnar:
@@ -30,6 +31,7 @@ class Columnar:
             answerable=task.answerable,
             read_back=self._carried.read_back,
             lookup=self._carried.lookup,
+            around=DOCUMENT,
         )
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -38,9 +40,8 @@ class Columnar:
         if not len(rows):
             return
         events = self._engine.events(rows)
-        data, sizes = documents(events.texts, events.objects, 1)
-        if len(sizes):
-            self._attempt.parts.write_lines(data, len(sizes))
+        if len(events.texts):
+            self._attempt.parts.write_lines(content(events.texts), len(events.texts))
         summary = self._attempt.summary
         for fate, count in zip(FATES, np.bincount(events.fates, minlength=len(FATES)).tolist(), strict=True):
             if count:

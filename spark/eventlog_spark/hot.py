@@ -33,7 +33,7 @@ from eventlog_spark.lives import LongLife
 from eventlog_spark.plain import entry_of
 from eventlog_spark.task import Attempt, Task
 from eventlog_spark.untold import fault_of
-from eventlog_spark.updates import LongUpdates, Told
+from eventlog_spark.updates import DOCUMENT, LongUpdates, Told
 
 _NONE = -1
 _CODES = {op: code for code, op in enumerate(OPS)}
@@ -84,7 +84,7 @@ class HotLife:
     def write(self) -> None:
         """The documents of the life."""
         task = self._task
-        known = Known(task.tables, task.rules, task.target_settings, task.answerable)
+        known = Known(task.tables, task.rules, task.target_settings, task.answerable, DOCUMENT)
         updates = LongUpdates(known, self._life, task.rules.max_changes)
         told = updates.told()
         if told is not None:

@@ -81,14 +81,10 @@ class _Cutter:
 
     def _begins(self, batch: pa.RecordBatch) -> Ints:
         """Where another object than the one that is held begins."""
-        if not self._held and self._life is None:
-            rows = batch
-            shift = 0
-        else:
-            rows = pa.concat_batches([self._last, batch])
-            shift = 1
-        found = np.flatnonzero(object_begins(rows)) - shift
-        return found[shift:]
+        begins = object_begins(batch)
+        if self._held or self._life is not None:
+            begins[0] = object_begins(pa.concat_batches([self._last, batch.slice(0, 1)]))[1]
+        return np.flatnonzero(begins)
 
     def _complete(self, batch: pa.RecordBatch, begins: Ints) -> Iterator[pa.RecordBatch | LongLife]:
         """The held object ends in this batch, and others, but for the last, are whole."""

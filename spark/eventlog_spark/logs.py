@@ -41,13 +41,17 @@ def run(
     count = partitions or _partitions(spark, inputs)
     spark.conf.set("spark.sql.shuffle.partitions", str(count))
     stage("fold")
-    told = _fold(spark, task, clock, files, current, order, count, None)
+    spelled = rows.to_be_spelled(spark, files, task.tables)
+    told = _fold(spark, task, clock, files, current, order, count, spelled)
+    if not spelled and any(part.spelled_otherwise for part in told):
+        stage("fold again, every row under the one name of its object")
+        told = _fold(spark, task, clock, files, current, order, count, True)
     again = _repeated(spark, task, told)
     unread = any(part.unreadable for part in told)
     if again is not None or (unread and files.native and _readable(spark, files, clock)):
         stage("fold again, without rows that share a record_id, every row read one by one")
         files = rows.sort_out(inputs, careful=True, limits=limits)
-        told = _fold(spark, task, clock, files, current, order, count, again)
+        told = _fold(spark, task, clock, files, current, order, count, False, again)
     whole = summary.total(told)
     stage("explain what was refused")
     whole.refused_rows = explain(spark, task, clock, files, [*before, *told], again)
@@ -67,10 +71,11 @@ def _fold(
     current: Answers,
     order: str,
     count: int,
-    left_out: Any,
+    spelled: bool,
+    left_out: Any = None,
 ) -> list[Summary]:
     wide = task.target != "xds" or task.rules.handle_future_events or order == "log"
-    frame = rows.read(spark, files, task.rules, clock, task.now, wide, task.tables)
+    frame = rows.read(spark, files, task.rules, clock, task.now, wide, task.tables, spelled)
     if left_out is not None:
         frame = frame.join(left_out, "record_id", "left_anti")
     frame = current.attach(spark, frame, task.tables, _rows(files))

@@ -16,6 +16,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, CurrentRow, Event, Fate, ObjectName, QueryKey, plan, query_key
 from eventlog_spark import cells, names
 from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
+from eventlog_spark.spelling import Watch
 from eventlog_spark.task import Attempt, Task
 from eventlog_spark.untold import fault_of
 
@@ -64,7 +65,7 @@ def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
 
 def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
     """The events of sorted rows, in order for each object."""
-    rows = log_rows(seen(attempt, batches))
+    rows = log_rows(seen(task.tables, attempt, batches))
     for chunk in _chunks(row for row in rows if not _left(attempt, row)):
         yield from fold(task, attempt, chunk)
 
@@ -115,12 +116,16 @@ class Answers:
         return next(iter(spelled.values()), ())
 
 
-def seen(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, whose record_ids must stand nowhere else."""
+def seen(tables: Tables, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches, whose record_ids must stand nowhere else, and whose rows name their objects in one way."""
+    watch = Watch(tables)
     for batch in batches:
         kinds = batch.column("kind").to_numpy()
         numbered = batch.column("record_id").filter(pa.array((kinds != CURRENT) & (kinds != UNREADABLE)))
         attempt.see(numbered.to_numpy())
+        attempt.summary.spelled_otherwise = attempt.summary.spelled_otherwise or (
+            batch.num_rows > 0 and watch.finds(batch)
+        )
         yield batch
 
 

@@ -74,7 +74,7 @@ def _times(spark: Any, backlog: Backlog, inputs: Sequence[Mapping[str, Any]]) ->
     if backlog.job.source_format != "log":
         return None
     files = rows.sort_out([File(**file) for file in inputs])
-    frame = rows.read(spark, files, backlog.rules, backlog.clock, None, True, backlog.job.tables)
+    frame = rows.read(spark, files, backlog.rules, backlog.clock, None, True, backlog.job.tables, False)
     counted = _counted(frame, _HOUR[0])
     if len(counted) * 60 <= _BARS:
         counted = _counted(frame, _MINUTE[0])

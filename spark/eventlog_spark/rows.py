@@ -26,7 +26,7 @@ from eventlog_spark.batches import gather
 from eventlog_spark.datasource import load
 from eventlog_spark.entries import EntryFiles, LocatedFiles
 from eventlog_spark.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
-from eventlog_spark.spelling import respelled
+from eventlog_spark.spelling import expected, respelled
 from eventlog_spark.storage import File, uri
 
 
@@ -52,11 +52,20 @@ def sort_out(files: Sequence[File], careful: bool = False, limits: Limits = LIMI
 
 
 def read(
-    spark: Any, files: LogFiles, rules: Rules, clock: str, now: str | None, wide: bool, tables: Tables
+    spark: Any,
+    files: LogFiles,
+    rules: Rules,
+    clock: str,
+    now: str | None,
+    wide: bool,
+    tables: Tables,
+    spelled: bool,
 ) -> Any:
-    """The rows that take part, each under the name of its object; others are there to be counted, without
-    their contents."""
-    frames = [respelled(_native(spark, group, rules, clock, now, wide), tables) for group in files.native]
+    """The rows that take part, and others that are there to be counted, without their contents. Each stands
+    under the one name of its object; what Spark reads does if it is `spelled`, or names its objects so."""
+    frames = [_native(spark, group, rules, clock, now, wide) for group in files.native]
+    if spelled:
+        frames = [respelled(frame, tables) for frame in frames]
     if files.own:
         frame = load(spark, EntryFiles(files.own, rules, clock, tables, files.limits))
         if not wide:
@@ -65,7 +74,12 @@ def read(
             late = (f.col("event_time") > now) & f.col("kind").between(1, 8)
             frame = frame.withColumn("kind", f.when(late, FUTURE).otherwise(f.col("kind")).cast("byte"))
         frames.append(frame)
-    return reduce(lambda left, right: left.unionByName(right), frames)
+    return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
+
+
+def to_be_spelled(spark: Any, files: LogFiles, tables: Tables) -> bool:
+    """Whether rows that Spark reads are to be spelled, as far as some of them tell."""
+    return any(expected(_named(spark, group), tables) for group in files.native)
 
 
 def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
@@ -108,6 +122,13 @@ _FITS = {
 
 def _parquet(spark: Any, group: Sequence[File]) -> Any:
     return spark.read.parquet(*(uri(file.name) for file in group))
+
+
+def _named(spark: Any, group: Sequence[File]) -> Any:
+    """The tables and keys that rows name."""
+    frame = _parquet(spark, group)
+    cell = _cells(frame, group, "")
+    return frame.select(*(cell[name].alias(name) for name in ("table_name", "table_key")))
 
 
 def _path(uri: str) -> str:

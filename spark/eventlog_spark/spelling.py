@@ -1,6 +1,7 @@
 """Every row under the one name of its object, so that the rows of an object meet; its own is kept beside.
 
-Spark itself tells most rows, which spell their table and key in that one way; Python looks at the others.
+Most logs spell theirs in that one way. Some rows tell whether that is to be expected, and every task watches
+whether it is so; only else are rows respelled: Spark tells which need not be, Python looks at the others.
 """
 
 from __future__ import annotations
@@ -10,14 +11,19 @@ from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
 from eventlog.columnar.keys import named_form
+from eventlog.columnar.vectors import codes
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Tables
 from eventlog_spark import names
+
+_SAMPLE = 10_000  # rows that are looked at before a log is folded
 
 
 class Spelled(NamedTuple):
@@ -39,6 +45,40 @@ def spell(tables: Tables, table_name: str, table_key: str, column_name: str | No
         column_name = child_column(found.table, found.child, column_name)
     own = None if found.name == (table_name, table_key) else names.pack(table_name, table_key)
     return Spelled(*found.name, column_name, own)
+
+
+class Watch:
+    """Looks for rows that name their object in another way than its one name."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._forms = {tables.name_of(table): named_form(table.key) for table in tables if table.key}
+        self._spellings = tables.spellings()
+
+    def finds(self, rows: pa.RecordBatch) -> bool:
+        """Whether one of these rows, sorted by object, takes part under another name."""
+        first = np.flatnonzero(names.object_begins(rows))
+        kinds = rows.column("kind").to_numpy()
+        takes_part = np.logical_or.reduceat((kinds >= 1) & (kinds <= 8), first)
+        objects = rows.take(pa.array(first[takes_part]))
+        numbers, packed = codes(objects.column("name"))
+        keys = objects.column("table_key")
+        return any(
+            self._other(names.unpack(name).table, keys.filter(pa.array(numbers == number)))
+            for number, name in enumerate(packed)
+        )
+
+    def _other(self, name: str, keys: pa.Array) -> bool:
+        if name.isascii() and name.lower() not in self._spellings:
+            return False
+        if name in self._forms:
+            keys = keys.filter(pc.invert(pc.match_substring_regex(keys, self._forms[name])))
+        return any(spell(self._tables, name, key, None).logged is not None for key in keys.to_pylist())
+
+
+def expected(rows: Any, tables: Tables) -> bool:
+    """Whether some of the rows are named otherwise than their objects."""
+    return bool(len(tables) and rows.limit(_SAMPLE).where(~_alike(tables)).limit(1).count())
 
 
 def respelled(rows: Any, tables: Tables) -> Any:

@@ -22,6 +22,7 @@ class Summary:
     fates: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)  # by table and operation: "usr modify"
     unreadable: int = 0
+    spelled_otherwise: bool = False  # rows of one object may not have met
     reasons: list[tuple[str, str]] = field(default_factory=list)
     files: list[Written] = field(default_factory=list)
     refused: str | None = None  # a file of record_ids and reasons, if there are any

@@ -19,7 +19,7 @@ from eventlog.columnar.filling import Atoms
 from eventlog.columnar.known import OPS, Fact, Known, Part, Slot
 from eventlog.columnar.texts import taken
 from eventlog.columnar.values import Said
-from eventlog.columnar.vectors import Flags, Ints, flags, offsets
+from eventlog.columnar.vectors import Flags, Ints, content, flags
 from eventlog.core.change import Op
 from eventlog.xds.documents import HEAD, TAIL
 from eventlog_spark.carried import log_rows
@@ -27,6 +27,7 @@ from eventlog_spark.kinds import CURRENT
 from eventlog_spark.lives import LongLife
 
 _UPDATES = frozenset((CURRENT, 2, 3, 4))
+DOCUMENT = HEAD, f"{TAIL}\n"  # what stands around the one event of a document
 _JOINT = Part(((Slot.NEW, 0),))  # what stands between two parts
 
 
@@ -93,7 +94,7 @@ class LongUpdates:
         found = self._known.frame(self.name[0], OPS.index(op))
         assert found is not None
         before_id, before_key, before_body, after_body = (self._known.constants[at] for at in found)
-        return Frame(HEAD + before_id, before_key + self.name[1] + before_body, f"{after_body}{TAIL}\n")
+        return Frame(before_id, before_key + self.name[1] + before_body, after_body)
 
     def lines(self, names: Iterator[str]) -> Iterator[memoryview]:
         """The documents of the parts, each under the next of these names."""
@@ -162,9 +163,8 @@ class LongUpdates:
         pool = [batch.old, batch.new, pa.array(joints, pa.string())]
         first_constant = sum(map(len, pool))
         wanted, _ = filling.bodies(atoms, first_constant)
-        found = taken([*pool, pa.array(self._known.constants, pa.string())], wanted, rows.said.treated)
-        ends = offsets(found)
-        return memoryview(found.buffers()[2])[int(ends[0]) : int(ends[-1])] if len(found) else memoryview(b"")
+        pool.append(pa.array(self._known.constants, pa.string()))
+        return content(taken(pool, wanted, rows.said.treated))
 
 
 class _Split(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from eventlog_spark import spelling
 from eventlog_spark.job import Backlog, run_job
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -152,3 +153,23 @@ def test_a_reference_of_several_columns(spark: Any, tmp_path: Path) -> None:
     found, _ = backlogged(spark, replace(job([log], tmp_path / "out"), tables=tables), partitions=2)
     assert sorted(found) == sorted(expected)
     assert 'association-ref="site=a+id=7,table=team">7<' in expected[0]
+
+
+def test_rows_that_name_their_object_otherwise_are_noticed_late(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(spelling, "_SAMPLE", 1)
+    rows = [
+        (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n % 5}", "fname", "a", str(n))
+        for n in range(1, 40)
+    ]
+    rows += [(40, "N", 2, "2025-03-23 10:57:19", None, "USR", "IDU=1", "fname", "b", "c")]
+    log = write_log(tmp_path / "log.parquet", rows)
+    expected, _ = converted(job([log], tmp_path / "expected"))
+    stages: list[str] = []
+    run_job(spark, Backlog(job([log], tmp_path / "out"), CLOCK, partitions=3), stages.append)
+    found = [
+        line for part in (tmp_path / "out").glob("part-*") for line in part.read_text("utf-8").splitlines()
+    ]
+    assert sorted(found) == sorted(expected)
+    assert any("under the one name" in stage for stage in stages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,17 +16,19 @@ from eventlog.columnar.current import ReadBack
 from eventlog.columnar.filling import Filled
 from eventlog.columnar.judging import FATES
 from eventlog.columnar.known import ELEMENTS, OPS, Known
-from eventlog.columnar.plain import PlainEvents, Written, plainly
+from eventlog.columnar.plain import Ask, PlainEvents, Written, plainly
 from eventlog.columnar.runs import Runs, Settled
 from eventlog.columnar.speaking import spoken
 from eventlog.columnar.texts import Treated, taken
 from eventlog.columnar.vectors import Flags, Ints, moved, offsets
 from eventlog.core.entry import Entry
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Answer, Outcome, QueryKey, Rules
+from eventlog.fold import Need, ObjectName, Outcome, Rules
 from eventlog.fold.plan import Lookup
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
+
+_MOST_BYTES = 256 << 20  # of texts that are put together at once; markup makes them six times as long at most
 
 
 class Events(NamedTuple):
@@ -35,16 +38,35 @@ class Events(NamedTuple):
     objects: Ints  # of each event, a number: that of two events of one association is the same
     places: Ints  # of each: that of a row among the rows as they came; it leaves in its place
     parts: Ints  # 1, or the part of a change that was cut
+    of_parts: Ints  # of how many
     settled: Ints  # record_ids that the events settle, those of one behind those of the one before
     sizes: Ints  # how many each event settles
     fates: Ints  # of each row as it came: an index of FATES
     unwritten: Sequence[Written]  # events that XDS cannot say
     reasons: dict[int, Outcome]  # of record_ids that went the plain way
     counted: Counter[tuple[str, str]]  # events by class and element, those that cannot be written included
+    names: Callable[[int], ObjectName]  # of the number of an object: its table and key, as rows have them
 
 
-def _nobody(table: Table, key: QueryKey) -> Answer:
-    return ()
+_NONE = np.empty(0, np.int64)
+_NO_EVENTS = Events(
+    pa.array([], pa.string()),
+    _NONE,
+    _NONE,
+    _NONE,
+    _NONE,
+    _NONE,
+    _NONE,
+    _NONE,
+    (),
+    {},
+    Counter(),
+    lambda number: ("", ""),
+)
+
+
+def _nobody(needs: Sequence[Need]) -> Lookup:
+    return lambda table, key: ()
 
 
 class Engine:
@@ -58,17 +80,23 @@ class Engine:
         *,
         answerable: Container[Table] = (),
         read_back: ReadBack = current.nothing,
-        lookup: Lookup = _nobody,
+        ask: Ask = _nobody,
         around: tuple[str, str] = ("", ""),  # what stands around the text of each event
     ) -> None:
         self._rules = rules
         self._read_back = read_back
         self._learn: Callable[[], Known] = lambda: Known(tables, rules, settings, answerable, around)
         self._known = self._learn()
-        self._plainly = plainly(tables, rules, answerable, lookup, EventWriter(tables, settings), around)
+        self._plainly = plainly(tables, rules, answerable, ask, EventWriter(tables, settings), around)
+
+    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
+        """One text for each object, whatever rows call it."""
+        return objects.canonical(self._known, tables, keys)
 
     def events(self, rows: Rows) -> Events:
         """The events of rows that take part; no other batch holds rows of their objects, or their ids."""
+        if not len(rows):
+            return _NO_EVENTS
         if self._known.much:
             self._known = self._learn()
         known, batch = self._known, gathered(rows)
@@ -76,6 +104,8 @@ class Engine:
         answers = current.ask(batch, known, doubt, self._read_back)
         pool = filling.pool(batch, answers)
         said = values.said(batch, known, pool.old, pool.new)
+        if sum(texts.nbytes for texts in pool.arrays) > _MOST_BYTES:
+            doubt[:] = True  # in one piece it may be more than Arrow's texts can hold
         treated = [*said.treated, *current.treated(batch, known, answers, pool.cells)]
         for texts in treated:
             doubt[texts.doubtful] = True
@@ -142,6 +172,7 @@ def _ordered(
         [batch.places[told.places], _ints(place_of[one.event.place[1]] for one in written)]
     )
     parts = np.concatenate([np.ones(len(told.first), np.int64), _ints(one.event.part for one in written)])
+    of_parts = np.concatenate([np.ones(len(told.first), np.int64), _ints(one.event.parts for one in written)])
     order = np.lexsort((parts, places))
     owners = np.concatenate([told.owners, _ints(numbers) + len(batch.keys)])
     sizes = np.concatenate([sets.sizes, _ints(len(one.event.settles) for one in written)])
@@ -157,8 +188,17 @@ def _ordered(
     settled, sizes = moved(settled, sizes, order)
     unwritten = [one for one in plain.written if one.fault is not None]
     reasons = plain.outcomes
-    leaving = owners[order], places[order], parts[order]
-    return Events(texts, *leaving, settled, sizes, fates, unwritten, reasons, counted)
+    leaving = owners[order], places[order], parts[order], of_parts[order]
+    named = {at: one.event.object for at, one in zip(numbers, written, strict=True)}
+    names = partial(_name, batch, named)
+    return Events(texts, *leaving, settled, sizes, fates, unwritten, reasons, counted, names)
+
+
+def _name(batch: Batch, plain: dict[int, ObjectName], number: int) -> ObjectName:
+    """The table and the key of an object."""
+    if number >= len(batch.keys):
+        return plain[number - len(batch.keys)]
+    return batch.tables[batch.table_of[number]], batch.keys[number].as_py()
 
 
 def _ints(values: Iterable[int]) -> Ints:

@@ -10,10 +10,29 @@ import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.known import Known, Spelled
-from eventlog.columnar.vectors import Flags, flags
+from eventlog.columnar.vectors import Flags, codes, flags
 from eventlog.core.errors import EventlogError
-from eventlog.core.identity import identify
+from eventlog.core.identity import identify, object_of
 from eventlog.core.tables import Table
+
+
+def canonical(known: Known, tables: pa.Array, keys: pa.Array) -> pa.Array:
+    """One text for each object, whatever rows call it: the name of its table, a zero character, its key."""
+    own, names = codes(tables)
+    spelled = [known.spelled(str(name)) for name in names]
+    named = zip(names, (one.table for one in spelled), strict=True)
+    catalogued = [str(name) if table is None else known.tables.name_of(table) for name, table in named]
+    told = pc.binary_join_element_wise(pa.array(catalogued).take(pa.array(own)), keys, "\0")
+    odd = np.ones(len(own), np.bool_)
+    for number, one in enumerate(spelled):
+        if one.table is not None and one.object is not None and one.key == tuple(one.table.key):
+            odd &= ~((own == number) & flags(pc.match_substring_regex(keys, one.sure)))
+    some = np.flatnonzero(odd)
+    if not len(some):
+        return told
+    pairs = zip(own[some].tolist(), keys.take(pa.array(some)).to_pylist(), strict=True)
+    read = ["\0".join(object_of(known.tables, str(names[at]), str(key))) for at, key in pairs]
+    return pc.replace_with_mask(told, pa.array(odd), pa.array(read, pa.string()))
 
 
 def doubtful(batch: Batch, known: Known) -> Flags:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import pyarrow as pa
 
@@ -9,8 +11,16 @@ from eventlog.columnar.vectors import Ints, spread
 from eventlog.xds.documents import HEAD, TAIL
 
 
-def documents(texts: pa.Array, objects: Ints, most: int) -> tuple[memoryview, Ints]:
-    """The documents of events in the order of leaving, each a line; and how many events each holds."""
+class Packed(NamedTuple):
+    """Documents, each a line."""
+
+    data: memoryview
+    ends: Ints  # of each, the byte behind its line
+    sizes: Ints  # how many events each holds
+
+
+def documents(texts: pa.Array, objects: Ints, most: int) -> Packed:
+    """The documents of events in the order of leaving."""
     sizes = _sizes(objects, most)
     count = len(sizes)
     pieces = sizes + 2
@@ -22,9 +32,10 @@ def documents(texts: pa.Array, objects: Ints, most: int) -> tuple[memoryview, In
     pool = pa.concat_arrays([pa.array([HEAD, f"{TAIL}\n"], pa.large_string()), texts.cast(pa.large_string())])
     found = pool.take(pa.array(wanted))
     if not count:
-        return memoryview(b""), sizes
+        return Packed(memoryview(b""), sizes, sizes)
     at = np.frombuffer(found.buffers()[1], np.int64)[: len(found) + 1]
-    return memoryview(found.buffers()[2])[int(at[0]) : int(at[-1])], sizes
+    data = memoryview(found.buffers()[2])[int(at[0]) : int(at[-1])]
+    return Packed(data, at[np.cumsum(pieces)] - at[0], sizes)
 
 
 def _sizes(objects: Ints, most: int) -> Ints:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import NamedTuple
 
 from eventlog.core.change import Change
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Event, Outcome, Rules, plan
+from eventlog.fold import Event, Need, Outcome, Rules, plan
 from eventlog.fold.plan import Lookup
 from eventlog.xds.write import EventWriter
 
@@ -42,13 +42,14 @@ class PlainEvents(NamedTuple):
 
 
 Plainly = Callable[[Iterable[Entry]], PlainEvents]
+Ask = Callable[[Sequence[Need]], Lookup]  # reads the current rows that are needed, and answers with them
 
 
 def plainly(
     tables: Tables,
     rules: Rules,
     answerable: Container[Table],
-    lookup: Lookup,
+    ask: Ask,
     writer: EventWriter,
     around: tuple[str, str] = ("", ""),
 ) -> Plainly:
@@ -56,7 +57,7 @@ def plainly(
 
     def fold_and_write(entries: Iterable[Entry]) -> PlainEvents:
         planned = plan(entries, tables, rules, answerable=answerable)
-        events = planned.events(lookup)
+        events = planned.events(ask(planned.needs()))
         return PlainEvents([_written(writer, event, around) for event in events], planned.outcomes)
 
     return fold_and_write

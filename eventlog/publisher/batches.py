@@ -7,10 +7,13 @@ a sink may send it in one go; what is to be remembered of it is its rows and eve
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import islice
+from typing import Any, NamedTuple, Protocol
 
-from eventlog.fold import ObjectName
+from eventlog.fold import ObjectName, event_id
+from eventlog.sinks.sink import Document, Item
 from eventlog.xds.answers import Level, Status
 
 
@@ -38,56 +41,135 @@ class Remembered(NamedTuple):
     worst: Status = Status(Level.SUCCESS)  # of the parts before this one
 
 
-class Draft(NamedTuple):
+Worst = Callable[[str], Status]  # the worst answer so far to an event that was cut
+Memory = list[list[object]] | dict[str, object]  # what is remembered of a document's events
+
+
+class Successes(NamedTuple):
+    """What a plain yes to a document comes to."""
+
+    rows: Sequence[int]
+    operations: Mapping[str, int]  # how many events, by the first letter of their element
+
+
+class Draft(Protocol):
     """A document that is about to go out."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def size(self) -> int: ...  # how many events it has
+
+    @property
+    def highest(self) -> int: ...  # record_id
+
+    @property
+    def objects(self) -> Set[object]: ...  # what no two documents of a batch share
+
+    @property
+    def sendings(self) -> Sequence[Sending]: ...
+
+    @property
+    def is_whole(self) -> bool: ...  # none of its events is a part of a change that was cut
+
+    def document(self, name_of: Callable[[ObjectName], str]) -> Document: ...
+
+    def memory(self, worst: Worst) -> Memory: ...
+
+    def successes(self) -> Successes | None: ...  # None where each event must be looked at
+
+
+class PlainDraft(NamedTuple):
+    """A document of events that stand one by one."""
 
     name: str
     sendings: tuple[Sending, ...]
 
+    @property
+    def size(self) -> int:
+        """How many events it has."""
+        return len(self.sendings)
 
-def name_document(sendings: Sequence[Sending]) -> str:
-    """First and last record_id, with the part where an event was cut: no two documents share a name."""
+    @property
+    def highest(self) -> int:
+        """The highest record_id that it settles."""
+        return max(max(sending.settles) for sending in self.sendings)
+
+    @property
+    def objects(self) -> Set[object]:
+        """The objects of its events."""
+        return {sending.object for sending in self.sendings}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether none of its events is a part of a change that was cut."""
+        return all(sending.parts == 1 for sending in self.sendings)
+
+    def document(self, name_of: Callable[[ObjectName], str]) -> Document:
+        """What goes out."""
+        new = tuple.__new__
+        items = [new(Item, (s.event_id, s.text, None, name_of(s.object))) for s in self.sendings]
+        return Document(self.name, items)
+
+    def memory(self, worst: Worst) -> Memory:
+        """What is remembered of it."""
+        return facts_of(self.sendings, worst)
+
+    def successes(self) -> Successes | None:
+        """What a plain yes comes to; None where an event was cut, or tried before."""
+        if any(sending.parts > 1 or sending.tries for sending in self.sendings):
+            return None
+        rows = [row for sending in self.sendings for row in sending.settles]
+        return Successes(rows, Counter(sending.text[1:2] for sending in self.sendings))
+
+
+def draft_of(sendings: Sequence[Sending]) -> PlainDraft:
+    """The document of some events, under its name: no two documents share one."""
     first = min(sendings, key=_first_row)
     last = max([s.settles[-1] for s in sendings])
-    part = "" if first.part == 1 else f".{first.part}"
-    return f"{first.settles[0]}{part}-{last}"
+    return PlainDraft(document_name(first.settles[0], first.part, last), tuple(sendings))
+
+
+def document_name(first: int, part: int, last: int) -> str:
+    """First and last record_id, with the part where an event was cut."""
+    return f"{first}-{last}" if part == 1 else f"{first}.{part}-{last}"
 
 
 def _first_row(sending: Sending) -> int:
     return sending.settles[0]
 
 
-def pack(sendings: Iterable[Sending], batch_size: int) -> Iterator[Draft]:
+def pack(sendings: Iterable[Sending], batch_size: int) -> Iterator[PlainDraft]:
     """Documents of up to so many events."""
     batch: list[Sending] = []
     objects: set[ObjectName] = set()
     for sending in sendings:
         if batch and (len(batch) >= _limit(sending, batch_size) or sending.object in objects):
-            yield Draft(name_document(batch), tuple(batch))
+            yield draft_of(batch)
             batch, objects = [], set()
         batch.append(sending)
         objects.add(sending.object)
     if batch:
-        yield Draft(name_document(batch), tuple(batch))
+        yield draft_of(batch)
 
 
 def halves(draft: Draft) -> list[Draft]:
     """The events of a document in two."""
-    middle = len(draft.sendings) // 2
-    parts = draft.sendings[:middle], draft.sendings[middle:]
-    return [Draft(name_document(part), part) for part in parts]
+    middle = draft.size // 2
+    return [draft_of(draft.sendings[:middle]), draft_of(draft.sendings[middle:])]
 
 
 def without(drafts: Iterable[Draft], blocked: Set[ObjectName]) -> list[Draft]:
     """The documents without the events of some objects."""
-    if not blocked:
-        return list(drafts)
-    kept = [(draft, tuple(s for s in draft.sendings if s.object not in blocked)) for draft in drafts]
-    return [
-        draft if len(left) == len(draft.sendings) else Draft(name_document(left), left)
-        for draft, left in kept
-        if left
-    ]
+    return [left for draft in drafts if (left := _without(draft, blocked)) is not None]
+
+
+def _without(draft: Draft, blocked: Set[ObjectName]) -> Draft | None:
+    kept = [s for s in draft.sendings if s.object not in blocked] if blocked else None
+    if kept is None or len(kept) == draft.size:
+        return draft
+    return draft_of(kept) if kept else None
 
 
 def _limit(sending: Sending, batch_size: int) -> int:
@@ -95,12 +177,13 @@ def _limit(sending: Sending, batch_size: int) -> int:
     return max(1, batch_size >> 3 * sending.tries)
 
 
-def in_batches(drafts: Iterable[Draft], most: int) -> Iterator[list[Draft]]:
-    """The documents in batches of at most so many, none with two events of one object."""
+def in_batches(drafts: Iterable[Draft], most: int, *, apart: bool = True) -> Iterator[list[Draft]]:
+    """The documents in batches of at most so many, none with two events of one object; a sink that takes the
+    first documents of a batch or all of them needs only the parts of a change kept apart."""
     batch: list[Draft] = []
-    objects: set[ObjectName] = set()
+    objects: set[object] = set()
     for draft in drafts:
-        coming = {s.object for s in draft.sendings}
+        coming = draft.objects if apart or not draft.is_whole else frozenset[object]()
         if len(batch) >= most or not objects.isdisjoint(coming):
             yield batch
             batch, objects = [], set()
@@ -110,23 +193,36 @@ def in_batches(drafts: Iterable[Draft], most: int) -> Iterator[list[Draft]]:
         yield batch
 
 
-def write_memory(drafts: Iterable[Draft], worst: Callable[[str], Status]) -> str:
+def write_memory(drafts: Iterable[Draft], worst: Worst) -> str:
     """What is remembered of a batch."""
-    return json.dumps(
-        [[draft.name, [_fact(s, worst(s.run_id)) for s in draft.sendings]] for draft in drafts],
-        separators=(",", ":"),
-    )
+    return json.dumps([[draft.name, draft.memory(worst)] for draft in drafts], separators=(",", ":"))
 
 
 def read_memory(content: str) -> list[tuple[str, list[Remembered]]]:
     """The documents that were remembered, by their names."""
-    return [(name, [_remembered(*fact) for fact in facts]) for name, facts in json.loads(content)]
+    return [(name, list(_facts(memory))) for name, memory in json.loads(content)]
+
+
+def facts_of(sendings: Iterable[Sending], worst: Worst) -> Memory:
+    """What is remembered of events, one by one."""
+    return [_fact(sending, worst(sending.run_id)) for sending in sendings]
+
+
+def _facts(memory: Any) -> Iterator[Remembered]:
+    """What was remembered: one by one, or the rows of all events with the log's name in theirs."""
+    if isinstance(memory, list):
+        yield from (_remembered(*fact) for fact in memory)
+        return
+    rows = iter(memory["rows"])
+    for size in memory["sizes"]:
+        settles = tuple(islice(rows, size))
+        yield Remembered(event_id(memory["log"], settles), settles)
 
 
 def _fact(sending: Sending, worst: Status) -> list[object]:
-    event_id, run_id, _, settles, _, part, parts, tries = sending
+    own_id, run_id, _, settles, _, part, parts, tries = sending
     if parts == 1 and not tries:
-        return [event_id, settles]
+        return [own_id, settles]
     fact = [run_id, settles, part, part < parts, tries]
     return fact if worst.level is Level.SUCCESS else [*fact, worst.level.name, worst.text]
 

@@ -20,11 +20,11 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.settings import setting
 from eventlog.fold.rules import MEBIBYTE
 from eventlog.publisher import batches
-from eventlog.publisher.batches import Draft, Remembered, Sending
+from eventlog.publisher.batches import Draft, PlainDraft, Remembered, Sending
 from eventlog.publisher.head import Head
 from eventlog.publisher.reading import Reader, Reading
 from eventlog.publisher.tally import LETTERS, Tally, Waits
-from eventlog.sinks.sink import Document, Item, Recording, Reply, Sink
+from eventlog.sinks.sink import Recording, Reply, Sequential, Sink
 from eventlog.sql.log.inserts import Bounds
 from eventlog.sql.log.pending import Choice
 from eventlog.sql.log.snapshot import Snapshot
@@ -38,6 +38,7 @@ PATIENCE = 1.0  # seconds of answers that a crash may cost
 MOST_DOCUMENTS = 500  # of one batch
 DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
 MOST_AGAIN = 10_000  # events that are tried again in one cycle
+MANY = 500  # rows of a pick-up, from which on columns pay
 
 
 class ReceiverFatal(EventlogError):
@@ -118,6 +119,7 @@ class Publisher:
         self._number = 0
         self._highest = 0  # record_id that ever went out, as far as we know
         self._was_down = False  # the receiver, in the last cycle
+        self._rows = 0  # of the last pick-up: where they were many, the next ones are read by column
         self._faults = 0  # documents without an answer, one after another
         self._clock: datetime | None = None  # the database's, when ours stood at 0
         self._begin()
@@ -167,7 +169,7 @@ class Publisher:
                 self._tally.letter(LETTERS[fact.worst.level], fact.settles)
         found = self._read_again(facts)
         drafts = [
-            Draft(name, sendings)
+            PlainDraft(name, sendings)
             for name, among in documents
             if name not in out and (sendings := tuple(found[f.run_id][0] for f in among if f.run_id in found))
         ]
@@ -195,17 +197,18 @@ class Publisher:
             self._write()
             known.update(reading.spelled)
             reading = self._pick_up()
-        sendings = reading.sendings
+        first = 0
         if self._was_down:  # one event finds out, before a backlog becomes events that wait
-            self._faults = DOWN_AFTER - 1
-            self._send(batches.pack(sendings[:1], 1))
-            sendings = sendings[1:]
+            self._faults, first = DOWN_AFTER - 1, 1
+            self._send(batches.pack(reading.first(), 1))
         if not self._stopped:
-            self._send(batches.pack(sendings, self._batch_size))
+            self._send(reading.drafts(self._batch_size, first))
 
     def _pick_up(self) -> Reading:
         choice = self._settings.choice()
-        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, choice, self._head))
+        many = self._rows >= MANY
+        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, choice, self._head, many=many))
+        self._rows = len(reading.picked)
         if reading.cut is not None:
             logger.warning("the insert of %s %s is cut: max-insert-rows or -bytes is too small", *reading.cut)
         if min(reading.picked, default=self._highest + 1) <= self._highest:
@@ -271,7 +274,8 @@ class Publisher:
     def _send(self, drafts: Iterable[Draft]) -> None:
         """Batch after batch: each transaction finishes one and remembers the next."""
         rest: Sequence[Draft] = ()
-        for planned in batches.in_batches(drafts, MOST_DOCUMENTS):
+        apart = not isinstance(self._sink, Sequential)
+        for planned in batches.in_batches(drafts, MOST_DOCUMENTS, apart=apart):
             rest = self._deliver_all(batches.without(planned, self._tally.blocked))
             if self._stopped:
                 break
@@ -297,13 +301,15 @@ class Publisher:
     def _deliver(self, batch: Sequence[Draft]) -> Sequence[Draft]:
         """Send a batch once and take the answers as they come. Returns the documents that are still to go."""
         divided: list[Draft] = []
-        taken, begun = 0, time.monotonic()
+        taken, begun, too_large = 0, time.monotonic(), False
         written = begun
-        replies = self._sink.deliver([self._document(draft) for draft in batch])
+        name_of = self._reader.association_of
+        replies = self._sink.deliver([draft.document(name_of) for draft in batch])
         for draft, reply in zip(batch, replies, strict=False):
             if reply.fault is not None:
                 self._suffer(reply)
-            if reply.divide:
+            too_large = reply.divide
+            if too_large:
                 divided += batches.halves(draft)
             elif reply.arrived:
                 self._take(draft, reply)
@@ -313,15 +319,10 @@ class Publisher:
             if time.monotonic() > written + PATIENCE:
                 self._write([*divided, *batch[taken:]])
                 written = time.monotonic()
-        if taken < len(batch) and not self._stopped:
+        if taken < len(batch) and not too_large and not self._stopped:
             self._cycle.down = f"the sink replied to {taken} of {len(batch)} documents"
         self._cycle.delivery += time.monotonic() - begun
         return [*divided, *batch[taken:]]
-
-    def _document(self, draft: Draft) -> Document:
-        name_of = self._reader.association_of
-        items = [tuple.__new__(Item, (s.event_id, s.text, None, name_of(s.object))) for s in draft.sendings]
-        return Document(draft.name, items)
 
     def _take(self, draft: Draft, reply: Reply) -> None:
         """Note the answer to a document."""
@@ -333,10 +334,10 @@ class Publisher:
                 facts = {"event_id": event_id, "level": status.level.name.lower()}
                 logger.warning("event %s: %s: %s", event_id, facts["level"], status.text, extra=facts)
         if logger.isEnabledFor(logging.DEBUG):
-            logger.debug("document %s: %d events", draft.name, len(draft.sendings), extra=_facts(draft))
+            logger.debug("document %s: %d events", draft.name, draft.size, extra=_facts(draft))
         self._faults = 0 if reply.fault is None else self._faults
         self._cycle.documents += 1
-        self._cycle.events += len(draft.sendings)
+        self._cycle.events += draft.size
 
     def _suffer(self, reply: Reply) -> None:
         """A document without an answer: the second one, or one that did not arrive, ends the cycle."""
@@ -356,7 +357,7 @@ class Publisher:
                 work.settle(number)
             if coming:
                 work.remember(self._number + 1, batches.write_memory(coming, self._tally.worst))
-                self._note_highest(work, max(max(s.settles) for draft in coming for s in draft.sendings))
+                self._note_highest(work, max(draft.highest for draft in coming))
         self._tally.clear()
         self._number += bool(coming)
         self._open = [self._number] if coming else []

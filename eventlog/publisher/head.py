@@ -9,14 +9,18 @@ people do by hand, a look at everything finds it.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Set
+from typing import TYPE_CHECKING, NamedTuple
 
+from eventlog.core.entry import COLUMNS
 from eventlog.fold import ObjectName
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.pending import OBJECT, Cells, Choice
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.stretch import NO_STRETCH, Stretch
+
+if TYPE_CHECKING:
+    from eventlog.sql.log.by_column import PickedColumns
 
 ENOUGH = 20_000  # rows that may not go, before it is worth knowing them
 ROUTINE = 19  # times as long as a whole look took until the next one: a twentieth of the time
@@ -33,6 +37,24 @@ class Look(NamedTuple):
     full: bool  # there may be more of either
     reach: int  # the record_id up to which none of either was left
     cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
+    columns: PickedColumns | None = None  # the rows, where they came by column
+
+    @property
+    def ids(self) -> list[int]:
+        """The record_ids of the rows that may go."""
+        if self.columns is not None:
+            ids: list[int] = self.columns.ids.tolist()
+            return ids
+        return [int(str(row[0])) for row in self.cells]
+
+    def without(self, objects: Set[ObjectName], choice: Choice) -> Look:
+        """The same without the rows of some objects."""
+        if self.columns is None:
+            kept = [row for row in self.cells if choice.object_of(*row[OBJECT]) not in objects]
+            return self._replace(cells=kept)
+        named = zip(*(self.columns.texts[name].to_pylist() for name in COLUMNS[OBJECT]), strict=True)
+        some = self.columns.some([choice.object_of(*name) not in objects for name in named])
+        return self._replace(columns=some)
 
 
 class Head:
@@ -87,8 +109,7 @@ class Head:
         """Without the objects that were released: what is known of them comes first."""
         if not self._released:
             return found
-        kept = [row for row in found.cells if choice.object_of(*row[OBJECT]) not in self._released]
-        return found._replace(cells=kept)
+        return found.without(self._released, choice)
 
     def _plan(self, took: float) -> None:
         now = self._clock()
@@ -98,7 +119,7 @@ class Head:
     def _judge(self, snapshot: Snapshot, found: Look, *, routine: bool) -> None:
         """Compare what was claimed with what was seen: it is proved once the look reached its end without
         finding a known row that may go, and forgotten when it found one."""
-        ids = [_ids(found.cells), found.loopback]
+        ids = [found.ids, found.loopback]
         if any(self._claimed.covers(row) for among in ids for row in among):
             if routine:  # somebody reuses record ids, or makes rows new by hand
                 self._claimed = NO_STRETCH
@@ -111,7 +132,7 @@ class Head:
         if begun < self._grow_at:
             return
         longer = snapshot.grow(
-            self._claimed, found.reach, self._enough + len(found.cells) + len(found.loopback)
+            self._claimed, found.reach, self._enough + len(found.ids) + len(found.loopback)
         )
         self._claimed = longer or self._claimed
         now = self._clock()
@@ -125,14 +146,10 @@ def look_at_all(snapshot: Snapshot, choice: Choice, *, loopback: bool = False) -
 
 def _read(snapshot: Snapshot, choice: Choice, stretch: Stretch, ends: Ends, *, loopback: bool) -> Look:
     fit = snapshot.fit(choice, stretch)
-    cells, full, reach, cut = snapshot.pick_up(fit, stretch, ends)
+    cells, full, reach, cut, columns = snapshot.pick_up(fit, stretch, ends)
     if not loopback or fit.driver_user is None:
-        return Look(cells, [], full, reach, cut)
+        return Look(cells, [], full, reach, cut, columns)
     ours = snapshot.loopback(fit.driver_user, fit.limit, stretch)
     if len(ours) >= fit.limit:
         full, reach = True, min(reach, ours[-1])
-    return Look(cells, ours, full, reach, cut)
-
-
-def _ids(cells: Iterable[Cells]) -> list[int]:
-    return [int(str(row[0])) for row in cells]
+    return Look(cells, ours, full, reach, cut, columns)

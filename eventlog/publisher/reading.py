@@ -6,8 +6,9 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import itemgetter
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from eventlog.core import tablekey
 from eventlog.core.change import Change
@@ -16,8 +17,8 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
-from eventlog.publisher.batches import Remembered, Sending
-from eventlog.publisher.head import Head, look_at_all
+from eventlog.publisher.batches import Draft, Remembered, Sending, pack
+from eventlog.publisher.head import Head, Look, look_at_all
 from eventlog.publisher.queryback import CurrentRows
 from eventlog.sql.log.pending import Cells, Choice
 from eventlog.sql.log.snapshot import Snapshot
@@ -25,6 +26,10 @@ from eventlog.sql.log.work import Spelling
 from eventlog.sql.readable import ReadableTable
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
+
+if TYPE_CHECKING:
+    from eventlog.publisher.by_column import ColumnReader
+    from eventlog.publisher.outgoing import Outgoing
 
 _ROW_TYPES = frozenset(n for n, t in EVENT_TYPES.items() if not t.per_field)
 _FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
@@ -49,11 +54,24 @@ class Reading:
     query_back: float = 0.0  # seconds
     doubtful: bool = False  # rows were refused that other tables might explain
     spelled: list[Spelling] = field(default_factory=list)  # how rows of objects that wait name them
+    outgoing: Outgoing | None = None  # the events, where the rows were read by column; else `sendings` are
 
     @property
     def all_held(self) -> bool:
         """Whether nothing was found but rows of objects that wait, under spellings not known before."""
         return len(self.spelled) > 0 and len(self.spelled) == len(self.picked)
+
+    def first(self) -> list[Sending]:
+        """The first event, if there is one."""
+        if self.outgoing is None:
+            return self.sendings[:1]
+        return list(self.outgoing.sendings(0, min(1, len(self.outgoing))))
+
+    def drafts(self, batch_size: int, start: int = 0) -> Iterator[Draft]:
+        """The documents of the events, from one on."""
+        if self.outgoing is None:
+            return pack(self.sendings[start:], batch_size)
+        return self.outgoing.drafts(batch_size, start)
 
 
 def _loopback(rows: int, user: str | None) -> str:
@@ -81,12 +99,16 @@ class Reader:
         self.tables = tables
         self._readable = readable
         self._rules = rules
+        self._xds = xds
         self._again = replace(rules, driver_user=None)
         self._writer: Writer = writer or EventWriter(tables, xds)
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
-    def pick_up(self, snapshot: Snapshot, choice: Choice, head: Head | None = None) -> Reading:
-        """The pending rows that may go now; what is known of the log's head saves reading it."""
+    def pick_up(
+        self, snapshot: Snapshot, choice: Choice, head: Head | None = None, *, many: bool = False
+    ) -> Reading:
+        """The pending rows that may go now; what is known of the log's head saves reading it. Many of them
+        are read by column, where that is possible: then nothing tells the outcome of each."""
         rules = self._rules
         user = None if rules.allow_loopback else rules.driver_user
         inserts = frozenset((1, 7) if rules.insert_query_back == "add" else (1,))
@@ -96,12 +118,30 @@ class Reader:
             future=rules.handle_future_events,
             inserts=inserts,
             object_of=self.object_of,
+            canonical=self._by_column.canonical if many else None,
         )
         finish = user is not None and rules.loopback_rows == "finish"
         look = look_at_all if head is None else head.look
         found = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
-        reading = Reading([int(str(row[0])) for row in found.cells])
+        reading = Reading(found.ids)
+        self._understand(reading, snapshot, found, now)
+        reading.silent += found.loopback
+        if found.loopback:
+            reading.loopback = _loopback(len(found.loopback), user)
+        reading.full, reading.cut = found.full, found.cut
+        if rules.handle_future_events:
+            reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))
+        return reading
+
+    def _understand(self, reading: Reading, snapshot: Snapshot, found: Look, now: str | None) -> None:
+        """What the rows that were found come to."""
+        if found.columns is not None:
+            told = self._by_column.read(snapshot, found.columns, snapshot.held(), thorough=self.thorough)
+            reading.outgoing, reading.spelled = told.outgoing, told.held
+            reading.silent, reading.refused = told.silent, told.refused
+            reading.query_back, reading.doubtful = told.query_back, told.doubtful
+            return
         entries, held = list(_entries(found.cells, reading)), snapshot.held()
         self._fill(
             reading,
@@ -110,7 +150,7 @@ class Reader:
             plan(
                 entries,
                 self.tables,
-                rules,
+                self._rules,
                 now=now,
                 held=held,
                 answerable=self._readable,
@@ -121,13 +161,12 @@ class Reader:
             for entry in (entries if held.hashes else ())
             if reading.outcomes[entry.record_id].fate is Fate.HELD
         ]
-        reading.silent += found.loopback
-        if found.loopback:
-            reading.loopback = _loopback(len(found.loopback), user)
-        reading.full, reading.cut = found.full, found.cut
-        if rules.handle_future_events:
-            reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))
-        return reading
+
+    @cached_property
+    def _by_column(self) -> ColumnReader:
+        from eventlog.publisher.by_column import ColumnReader  # Arrow takes a while to load
+
+        return ColumnReader(self.tables, self._readable, self._rules, self._xds, self.object_of)
 
     def object_of(self, table_name: object, table_key: object) -> ObjectName:
         """The object that a row names."""

@@ -96,13 +96,14 @@ class Tally:
 
     def _take_success(self, draft: Draft) -> Answer:
         """A plain yes, which most answers are."""
-        rows = self.letters.setdefault(Letter.SUCCESS, [])
-        for sending in draft.sendings:
-            if sending.parts > 1 or sending.tries:
+        all_good = draft.successes()
+        if all_good is None:
+            for sending in draft.sendings:
                 self._settle(sending, GOOD, datetime.min)
-            else:
-                rows += sending.settles
-                self.levels[_OPERATIONS[sending.text[1:2]], "success"] += 1
+        else:
+            self.letter(Letter.SUCCESS, all_good.rows)
+            for letter, events in all_good.operations.items():
+                self.levels[_OPERATIONS[letter], "success"] += events
         return Answer({})
 
     def clear(self) -> None:

@@ -44,6 +44,8 @@ class FilesSettings:
 class FilesSink:
     """A folder of documents."""
 
+    takes_the_first = True
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._aside = folder / ".eventlog"
@@ -65,7 +67,7 @@ class FilesSink:
         replies: list[Reply] = []
         for document in documents:
             replies.append(self._prepare(document))
-            if not replies[-1].arrived:
+            if replies[-1].divide or not replies[-1].arrived:
                 break
         failed = self._put_out(
             [d.name for d, reply in zip(documents, replies, strict=False) if reply == ACCEPTED]
@@ -147,7 +149,7 @@ class FilesSink:
         unfinished = self._aside / UNFINISHED
         file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
-            _write_all(file, document.text.encode() + b"\n")
+            _write_all(file, document.data + b"\n")
             os.fsync(file)
         finally:
             os.close(file)

@@ -1,7 +1,8 @@
 """What a sink is: documents in, a reply for each in the same order.
 
 The publisher hands over documents of which no two speak of the same object, so a sink may send them
-together. A sink never raises for what its receiver does: the reply says it.
+together; one that is Sequential gets others too. A sink never raises for what its receiver does: the reply
+says it.
 """
 
 from __future__ import annotations
@@ -54,7 +55,13 @@ class Document:
 
     @cached_property
     def text(self) -> str:
+        """The document."""
         return document(item.text for item in self.items) if self._text is None else self._text
+
+    @cached_property
+    def data(self) -> bytes:
+        """The same in UTF-8."""
+        return self.text.encode()
 
 
 class Reply(NamedTuple):
@@ -107,6 +114,14 @@ class Sink(Protocol):
         """Whether the document of that name is out, as far as the sink keeps a record of it."""
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Sequential(Protocol):
+    """A sink that takes the first documents of a batch or all of them: none goes out behind one that did not.
+    So those of a batch may speak of the same object."""
+
+    takes_the_first: bool
 
 
 @runtime_checkable

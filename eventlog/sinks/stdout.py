@@ -24,7 +24,7 @@ class StdoutSink:
     def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
         for document in documents:
             try:
-                self._out.write(document.text.encode() + b"\n")
+                self._out.write(document.data + b"\n")
                 self._out.flush()
             except OSError as fault:
                 yield unreachable(f"standard output: {fault.strerror}")

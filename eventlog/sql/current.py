@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.statements.templates import fill
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from eventlog.sql.columns import Ints
 
 
 class KeyColumn(NamedTuple):
@@ -67,15 +72,39 @@ def current_rows(
     column's type: one bad value would fail the whole statement.
     """
     holes = _current_holes(table)
-    size = queries.log.dialect.chunk
-    for start in range(0, len(keys), size):
-        wanted = [
-            {"n": start + n} | {f"k{i}": value for i, value in enumerate(key)}
-            for n, key in enumerate(keys[start : start + size])
-        ]
+    for wanted in _wanted(keys, queries.log.dialect.chunk):
         found = queries.run(connection, "current", holes, keys=json.dumps(wanted, ensure_ascii=False))
         for place, *texts in found:
             yield Current(place, tuple(texts))
+
+
+def current_columns(
+    connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]]
+) -> tuple[Ints, list[pa.Array]]:
+    """The same by column: which of the keys found each row, and the texts of each column."""
+    import numpy as np
+    import pyarrow as pa
+
+    from eventlog.sql.columns import read_columns
+
+    clause = queries.clause("current", **_current_holes(table))
+    texts = [f"c{number}" for number in range(len(table.expressions))]
+    found = [
+        read_columns(
+            connection,
+            queries,
+            clause,
+            {"keys": json.dumps(wanted, ensure_ascii=False)},
+            ("n", *texts),
+            numbers=("n",),
+            texts=texts,
+        )
+        for wanted in _wanted(keys, queries.log.dialect.chunk)
+    ]
+    places = [some.numbers["n"] for some in found] or [np.empty(0, np.int64)]
+    none = pa.array([], pa.string())
+    columns = [pa.concat_arrays([none, *(some.texts[name] for some in found)]) for name in texts]
+    return np.concatenate(places), columns
 
 
 def search(
@@ -91,6 +120,15 @@ def search(
         most=most,
     )
     return [tuple(row) for row in found]
+
+
+def _wanted(keys: Sequence[Sequence[str]], size: int) -> Iterator[list[dict[str, object]]]:
+    """The keys as a statement is given them, some at a time."""
+    for start in range(0, len(keys), size):
+        yield [
+            {"n": start + n} | {f"k{i}": value for i, value in enumerate(key)}
+            for n, key in enumerate(keys[start : start + size])
+        ]
 
 
 def _current_holes(table: Readable) -> dict[str, str]:

@@ -34,6 +34,10 @@ class Queries:
         """A part of a statement, such as a condition."""
         return templates.statement(self.log.dialect, name, **self._names)
 
+    def filled(self, name: str, **holes: str) -> str:
+        """A part of a statement with holes of its own."""
+        return templates.statement(self.log.dialect, name, **holes)
+
     def pieces(self, *names: str) -> str:
         """Conditions that must all hold."""
         return "\n    and ".join(self.piece(name) for name in names)

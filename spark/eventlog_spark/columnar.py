@@ -30,7 +30,7 @@ class Columnar:
             task.target_settings,
             answerable=task.answerable,
             read_back=self._carried.read_back,
-            lookup=self._carried.lookup,
+            ask=lambda needs: self._carried.lookup,
             around=DOCUMENT,
         )
 

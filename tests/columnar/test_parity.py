@@ -93,8 +93,8 @@ def test_both_ways_say_the_same(
         unknown_tables=unknown,
     )
     wanted = XdsSettings(insert_query_back=insert, time_syntax=syntax)
-    engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, lookup=lookup)
-    plain = plainly(tables, rules, set(tables), lookup, EventWriter(tables, wanted))
+    engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
+    plain = plainly(tables, rules, set(tables), lambda _: lookup, EventWriter(tables, wanted))
     for log in several:  # what the engine has learnt of one batch, it uses for the next
         rows = {row[0]: row for row in sorted(log, key=lambda row: int(row[0]))}
         entries = [

@@ -28,3 +28,10 @@ def world(made_world: World) -> World:
     """The same database, empty."""
     made_world.clear()
     return made_world
+
+
+@pytest.fixture(params=["row by row", "by column"])
+def either_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pick-ups are read row by row, or by column however few rows they have."""
+    if request.param == "by column":
+        monkeypatch.setattr("eventlog.publisher.cycle.MANY", 0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventlog.fold import Rules
 from eventlog.publisher.batches import Remembered
 from eventlog.publisher.reading import Reading
@@ -9,6 +11,8 @@ from eventlog.sinks.sink import ACCEPTED, Reply
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import Receiver, World
+
+pytestmark = pytest.mark.usefixtures("either_way")
 
 
 def again(world: World, *facts: Remembered, rules: Rules | None = None) -> Reading:

@@ -12,6 +12,8 @@ from eventlog.sinks.sink import Document, Reply, answered, unanswered, unreachab
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Answering, Receiver, World, key
 
+pytestmark = pytest.mark.usefixtures("either_way")
+
 
 def answer(level: Level, *event_ids: str) -> Answering:
     """This level for these events, success for the others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from eventlog.core.identity import object_of
@@ -15,6 +16,8 @@ from eventlog.sql.log.pending import Choice
 from eventlog.sql.log.work import Waiting, object_hash
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World
+
+pytestmark = pytest.mark.usefixtures("either_way")
 
 FAR = datetime(2999, 1, 1)
 OTHER: dict[str, Any] = {"table_name": "USR", "event_type": 4}

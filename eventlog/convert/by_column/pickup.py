@@ -65,7 +65,7 @@ class BulkPickup:
             settings,
             answerable=current.tables,
             read_back=self._read_back,
-            lookup=current.lookup,
+            ask=lambda needs: current.lookup,
         )
 
     def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
@@ -158,13 +158,13 @@ class BulkPickup:
         for some in told:
             texts = pa.concat_arrays([texts, some.texts])
             objects = np.concatenate([objects, some.objects])
-            data, sizes = documents(texts, objects, most)
+            data, _, sizes = documents(texts, objects, most)
             waiting = int(sizes[-1]) if most > 1 else 0
             if waiting:
-                data, _ = documents(texts[: len(texts) - waiting], objects[: len(objects) - waiting], most)
+                data, _, _ = documents(texts[: len(texts) - waiting], objects[: len(objects) - waiting], most)
             yield from self._finished(data)
             texts, objects = texts[len(texts) - waiting :], objects[len(objects) - waiting :]
-        data, _ = documents(texts, objects, most)
+        data, _, _ = documents(texts, objects, most)
         yield from self._finished(data)
 
     def _finished(self, data: memoryview) -> Iterator[bytes]:

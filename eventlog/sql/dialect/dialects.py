@@ -60,6 +60,7 @@ class Dialect:
     wakes: bool = False  # sessions can be told that there is work
     transactional_ddl: bool = False  # a failed migration leaves nothing
     shares_snapshots: bool = False  # other sessions can see what one of ours sees
+    packs_columns: bool = False  # puts a result together by column, where that is faster than rows are
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
     sequence_hidden: bool = False  # who may read the log does not see where its sequence stands
@@ -128,6 +129,7 @@ POSTGRESQL = Dialect(
     indexes_expressions=True,
     share_lock="for share",
     wakes=True,
+    packs_columns=True,
     shares_snapshots=True,
     transactional_ddl=True,
     statement_triggers=True,

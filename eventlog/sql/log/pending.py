@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
@@ -18,6 +18,10 @@ from eventlog.core.identity import ObjectName
 from eventlog.sql.log.inserts import AHEAD, BOUNDS, Bounds, Ends, Outlook, Row, Runs
 from eventlog.sql.log.stretch import HIGHEST, LOWEST, NO_STRETCH, Lane, Stretch, between
 from eventlog.sql.queries import Queries
+
+if TYPE_CHECKING:
+    from eventlog.sql.columns import ResultColumns
+    from eventlog.sql.log.by_column import Canonical, PickedColumns
 
 CHUNK = 10_000  # rows of a statement that only looks ahead
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
@@ -41,6 +45,7 @@ class Choice:
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
     bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
     object_of: Callable[[object, object], ObjectName] = as_spelled  # of a row's table_name and table_key
+    canonical: Canonical | None = None  # the same by column; rows then come by column too, where they can
 
 
 class PickUp(NamedTuple):
@@ -50,6 +55,7 @@ class PickUp(NamedTuple):
     full: bool = False  # there may be more rows that may go
     reach: int = HIGHEST  # the record_id up to which none of these was left
     cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
+    columns: PickedColumns | None = None  # the rows, where they came by column
 
 
 class Pending:
@@ -63,10 +69,16 @@ class Pending:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
         as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
         future rows do not count. What a stretch covers is not read: its rows may not go."""
+        if choice.canonical is not None:
+            from eventlog.sql.log import by_column  # Arrow takes a while to load
+
+            found = by_column.pick_up(self, choice, choice.canonical, stretch, ends)
+            if found is not None:
+                return found
         picked = self._pending("pick_up", choice, stretch)
         if len(picked) < choice.limit:
             return PickUp(picked)
-        return self._complete(choice, picked, stretch, Ends() if ends is None else ends)
+        return self.complete(choice, picked, stretch, Ends() if ends is None else ends)
 
     def fit(self, choice: Choice, stretch: Stretch = NO_STRETCH) -> Choice:
         """The same choice with no more rows than its bytes allow, but for one."""
@@ -106,14 +118,56 @@ class Pending:
         for chunk in self._queries.chunks(ids):
             yield from self._queries.run(self._connection, "rows_by_id", ids=chunk)
 
-    def _complete(self, choice: Choice, picked: list[Any], stretch: Stretch, ends: Ends) -> PickUp:
+    @property
+    def queries(self) -> Queries:
+        """The statements on the log."""
+        return self._queries
+
+    def columns(
+        self,
+        name: str,
+        choice: Choice,
+        lane: Lane,
+        names: Sequence[str],
+        numbers: Sequence[str],
+        texts: Sequence[str],
+    ) -> ResultColumns:
+        """The rows of one statement on a lane, by column; `names` are those of its columns."""
+        from eventlog.sql.columns import read_columns
+
+        clause, values = pending_statement(self._queries, name, choice, lane)
+        return read_columns(
+            self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
+        )
+
+    def columns_by_id(
+        self, ids: Sequence[int], numbers: Sequence[str], texts: Sequence[str]
+    ) -> list[ResultColumns]:
+        """Rows by their ids, by column, some at a time."""
+        from eventlog.sql.columns import read_columns
+
+        clause = self._queries.clause("rows_by_id")
+        return [
+            read_columns(
+                self._connection,
+                self._queries,
+                clause,
+                {"ids": chunk},
+                COLUMNS,
+                numbers=numbers,
+                texts=texts,
+            )
+            for chunk in self._queries.chunks(ids)
+        ]
+
+    def complete(self, choice: Choice, picked: list[Any], stretch: Stretch, ends: Ends) -> PickUp:
         """The pick-up with further rows of its objects; without the last of these where it is too much."""
         rows = [_row(choice, cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
         behind = self._behind(choice, stretch, rows[-1].record_id)
         near = next(behind, [])
         objects = {row.object for row in rows}
         along = [row for row in near if row.object in objects]
-        fitting = self._fitting(along, choice)
+        fitting = self.fitting([row.record_id for row in along], choice)
         runs = Runs([*rows, *along[:fitting]], choice.inserts, ends, choice.bounds)
         if runs.open:
             self._read_on(runs, along[fitting:])
@@ -168,10 +222,10 @@ class Pending:
         clause, values = pending_statement(self._queries, name, choice, lane, skip)
         return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
 
-    def _fitting(self, rows: Sequence[Row], choice: Choice) -> int:
-        """How many of the first rows the bytes allow."""
-        sizes = self._sizes(row.record_id for row in rows)
-        return _fitting([sizes[row.record_id] for row in rows], choice.most_bytes)
+    def fitting(self, ids: Sequence[int], choice: Choice) -> int:
+        """How many of the first of these rows the bytes allow."""
+        sizes = self._sizes(ids)
+        return _fitting([sizes[record_id] for record_id in ids], choice.most_bytes)
 
     def _sizes(self, ids: Iterable[int]) -> dict[int, int]:
         """The bytes of keys and values of rows."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventlog.sql import current
 from eventlog.sql.current import Current, Readable, Searchable, Sought
@@ -13,6 +13,11 @@ from eventlog.sql.log.pending import Cells, Choice, Pending, in_lanes
 from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, grow
 from eventlog.sql.log.work import object_hash
 from eventlog.sql.queries import containing
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from eventlog.sql.columns import Ints
 
 
 class Fates(NamedTuple):
@@ -110,6 +115,10 @@ class Snapshot(Pending):
     def current_rows(self, table: Readable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
         """The rows of the keys as they are in this snapshot; values of a key are of its columns' types."""
         return current.current_rows(self._connection, self._queries, table, keys)
+
+    def current_columns(self, table: Readable, keys: Sequence[Sequence[str]]) -> tuple[Ints, list[pa.Array]]:
+        """The same by column: which of the keys found each row, and the texts of each column."""
+        return current.current_columns(self._connection, self._queries, table, keys)
 
     def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
         """The keys, as texts in key order, of the first objects that have all these values."""

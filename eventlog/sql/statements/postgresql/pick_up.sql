@@ -35,3 +35,11 @@ join pg_catalog.pg_namespace n on n.oid = c.relnamespace
 join pg_catalog.pg_attribute a on a.attrelid = c.oid and a.attnum = d.refobjsubid
 where n.nspname = {schema_text} and c.relname = {log_text} and a.attname = {record_id_text}
   and d.deptype in ('a', 'i') and s.relkind = 'S'
+
+-- packed --
+-- The result of another statement as one row, by column.
+select
+  {aggregates}
+from (
+{statement}
+) as q ({names})

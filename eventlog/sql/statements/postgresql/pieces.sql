@@ -18,3 +18,11 @@ limit :most offset :skip
 -- wanted_ids --
 -- A list of ids as a table.
 unnest(cast(translate(:ids, '[]', '{}') as bigint[])) as wanted(id)
+
+-- packed_number --
+-- A column of numbers as one value, 0 for null.
+pg_catalog.array_agg(coalesce({column}, 0))
+
+-- packed_text --
+-- A column of texts as two values: the bytes of each, -1 for null, and all of them one behind the other.
+pg_catalog.array_agg(coalesce(pg_catalog.octet_length({column}), -1)), pg_catalog.string_agg({column}, '')

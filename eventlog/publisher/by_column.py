@@ -1,0 +1,230 @@
+"""Many rows of one snapshot as events: the same as row by row, in columns."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.columnar import Current, Engine, Events, Rows
+from eventlog.columnar.current import nothing
+from eventlog.columnar.vectors import Flags, spread
+from eventlog.core.entry import EVENT_TYPES, read_entry
+from eventlog.core.errors import EventlogError, WrongRow
+from eventlog.core.identity import ObjectName
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import Fate, Need, Rules
+from eventlog.fold.plan import Lookup
+from eventlog.publisher.outgoing import Outgoing
+from eventlog.publisher.queryback import CurrentRows
+from eventlog.sql.columns import OddBytes
+from eventlog.sql.connect import DatabaseFailed
+from eventlog.sql.log.by_column import PickedColumns
+from eventlog.sql.log.snapshot import Held, Snapshot
+from eventlog.sql.readable import ReadableTable
+from eventlog.xds.settings import XdsSettings
+
+_OBJECT = ("table_name", "table_key")
+_TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
+_PER_FIELD = [number for number, kind in EVENT_TYPES.items() if kind.per_field]
+# what a timestamp column gives for the years that a document can name
+_PLAIN_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?\z"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What many rows came to."""
+
+    outgoing: Outgoing
+    silent: list[int]
+    refused: list[tuple[int, str]]
+    held: list[tuple[ObjectName, tuple[str, str]]]  # rows of objects that wait, and how they spell them
+    query_back: float  # seconds
+    doubtful: bool  # rows were refused that other tables might explain
+
+
+class ColumnReader:
+    """Folds rows by column, and asks for the current rows."""
+
+    def __init__(
+        self,
+        tables: Tables,
+        readable: Mapping[Table, ReadableTable],
+        rules: Rules,
+        xds: XdsSettings,
+        object_of: Callable[[object, object], ObjectName],
+    ) -> None:
+        self._readable = readable
+        self._log = rules.log_name
+        self._object_of = object_of
+        self._asked: _Asking | None = None
+        self._engine = Engine(
+            tables,
+            replace(rules, driver_user=None),
+            xds,
+            answerable=readable,
+            read_back=lambda table, keys: self._asking.read_back(table, keys),
+            ask=lambda needs: self._asking.ask(needs),
+        )
+
+    @property
+    def _asking(self) -> _Asking:
+        assert self._asked is not None
+        return self._asked
+
+    def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
+        """One text for each object, whatever rows call it."""
+        return self._engine.canonical(tables, keys)
+
+    def read(self, snapshot: Snapshot, picked: PickedColumns, held: Held, *, thorough: bool) -> Found:
+        """What the rows come to."""
+        self._asked = _Asking(snapshot, self._readable, thorough)
+        waiting = self._waiting(picked, held)
+        sound, refused = _sound(snapshot, picked)
+        taking_part = picked.some(sound & ~waiting)
+        events = self._engine.events(
+            Rows(taking_part.ids, taking_part.kinds, *(taking_part.texts[name] for name in _TEXTS))
+        )
+        wrong = _unsaid(events)
+        if any(one.event.parts > 1 for one in events.unwritten):
+            events = _without_parts(events, {row for row, _ in wrong})
+        spelled = picked.some(sound & waiting)
+        names = zip(*(spelled.texts[name].to_pylist() for name in _OBJECT), strict=True)
+        return Found(
+            Outgoing(events, self._log, self._object_of),
+            _silent(taking_part, events, wrong),
+            [*refused, *wrong],
+            [(self._object_of(*name), name) for name in names],
+            self._asked.seconds,
+            bool(wrong) or self._asked.refused,
+        )
+
+    def _waiting(self, picked: PickedColumns, held: Held) -> Flags:
+        """Whether each row is of an object that waits, under a name that was not known to be one of it."""
+        if not held.hashes or not picked.size:
+            return np.zeros(picked.size, np.bool_)
+        names = self.canonical(*(picked.texts[name] for name in _OBJECT)).dictionary_encode()
+        waits = [tuple(text.split("\0", 1)) in held for text in names.dictionary.to_pylist()]
+        found: Flags = np.array(waits)[names.indices.to_numpy()]
+        return found
+
+
+class _Asking:
+    """Reads current rows in one snapshot."""
+
+    def __init__(self, snapshot: Snapshot, readable: Mapping[Table, ReadableTable], thorough: bool) -> None:
+        self._snapshot = snapshot
+        self._readable = readable
+        self._rows = CurrentRows(snapshot, readable, thorough)
+        self._refused = False
+        self.seconds = 0.0
+
+    @property
+    def refused(self) -> bool:
+        """Whether the database refused a statement."""
+        return self._refused or self._rows.refused
+
+    def ask(self, needs: Sequence[Need]) -> Lookup:
+        """The current rows of objects, one by one."""
+        begun = time.monotonic()
+        self._rows.read(needs)
+        self.seconds += time.monotonic() - begun
+        return self._rows.lookup
+
+    def read_back(self, table: Table, keys: pa.Array) -> Current:
+        """The current rows of the objects with these keys, which are in their plain form."""
+        begun = time.monotonic()
+        source = self._readable[table]
+        places, values, doubtful = [], [], []
+        for place, texts in enumerate(zip(*_values(table, keys), strict=True)):
+            try:
+                values.append(source.load_values(texts))
+                places.append(place)
+            except WrongRow:
+                doubtful.append(place)
+        try:
+            with self._snapshot.attempt():
+                found, columns = self._snapshot.current_columns(source, values)
+        except (DatabaseFailed, OddBytes) as fault:
+            self._refused = self._refused or isinstance(fault, DatabaseFailed)
+            return nothing(table, keys)
+        finally:
+            self.seconds += time.monotonic() - begun
+        return Current(np.array(places, np.int64)[found], columns, np.array(doubtful, np.int64))
+
+
+def _values(table: Table, keys: pa.Array) -> list[list[str]]:
+    """The values of keys in their plain form, for each column of the key."""
+    if len(table.key) == 1:
+        return [pc.utf8_slice_codeunits(keys, len(table.key[0]) + 1).to_pylist()]
+    parts = pc.split_pattern(keys, "+")
+    named = ((f"{name}=", pc.list_element(parts, at)) for at, name in enumerate(table.key))
+    return [pc.utf8_slice_codeunits(part, len(name)).to_pylist() for name, part in named]
+
+
+def _sound(snapshot: Snapshot, picked: PickedColumns) -> tuple[Flags, list[tuple[int, str]]]:
+    """Whether each row can be understood as far as its table allows, and why the others cannot."""
+    if not picked.size:
+        return np.zeros(0, np.bool_), []
+    right = (picked.ids > 0) & np.isin(picked.kinds, list(EVENT_TYPES))
+    named = pc.fill_null(pc.greater(pc.binary_length(picked.texts["column_name"]), 0), False)
+    right &= ~np.isin(picked.kinds, _PER_FIELD) | named.to_numpy(zero_copy_only=False)
+    for name in _OBJECT:
+        right &= picked.texts[name].is_valid().to_numpy(zero_copy_only=False)
+    told = pc.fill_null(pc.match_substring_regex(picked.texts["event_time"], _PLAIN_TIME), False)
+    right &= told.to_numpy(zero_copy_only=False)
+    odd = picked.ids[~right].tolist()
+    refused = []
+    for cells in snapshot.rows(odd) if odd else ():
+        record_id = int(str(cells[0]))
+        try:
+            read_entry(cells)
+        except EventlogError as fault:
+            refused.append((record_id, str(fault)))
+        else:
+            right |= picked.ids == record_id
+    return _once(picked, right, refused), refused
+
+
+def _once(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -> Flags:
+    """The same without rows that share a record_id: none of them can be believed."""
+    ids, counts = np.unique(picked.ids[right], return_counts=True)
+    for record_id, count in zip(ids[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
+        refused += [(record_id, f"record_id {record_id} stands {count} times")]
+        right &= picked.ids != record_id
+    return right
+
+
+def _unsaid(events: Events) -> list[tuple[int, str]]:
+    """The rows that took part and were refused, and why."""
+    refused = [(row, told.reason) for row, told in events.reasons.items() if told.fate is Fate.REFUSED]
+    refused += [(row, str(one.fault)) for one in events.unwritten for row in one.event.settles]
+    return refused
+
+
+def _without_parts(events: Events, rows: Set[int]) -> Events:
+    """The events without the parts of changes that settle these rows, for one of them cannot be written."""
+    begins = np.cumsum(events.sizes) - events.sizes
+    first = np.isin(events.settled[begins], list(rows))
+    kept = np.flatnonzero(~(first & (events.of_parts > 1)))
+    run, place = spread(events.sizes[kept])
+    return events._replace(
+        texts=events.texts.take(pa.array(kept)),
+        objects=events.objects[kept],
+        places=events.places[kept],
+        parts=events.parts[kept],
+        of_parts=events.of_parts[kept],
+        settled=events.settled[begins[kept][run] + place],
+        sizes=events.sizes[kept],
+    )
+
+
+def _silent(rows: PickedColumns, events: Events, refused: Sequence[tuple[int, str]]) -> list[int]:
+    """The rows that are handled without an event."""
+    spoken = np.isin(rows.ids, events.settled) | np.isin(rows.ids, [row for row, _ in refused])
+    silent: list[int] = rows.ids[~spoken].tolist()
+    return silent

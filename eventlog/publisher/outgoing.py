@@ -1,0 +1,159 @@
+"""Many events at once on their way: documents are slices of one buffer, and an event is looked at by itself
+only where its answer asks for that."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence, Set
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from eventlog.columnar import Events
+from eventlog.columnar.packing import documents
+from eventlog.columnar.vectors import Ints, offsets
+from eventlog.fold import ObjectName, event_id
+from eventlog.publisher.batches import Memory, Sending, Successes, Worst, document_name, facts_of
+from eventlog.sinks.sink import Document, Item
+
+_OPERATION = 1  # the place of an event's text whose letter tells its operation
+
+
+class Outgoing:
+    """The events of one reading, in the order in which they leave."""
+
+    def __init__(self, events: Events, log: str, object_of: Callable[[str, str], ObjectName]) -> None:
+        self.events = events
+        self.log = log
+        self._object_of = object_of
+        self._begins = np.cumsum(events.sizes) - events.sizes
+
+    def __len__(self) -> int:
+        return len(self.events.places)
+
+    @cached_property
+    def operations(self) -> Ints:
+        """The letter that tells the operation of each event."""
+        texts = self.events.texts
+        letters = np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+        return letters[offsets(texts)[:-1] + _OPERATION].astype(np.int64)
+
+    def drafts(self, batch_size: int, start: int = 0) -> Iterator[PackedDraft]:
+        """Documents of up to so many events, from an event on."""
+        events = self.events
+        if start >= len(self):
+            return
+        data, ends, sizes = documents(events.texts[start:], events.objects[start:], batch_size)
+        firsts = start + np.cumsum(sizes) - sizes
+        lows = events.settled[self._begins]
+        lowest = np.minimum.reduceat(lows, firsts)
+        highest = np.maximum.reduceat(events.settled[self._begins + events.sizes - 1], firsts)
+        begin = 0
+        told = (found.tolist() for found in (firsts, sizes, lowest, highest, ends))
+        for first, size, low, high, end in zip(*told, strict=True):
+            part = self._part(first, first + size, low)
+            place = _Place(document_name(low, part, high), high, first, first + size)
+            yield PackedDraft(self, place, data[begin : end - 1])
+            begin = end
+
+    def _part(self, first: int, last: int, row: int) -> int:
+        """The part of the event among these that begins with that row."""
+        if last - first == 1:
+            return int(self.events.parts[first])
+        return int(self.events.parts[first + np.argmax(self.events.settled[self._begins[first:last]] == row)])
+
+    def rows(self, first: int, last: int) -> list[int]:
+        """The rows that these events settle, those of one behind those of the one before."""
+        end = int(self._begins[last - 1] + self.events.sizes[last - 1])
+        found: list[int] = self.events.settled[int(self._begins[first]) : end].tolist()
+        return found
+
+    def sendings(self, first: int, last: int) -> tuple[Sending, ...]:
+        """These events one by one."""
+        texts = self.events.texts[first:last].to_pylist()
+        return tuple(self._sending(at, text) for at, text in enumerate(texts, first))
+
+    def _sending(self, at: int, text: str) -> Sending:
+        settles = tuple(self.rows(at, at + 1))
+        run_id, part = event_id(self.log, settles), int(self.events.parts[at])
+        own_id = run_id if part == 1 else f"{run_id}.{part}"
+        name = self._object_of(*self.events.names(int(self.events.objects[at])))
+        return Sending(own_id, run_id, name, settles, text, part, int(self.events.of_parts[at]))
+
+
+class _Place(NamedTuple):
+    """Where a document's events stand."""
+
+    name: str
+    highest: int
+    first: int
+    last: int
+
+
+class PackedDraft:
+    """A document of consecutive events."""
+
+    def __init__(self, outgoing: Outgoing, place: _Place, data: memoryview) -> None:
+        self.name, self.highest, self._first, self._last = place
+        self._outgoing = outgoing
+        self._data = data
+
+    @property
+    def size(self) -> int:
+        """How many events it has."""
+        return self._last - self._first
+
+    @property
+    def objects(self) -> Set[object]:
+        """Their objects, by numbers of their reading."""
+        return frozenset(self._outgoing.events.objects[self._first : self._last].tolist())
+
+    @cached_property
+    def sendings(self) -> Sequence[Sending]:
+        """The events one by one."""
+        return self._outgoing.sendings(self._first, self._last)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether none of the events is a part of a change that was cut."""
+        return bool((self._outgoing.events.of_parts[self._first : self._last] == 1).all())
+
+    def document(self, name_of: Callable[[ObjectName], str]) -> Document:
+        """What goes out."""
+        return PackedDocument(self, name_of, bytes(self._data))
+
+    def memory(self, worst: Worst) -> Memory:
+        """What is remembered of it: event-ids follow from rows, where no change was cut."""
+        if not self.is_whole:
+            return facts_of(self.sendings, worst)
+        rows, sizes = self._outgoing.rows(self._first, self._last), self._outgoing.events.sizes
+        return {"log": self._outgoing.log, "sizes": sizes[self._first : self._last].tolist(), "rows": rows}
+
+    def successes(self) -> Successes | None:
+        """What a plain yes comes to; None where each event must be looked at."""
+        if not self.is_whole:
+            return None
+        letters = Counter(self._outgoing.operations[self._first : self._last].tolist())
+        operations = Counter({chr(letter): count for letter, count in letters.items()})
+        return Successes(self._outgoing.rows(self._first, self._last), operations)
+
+
+class PackedDocument(Document):
+    """A document whose events are told one by one only where somebody asks."""
+
+    def __init__(self, draft: PackedDraft, name_of: Callable[[ObjectName], str], data: bytes) -> None:
+        self.name = draft.name
+        self._draft = draft
+        self._name_of = name_of
+        self.data = data
+
+    @cached_property
+    def items(self) -> Sequence[Item]:  # type: ignore[override]
+        """The events."""
+        return [Item(s.event_id, s.text, None, self._name_of(s.object)) for s in self._draft.sendings]
+
+    @cached_property
+    def text(self) -> str:
+        """The document."""
+        return self.data.decode()

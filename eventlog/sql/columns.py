@@ -1,0 +1,101 @@
+"""The result of a statement by column: packed by the server where it can, else gathered from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sqlalchemy import TextClause
+from sqlalchemy.engine import Connection
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.queries import Queries
+
+Ints = npt.NDArray[np.int64]
+
+
+class OddBytes(EventlogError):
+    """texts of the result are not in UTF-8, and do not come by column"""
+
+
+class ResultColumns:
+    """Some columns of a result: numbers as vectors, with 0 for null; texts as Arrow holds them."""
+
+    def __init__(self, numbers: Mapping[str, Ints], texts: Mapping[str, pa.Array]) -> None:
+        self.numbers = numbers
+        self.texts = texts
+
+
+def read_columns(
+    connection: Connection,
+    queries: Queries,
+    clause: TextClause,
+    values: Mapping[str, Any],
+    names: Sequence[str],
+    *,
+    numbers: Sequence[str],
+    texts: Sequence[str],
+) -> ResultColumns:
+    """These of the columns of a statement's result, whose columns have these names in their order; OddBytes
+    where Arrow cannot hold their texts."""
+    try:
+        if queries.log.dialect.packs_columns:
+            packed = _packed(connection, queries, clause, values, names, numbers, texts)
+            if packed is not None:
+                return packed
+        return _gathered(connection.execute(clause, values).all(), names, numbers, texts)
+    except UnicodeEncodeError as fault:
+        raise OddBytes from fault
+
+
+def _gathered(
+    rows: Sequence[Sequence[Any]], names: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
+) -> ResultColumns:
+    """The columns of rows."""
+    columns = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
+    return ResultColumns(
+        {name: np.array([int(cell or 0) for cell in columns[name]], np.int64) for name in numbers},
+        {name: pa.array(columns[name], pa.string()) for name in texts},
+    )
+
+
+def _packed(
+    connection: Connection,
+    queries: Queries,
+    clause: TextClause,
+    values: Mapping[str, Any],
+    names: Sequence[str],
+    numbers: Sequence[str],
+    texts: Sequence[str],
+) -> ResultColumns | None:
+    """The same in one row, which the server has put together; None where its texts are not in UTF-8."""
+    of_numbers = [queries.filled("packed_number", column=name) for name in numbers]
+    of_texts = [queries.filled("packed_text", column=name) for name in texts]
+    whole = queries.clause(
+        "packed",
+        aggregates=",\n  ".join([*of_numbers, *of_texts]),
+        statement=clause.text,
+        names=", ".join(names),
+    )
+    row = connection.execute(whole, values).one()
+    told = row[len(numbers) :]
+    lengths, data = told[::2], [(text or "").encode() for text in told[1::2]]
+    sizes = [np.array(sizes or (), np.int64) for sizes in lengths]
+    if any(int(np.maximum(size, 0).sum()) != len(text) for size, text in zip(sizes, data, strict=True)):
+        return None
+    return ResultColumns(
+        {name: np.array(row[at] or (), np.int64) for at, name in enumerate(numbers)},
+        dict(zip(texts, map(_texts, sizes, data), strict=True)),
+    )
+
+
+def _texts(sizes: Ints, data: bytes) -> pa.Array:
+    """The texts of these sizes that stand one behind the other; -1 is null."""
+    there = sizes >= 0
+    ends = np.zeros(len(sizes) + 1, np.int32)
+    np.cumsum(np.maximum(sizes, 0), out=ends[1:])
+    mask = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little").tobytes())
+    return pa.Array.from_buffers(pa.string(), len(sizes), [mask, pa.py_buffer(ends), pa.py_buffer(data)])

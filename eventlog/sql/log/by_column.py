@@ -1,0 +1,136 @@
+"""The pick-up by column: the same rows as `Pending.pick_up` has, without an object for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from eventlog.core.entry import COLUMNS
+from eventlog.sql.columns import OddBytes, ResultColumns
+from eventlog.sql.log.inserts import CLOSING, Ends
+from eventlog.sql.log.pending import Cells, Choice, Pending, PickUp
+from eventlog.sql.log.stretch import LOWEST, Stretch
+from eventlog.sql.stored import Storage
+
+Ints = npt.NDArray[np.int64]
+Canonical = Callable[[pa.Array, pa.Array], pa.Array]  # a text for each object, of table_names and keys
+
+NUMBERS = ("record_id", "event_type")
+TEXTS = ("event_time", "table_name", "table_key", "column_name", "old_value", "new_value")
+_OBJECT = ("table_name", "table_key")
+
+
+class PickedColumns(NamedTuple):
+    """Rows of the log, ascending by record_id; an event_type that is null is 0."""
+
+    ids: Ints
+    kinds: Ints
+    texts: dict[str, pa.Array]  # by the names of TEXTS
+
+    @property
+    def size(self) -> int:
+        """How many rows they are."""
+        return len(self.ids)
+
+    def some(self, chosen: Sequence[bool] | npt.NDArray[np.bool_]) -> PickedColumns:
+        """The rows of which that is true."""
+        which = np.asarray(chosen, np.bool_)
+        texts = {name: column.filter(pa.array(which)) for name, column in self.texts.items()}
+        return PickedColumns(self.ids[which], self.kinds[which], texts)
+
+    def with_more(self, more: PickedColumns) -> PickedColumns:
+        """These rows and, behind them, others."""
+        texts = {name: pa.concat_arrays([column, more.texts[name]]) for name, column in self.texts.items()}
+        return PickedColumns(
+            np.concatenate([self.ids, more.ids]), np.concatenate([self.kinds, more.kinds]), texts
+        )
+
+
+def is_possible(pending: Pending, choice: Choice, stretch: Stretch) -> bool:
+    """Whether the log's numbers are integers, in the one order, and nothing at its head is skipped."""
+    stored = pending.queries.log.stored
+    plain = all(stored[name].storage is Storage.INTEGER for name in NUMBERS)
+    return plain and not choice.future and next(iter(stretch.gaps(LOWEST)), None) is None
+
+
+def pick_up(
+    pending: Pending, choice: Choice, canonical: Canonical, stretch: Stretch, ends: Ends | None
+) -> PickUp | None:
+    """The pending rows that may go now, and the further rows of their objects; None where they must be
+    read one by one."""
+    if not is_possible(pending, choice, stretch):
+        return None
+    try:
+        return _pick_up(pending, choice, canonical, stretch, Ends() if ends is None else ends)
+    except OddBytes:
+        return None
+
+
+def _pick_up(pending: Pending, choice: Choice, canonical: Canonical, stretch: Stretch, ends: Ends) -> PickUp:
+    picked = _picked(pending.columns("pick_up", choice, stretch.rest(LOWEST), COLUMNS, NUMBERS, TEXTS))
+    if picked.size < choice.limit:
+        return PickUp([], columns=picked)
+    last = int(picked.ids[-1])
+    behind = pending.columns("further", choice, stretch.rest(last), (*NUMBERS, *_OBJECT), NUMBERS, _OBJECT)
+    near, kinds = behind.numbers["record_id"], behind.numbers["event_type"]
+    objects = canonical(*(pa.concat_arrays([picked.texts[n], behind.texts[n]]) for n in _OBJECT))
+    numbers = objects.dictionary_encode().indices.to_numpy().astype(np.int64)
+    known, met = numbers[: picked.size], numbers[picked.size :]
+    along = np.flatnonzero(np.isin(met, known))
+    if len(along):
+        along = along[: pending.fitting(near[along].tolist(), choice)]
+    if _any_open(
+        np.concatenate([known, met[along]]),
+        np.concatenate([picked.kinds, kinds[along]]),
+        np.concatenate([picked.ids, near[along]]),
+        choice,
+        ends,
+    ):
+        found = pending.complete(choice, _cells(picked), stretch, ends)
+        return found._replace(cells=[], columns=_of_cells(found.cells))
+    if len(along):
+        for more in pending.columns_by_id(near[along].tolist(), NUMBERS, TEXTS):
+            picked = picked.with_more(_picked(more))
+    return PickUp([], True, last, columns=picked)
+
+
+def _any_open(objects: Ints, kinds: Ints, ids: Ints, choice: Choice, ends: Ends) -> bool:
+    """Whether the last row of an object that tells of inserts is one, and more of them may follow."""
+    telling = np.flatnonzero(np.isin(kinds, [*choice.inserts, *CLOSING]))
+    if not np.isin(kinds, list(choice.inserts)).any():
+        return False
+    reverse = telling[::-1]
+    _, first = np.unique(objects[reverse], return_index=True)
+    last = reverse[first]
+    open_ids = ids[last[np.isin(kinds[last], list(choice.inserts))]]
+    return any(record_id not in ends for record_id in open_ids.tolist())
+
+
+def _picked(found: ResultColumns) -> PickedColumns:
+    ids = found.numbers["record_id"]
+    picked = PickedColumns(ids, found.numbers["event_type"], dict(found.texts))
+    if (ids[1:] >= ids[:-1]).all():
+        return picked
+    order = np.argsort(ids, kind="stable")
+    take = pa.array(order)
+    texts = {name: column.take(take) for name, column in picked.texts.items()}
+    return PickedColumns(ids[order], picked.kinds[order], texts)
+
+
+def _cells(picked: PickedColumns) -> list[Cells]:
+    """The rows one by one, without status and perpetrator, which the query has decided about."""
+    texts = {name: column.to_pylist() for name, column in picked.texts.items()}
+    known = {"record_id": picked.ids.tolist(), "event_type": picked.kinds.tolist(), **texts}
+    nothing = [None] * picked.size
+    return list(zip(*(known.get(name, nothing) for name in COLUMNS), strict=True))
+
+
+def _of_cells(cells: Sequence[Cells]) -> PickedColumns:
+    """The rows by column."""
+    columns = dict(zip(COLUMNS, zip(*cells, strict=True), strict=True))
+    ids, kinds = (np.array([int(str(cell or 0)) for cell in columns[name]], np.int64) for name in NUMBERS)
+    return PickedColumns(ids, kinds, {name: pa.array(columns[name], pa.string()) for name in TEXTS})

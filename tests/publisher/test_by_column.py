@@ -1,0 +1,112 @@
+"""Rows that are read by column come to what they come to row by row, whatever they are."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eventlog.fold import Rules
+from eventlog.publisher.reading import Reader, Reading
+from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.work import Waiting
+from eventlog.xds.settings import XdsSettings
+from tests.publisher.world import World, key
+
+TEXTS = st.sampled_from((None, "", "a", " x ", "<&>", "é\u4e2d", "a\r\n\t", "]]>", "\ufffe", "5", "long" * 9))
+KEYS = {
+    "usr": ("idu=1", "idu=2", "idu=3", 'idu="3"', "IDU=2", "idu= 2", "idu=x", "idu", "idu=99999999999"),
+    "grp": ("org=a+name=b", 'org="a,b"+name=', "name=b+org=a", "org=a"),
+    "nowhere": ("k=1",),
+}
+COLUMNS = ("fname", "lname", "FNAME", "member", "ghost", None, "")
+TYPES = st.sampled_from((1, 1, 2, 2, 3, 3, 4, 5, 6, 7, 8, 9))
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> dict[str, Any]:
+    """One row of the log."""
+    table = draw(st.sampled_from(("usr", "usr", "grp", "nowhere")))
+    spelled = draw(st.sampled_from((table, table, table, table.upper())))
+    return key(
+        0,
+        event_type=draw(TYPES),
+        table_name=spelled,
+        table_key=draw(st.sampled_from(KEYS[table])),
+        column_name=draw(st.sampled_from(COLUMNS)),
+        old_value=draw(TEXTS),
+        new_value=draw(TEXTS),
+        perpetrator=draw(st.sampled_from((None, "driver"))),
+    )
+
+
+@pytest.fixture
+def peopled(world: World) -> World:
+    """With the current rows of some objects."""
+    world.change("drop table if exists grp")
+    world.change(
+        "create table grp (org varchar(9), name varchar(9), member varchar(9), primary key (org, name))"
+    )
+    world.user(1, "Jöhn <&>", None)
+    world.user(2, "", "Doe ")
+    world.change("insert into grp values ('a', 'b', 'm1'), ('a,b', '', null)")
+    return world
+
+
+def told(reading: Reading) -> dict[str, object]:
+    """What a reading came to."""
+    events = reading.outgoing
+    sendings = list(events.sendings(0, len(events))) if events is not None else reading.sendings
+    return {
+        "sendings": sendings,
+        "silent": sorted(reading.silent),
+        "refused": sorted(reading.refused),
+        "held": set(reading.spelled),
+        "rest": (sorted(reading.picked), reading.full, reading.cut, reading.doubtful),
+    }
+
+
+def read(world: World, reader: Reader, choice: Choice, *, many: bool) -> Reading:
+    """One pick-up."""
+    with world.store.snapshot() as snapshot:
+        return reader.pick_up(snapshot, choice, many=many)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(
+    st.lists(rows(), max_size=40),
+    st.sampled_from((2, 7, 1000)),
+    st.sampled_from((None, "driver")),
+    st.sampled_from(("modify", "add")),
+    st.sampled_from((3, 1000)),
+    st.booleans(),
+)
+def test_both_ways_say_the_same(
+    peopled: World,
+    log: list[dict[str, Any]],
+    limit: int,
+    user: str | None,
+    insert: str,
+    most: int,
+    held: bool,
+) -> None:
+    world = peopled
+    names = world.log.names()
+    for table in ("held", "retry", "log"):
+        world.change(f"delete from {names[table]}")
+    world.write(*log)
+    leader = world.elect()
+    with leader:
+        if held:
+            until = datetime.now(UTC).replace(tzinfo=None) + timedelta(days=1)
+            with world.store.work(leader.epoch) as work:
+                work.hold(Waiting("eventlog:0", "usr", "idu=2", (0,), 1, until, "later"))
+    rules = Rules(driver_user=user, insert_query_back=insert, max_changes=most)
+    reader = world.reader(("usr", "grp"), rules, XdsSettings(insert_query_back=insert))
+    choice = Choice(limit)
+    by_row, by_column = (read(world, reader, choice, many=many) for many in (False, True))
+    assert (by_row.outgoing is None, by_column.outgoing is None) == (True, False)
+    assert told(by_column) == told(by_row)

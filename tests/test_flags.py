@@ -196,6 +196,7 @@ SHOWN = {
     "redrive": "publisher/*.py test_connect.py sql/*.py",
     "skip": "publisher/*.py test_connect.py sql/*.py",
     "purge": "publisher/*.py test_connect.py sql/*.py",
+    "finish-mode": "publisher/*.py test_connect.py sql/*.py",
     "deliver": "publisher/*.py convert/test_limits.py test_hints.py test_no_traceback.py",
     "receive": "receiver/*.py",
     "convert": "gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py",

@@ -24,7 +24,7 @@ from eventlog.sql.log import binding
 from eventlog.sql.log.binding import MissingColumn, NoLog, Unreadable, WrongLayout, bind
 from eventlog.sql.log.pending import Choice
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Waiting, object_hash
+from eventlog.sql.log.work import LeadershipLost, Waiting, object_hash
 from eventlog.sql.names import Log, UnknownLogColumn, log_named
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse, LogWritten
@@ -219,6 +219,30 @@ def test_an_upgrade_keeps_what_waits_and_how_associations_are_written(
         assert snapshot.pick_up(Choice()).cells == []
 
 
+# what a publisher said until revision 0004 when it began to lead
+OLDER = "update {state} set epoch = epoch + 1, leader = 'an older version' where one = 1"
+
+
+def test_a_version_that_does_not_know_how_rows_are_finished_leads_no_longer(
+    engine: Engine, database: Database
+) -> None:
+    log = Log(database.dialect)
+    store = Store(engine, log)
+    in_client(database, (GOLDEN / f"{database.dialect.name}-0004.sql").read_text())
+    with engine.begin() as connection:
+        connection.execute(text(OLDER.format(**log.names())))  # it leads, in epoch 1
+    migrate.install(engine, log)
+    with pytest.raises(LeadershipLost), store.work(1):
+        """What it does next."""
+    with pytest.raises(DatabaseFailed, match="state_known"), engine.begin() as connection:
+        connection.execute(text(OLDER.format(**log.names())))
+    leader = store.lead("a newer one")
+    assert leader is not None
+    with leader, store.work(leader.epoch) as work:
+        work.agree(None)
+    assert store.finish_mode() is None
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_ddl_is_as_it_was(dialect: str) -> None:
     """The golden file of the first release never changes; a later migration gets a file of its own."""
@@ -339,7 +363,7 @@ def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
     assert (GOLDEN / f"{dialect}-grants.sql").read_text() in shown
 
 
-@pytest.mark.parametrize("script", ["0001", "0002", "0003", "0004", "uninstall", "grants"])
+@pytest.mark.parametrize("script", ["0001", "0002", "0003", "0004", "0005", "uninstall", "grants"])
 def test_oracles_script_is_understood_by_a_parser_of_oracles(script: str) -> None:
     """SQL*Plus's own words are for its client; what each block hides from a parser is parsed by itself."""
     lines = (GOLDEN / f"oracle-{script}.sql").read_text().splitlines()

@@ -81,7 +81,7 @@ STATEMENTS = (
         "relatives",
         "retype",
     ),
-    *("finish_range", "remove_range", "held"),
+    *("finish_range", "remove_range", "finish_mode", "set_finish_mode", "held"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_chunk", "resync_forget", "resync_found", "rows_by_id"),
     *("rows_about", "settle", "share_snapshot", "skip", "state", "stretch_begin", "stretch_edges"),

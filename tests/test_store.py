@@ -15,6 +15,7 @@ from eventlog.core.entry import Status, read_entry
 from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import KeyColumn
+from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Choice
 from eventlog.sql.log.store import IllegalSnapshot, Store
 from eventlog.sql.log.upkeep import Which
@@ -61,9 +62,9 @@ def now(store: Store) -> datetime:
         return datetime.fromisoformat(snapshot.now())
 
 
-def finish(store: Store, letter: Status, rows: list[int], **how: bool) -> int:
+def finish(store: Store, letter: Status, rows: list[int]) -> int:
     with leading(store) as epoch, store.work(epoch) as work:
-        return work.finish({letter: rows}, **how)
+        return work.finish({letter: rows})
 
 
 @contextmanager
@@ -204,7 +205,8 @@ def test_handled_rows_are_deleted_on_wish_but_never_failed_ones(store: Store) ->
     one, two, three, four = ids(store)
     with leading(store) as epoch, store.work(epoch) as work:
         letters = {Status.SUCCESS: [one], Status.ERROR: [two], Status.FATAL: [three], Status.WARNING: [four]}
-        assert work.finish(letters, delete=True) == 4
+        work.set_mode(FinishMode.DELETE)
+        assert work.finish(letters) == 4
     with store.snapshot() as snapshot:
         assert [(cells[0], cells[1]) for cells in snapshot.rows([one, two, three, four])] == [
             (two, "E"),

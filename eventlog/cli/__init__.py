@@ -34,6 +34,7 @@ COMMANDS = {
     "redrive": "eventlog.cli.redrive",
     "skip": "eventlog.cli.skip",
     "purge": "eventlog.cli.purge",
+    "finish-mode": "eventlog.cli.finish_mode",
     "deliver": "eventlog.cli.deliver",
     "receive": "eventlog.cli.receive",
     "convert": "eventlog.cli.convert",

@@ -20,6 +20,7 @@ from eventlog.fold import event_id
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import PublisherSettings
 from eventlog.publisher.opening import read_readable, read_tables
+from eventlog.sql.log.finishing import FinishMode, agreed
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Failed, Relative, Upkeep, Which
 
@@ -60,7 +61,8 @@ def how_to_redrive(
         known, answerable = tables()
         return known.find(name) in answerable
 
-    return How(readable, as_query_back, as_logged, config.build(PublisherSettings).delete_from_log)
+    mode = agreed(store.finish_mode(), config.build(PublisherSettings).delete_from_log)
+    return How(readable, as_query_back, as_logged, mode is FinishMode.DELETE)
 
 
 class Told(NamedTuple):

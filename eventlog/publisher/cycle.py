@@ -49,7 +49,9 @@ class ReceiverFatal(EventlogError):
 class PublisherSettings:
     """What a cycle does, beside what changes documents."""
 
-    delete_from_log: bool = setting(False, "delete handled rows; rows with E and F are kept")
+    delete_from_log: bool | None = setting(
+        None, "delete handled rows, but for those with E and F; it must agree with the log's finish-mode"
+    )
     query_limit: int = setting(10_000, "rows read in one cycle", metavar="N", within=(1, 2**31 - 1))
     max_insert_rows: int = setting(
         100_000,
@@ -352,7 +354,7 @@ class Publisher:
             return
         self._head.release(name for name, _ in self._tally.released)
         with self._store.work(self._epoch) as work:
-            self._tally.write(work, delete=self._settings.delete_from_log)
+            self._tally.write(work)
             for number in self._open or ():
                 work.settle(number)
             if coming:

@@ -86,9 +86,9 @@ class Tally:
             self._settle(sending, answer.statuses[sending.event_id], now)
         return answer
 
-    def write(self, work: Work, *, delete: bool) -> None:
+    def write(self, work: Work) -> None:
         """Write what the answers came to."""
-        work.finish(self.letters, delete=delete)
+        work.finish(self.letters)
         work.fail(self.failures)
         work.release_all(self.released)
         work.hold_all(self.waiting)

@@ -128,6 +128,7 @@ _PARTS = (
     *(f"{name}_key" for name in COMPANIONS),
     "version_pkc",  # as Alembic calls it
     "state_one",
+    "state_known",
 )
 
 

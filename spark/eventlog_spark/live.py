@@ -79,6 +79,7 @@ def _source(backlog: Backlog, live: Live, epoch: int) -> Source:
     else:
         tables = read_tables(store.engine, store.log, live.config)
     with store.work(epoch) as work:
+        work.agree(live.config.build(PublisherSettings).delete_from_log)
         work.rename(partial(object_of, tables))
     readable = read_readable(store.engine, store.log, tables)
     return Source(store, live.config, tables, readable, backlog.rules)
@@ -129,7 +130,7 @@ def _letter(
     failed = [n for ids in letters.values() for n in ids if n in refused]
     good[Status.ERROR] = [*good.get(Status.ERROR, ()), *failed]
     work.fail(Failure(n, None, refused[n]) for n in failed)
-    return work.finish(good, delete=live.config.build(PublisherSettings).delete_from_log)
+    return work.finish(good)
 
 
 def refusals(folder: Path) -> Iterator[tuple[int, str]]:

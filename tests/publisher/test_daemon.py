@@ -20,6 +20,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.operate.finishing import change_mode
 from eventlog.publisher import daemon as loop
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import ReceiverFatal
@@ -30,6 +31,7 @@ from eventlog.publisher.wake import Signals
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.connect import connect
+from eventlog.sql.log.finishing import Contradiction, FinishMode
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.server import serving
 from tests.killable import KILLABLE
@@ -379,6 +381,17 @@ def test_a_process_stops_with_0_when_told_and_with_1_on_fatal(postgres: Any, arr
         _, words = process.communicate(timeout=20)
         assert process.returncode == code, words
         assert b"geheim" not in words
+
+
+def test_a_setting_that_contradicts_how_the_log_is_finished_ends_the_publisher(
+    world: World, arrivals: Arrivals
+) -> None:
+    change_mode(world.store, FinishMode.DELETE, "test")
+    world.write(key(1, event_type=4))
+    config = configured(world, arrivals, delete_from_log=False)
+    with pytest.raises(Contradiction):
+        Daemon(config, lambda: config, Signals()).run()
+    assert world.counts() == {"N": 1}
 
 
 def test_once_is_one_cycle_and_tells_what_went_wrong(world: World, arrivals: Arrivals) -> None:

@@ -14,6 +14,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Status
 from eventlog.publisher.head import Head, Look, look_at_all
+from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import Cells, Choice
 from eventlog.sql.log.snapshot import Snapshot
@@ -97,7 +98,8 @@ class History:
         if self.dice.random() < 0.8:
             done = [*(int(str(row[0])) for row in found.cells), *found.loopback]
             with self.world.store.work(self.leader.epoch) as work:
-                work.finish({Status.SUCCESS: done}, delete=self.dice.random() < 0.5)
+                work.set_mode(self.dice.choice(tuple(FinishMode)))
+                work.finish({Status.SUCCESS: done})
 
 
 def rows_by_object(cells: Sequence[Cells]) -> dict[object, list[object]]:

@@ -10,8 +10,10 @@ from datetime import datetime, timedelta
 import pytest
 from sqlalchemy import text
 
+from eventlog.operate.finishing import change_mode
 from eventlog.publisher.wake import Signals, make_bed
 from eventlog.sinks.sink import Document, Reply
+from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.work import Waiting
 from eventlog.xds.answers import Level, Status
 from tests.proofs.rig import Arrivals
@@ -146,6 +148,7 @@ def test_where_the_catalogue_tells_positions_they_order_columns(world: World, or
 def test_handled_rows_go_or_stay(world: World) -> None:
     for delete, left in ((True, {}), (False, {2: "S"})):
         world.write(key(1, event_type=4))
+        change_mode(world.store, FinishMode.DELETE if delete else FinishMode.UPDATE, "test")
         publish(world, world.store, config(world, delete_from_log=delete))
         assert world.letters() == left
 

@@ -95,7 +95,7 @@ class World:
         names = self.log.names()
         for table in ("batch", "retry", "held", "failed", "notice", "log"):
             self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
-        nothing = ("highest_id", "paused_at", "cycle_facts", "heartbeat_at")
+        nothing = ("highest_id", "finish_mode", "paused_at", "cycle_facts", "heartbeat_at")
         self.change(f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}")
         self.change("delete from usr")
 
@@ -157,6 +157,8 @@ class World:
         rules, xds = build(Rules, given), build(XdsSettings, given)
         settings = build(PublisherSettings, given)
         with leader:
+            with self.store.work(leader.epoch) as work:
+                work.agree(settings.delete_from_log)
             make = partial(self.reader, tables, rules, xds)
             yield Publisher(self.store, make, sink, leader.epoch, xds.batch_size, settings)
 

@@ -14,6 +14,7 @@ from sqlalchemy import text
 from eventlog.core.entry import COLUMNS, Status
 from eventlog.sql.connect import connect
 from eventlog.sql.log.binding import bind
+from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.ranges import LONG, long_ranges, ranges_of
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -67,7 +68,8 @@ def finish(store: Store, ids: Sequence[int] | np.ndarray, *, delete: bool) -> in
     leader = store.lead("test")
     assert leader is not None
     with leader, store.work(leader.epoch) as work:
-        return work.finish({Status.SUCCESS: ids}, delete=delete)
+        work.set_mode(FinishMode.DELETE if delete else FinishMode.UPDATE)
+        return work.finish({Status.SUCCESS: ids})
 
 
 def letters(store: Store) -> dict[int, str]:

@@ -14,6 +14,7 @@ BIND = re.compile(r"(?<![\w:]):([a-z_]\w*)")
 NO_BIND = re.compile(r"'[^'\n]*'|--[^\n]*")  # constants and comments
 PIECES = {
     "{among_ids}": ":ids",
+    "{of_ids}": ":ids",
     "{wanted_ids}": ":ids",
     "{first_rows}": ":most",
     "{next_rows}": ":most :skip",

@@ -11,6 +11,7 @@ from datetime import datetime
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.core.errors import EventlogError
+from eventlog.sql.log.finishing import FinishMode, mode_named
 from eventlog.sql.log.leader import Holder, Leader, holder_of
 from eventlog.sql.log.position import Position, read_position
 from eventlog.sql.log.snapshot import Snapshot
@@ -89,6 +90,11 @@ class Store:
         """How associations are written, as is on record of this log."""
         with self.engine.connect() as connection:
             return str(self.queries.run(connection, "association").scalar() or "as-logged")
+
+    def finish_mode(self) -> FinishMode | None:
+        """How rows are finished, as is on record of this log; None where nobody has said it yet."""
+        with self.engine.connect() as connection:
+            return mode_named(self.queries.run(connection, "finish_mode").scalar())
 
     def position(self) -> Position:
         """Where the record ids stand."""

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import Status
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName
+from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.queries import Queries
 
@@ -64,12 +65,27 @@ class Work:
         self._connection = connection
         self._queries = queries
         self.epoch = epoch
-        current = queries.run(connection, "epoch").scalar()
+        current, mode = queries.run(connection, "epoch").one()
         if current != epoch:
             raise LeadershipLost(current, epoch)
+        self._mode = mode_named(mode)
 
-    def finish(self, letters: Mapping[Status, Ids], *, delete: bool = False) -> int:
-        """Give rows their letters, or delete those that did not fail; how many were still new."""
+    def agree(self, delete: bool | None) -> None:
+        """Put what delete-from-log states on record; Contradiction where the log is finished otherwise."""
+        mode = agreed(self._mode, delete)
+        if delete is not None:
+            self.set_mode(mode)
+
+    def set_mode(self, mode: FinishMode) -> None:
+        """Put on record how rows are finished from now on."""
+        if mode is not self._mode:
+            self._queries.run(self._connection, "set_finish_mode", mode=str(mode))
+            self._mode = mode
+
+    def finish(self, letters: Mapping[Status, Ids]) -> int:
+        """Give rows their letters, or, of a log that is finished so, delete those that did not fail; how many
+        were still new."""
+        delete = self._mode is FinishMode.DELETE
         return sum(
             self._in_ranges("remove", ids)
             if delete and letter not in (Status.ERROR, Status.FATAL)

@@ -151,6 +151,10 @@ select association from {state} where one = 1
 -- Whether the log is one that we did not create.
 select attached from {state}
 
+-- finish_mode --
+-- How rows of this log are finished.
+select finish_mode from {state} where one = 1
+
 -- highest --
 -- The highest record_id that ever went out.
 select highest_id from {state} where one = 1

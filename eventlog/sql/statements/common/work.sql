@@ -3,8 +3,12 @@
 set transaction isolation level read committed
 
 -- epoch --
--- The epoch of the leader, kept from changing until our transaction ends.
-select epoch from {state} where one = 1 {share_lock}
+-- The epoch of the leader and how rows are finished, kept from changing until our transaction ends.
+select epoch, finish_mode from {state} where one = 1 {share_lock}
+
+-- set_finish_mode --
+-- Puts on record how rows are finished.
+update {state} set finish_mode = :mode where one = 1
 
 -- finish --
 -- Gives new rows their letter.

@@ -16,6 +16,17 @@ alter table {state} add column if not exists association varchar(9)
 update {state} set association = '{association}' where association is null
 /
 
+-- 0005_finish --
+-- Adds how rows are finished, and refuses a leader of a version that does not know it.
+alter table {state} add column if not exists finish_mode varchar(9)
+/
+-- whoever begins an epoch says that it knows the mode: the statement of an older version does not
+alter table {state} add column if not exists known_epoch bigint,
+  add constraint if not exists {state_known} check (known_epoch = epoch)
+/
+update {state} set known_epoch = epoch + least(epoch, 1), epoch = epoch + least(epoch, 1) where known_epoch is null
+/
+
 -- future --
 -- Makes the index of future events.
 create index if not exists {log_future} on {log} ({indexed_status}, {event_time}, {indexed_record_id})

@@ -209,6 +209,36 @@ where not exists (select null from {held} h where h.object_hash = w.object_hash)
 drop table {waiting}
 /
 
+-- 0005_finish --
+-- Adds how rows are finished, and refuses a leader of a version that does not know it.
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = {schema_text} and table_name = {state_text} and column_name = 'finish_mode')
+/
+set @statement = if(@missing, 'alter table {state} add column finish_mode varchar(9)', 'do 0')
+/
+prepare eventlog_statement from @statement
+/
+execute eventlog_statement
+/
+deallocate prepare eventlog_statement
+/
+-- whoever begins an epoch says that it knows the mode: the statement of an older version does not
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = {schema_text} and table_name = {state_text} and column_name = 'known_epoch')
+/
+set @statement = if(@missing, 'alter table {state} add column known_epoch bigint, add constraint {state_known} check (known_epoch = epoch)', 'do 0')
+/
+prepare eventlog_statement from @statement
+/
+execute eventlog_statement
+/
+deallocate prepare eventlog_statement
+/
+update {state} set known_epoch = epoch + least(epoch, 1), epoch = epoch + least(epoch, 1) where known_epoch is null
+/
+
 -- future --
 -- Makes the index of future events.
 set @missing = (

@@ -437,6 +437,39 @@ exception
 end;
 /
 
+-- 0005_finish --
+-- Adds how rows are finished, and refuses a leader of a version that does not know it.
+begin
+  execute immediate q'[
+alter table {state} add finish_mode varchar2(9)
+  ]';
+exception
+  when others then
+    if sqlcode <> -1430 then raise; end if; -- ORA-01430: it is there already
+end;
+/
+-- whoever begins an epoch says that it knows the mode: the statement of an older version does not
+begin
+  execute immediate q'[
+alter table {state} add known_epoch number(19)
+  ]';
+exception
+  when others then
+    if sqlcode <> -1430 then raise; end if; -- ORA-01430: it is there already
+end;
+/
+begin
+  execute immediate q'[
+alter table {state} add constraint {state_known} check (known_epoch = epoch)
+  ]';
+exception
+  when others then
+    if sqlcode <> -2264 then raise; end if; -- ORA-02264: it is there already
+end;
+/
+update {state} set known_epoch = epoch + least(epoch, 1), epoch = epoch + least(epoch, 1) where known_epoch is null
+/
+
 -- future --
 -- Makes the index of future events.
 begin

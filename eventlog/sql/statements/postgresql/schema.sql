@@ -169,6 +169,17 @@ where not exists (select null from {held} h where h.object_hash = w.object_hash)
 drop table {waiting}
 /
 
+-- 0005_finish --
+-- Adds how rows are finished, and refuses a leader of a version that does not know it.
+alter table {state} add column if not exists finish_mode text
+/
+-- whoever begins an epoch says that it knows the mode: the statement of an older version does not
+alter table {state} add column if not exists known_epoch bigint
+  constraint {state_known} check (known_epoch = epoch)
+/
+update {state} set known_epoch = epoch + least(epoch, 1), epoch = epoch + least(epoch, 1) where known_epoch is null
+/
+
 -- future --
 -- Makes the index of future events.
 create index if not exists {log_future} on {log} ({event_time}, {indexed_record_id}) where {status} = 'N'

@@ -1,0 +1,32 @@
+"""eventlog finish-mode: how the rows of a log are finished."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from eventlog.cli.live import DATABASE, live_options, read_live
+from eventlog.cli.options import SettingsCommand
+from eventlog.cli.terminal import say, show
+from eventlog.operate.finishing import change_mode
+from eventlog.publisher.opening import opened
+from eventlog.sql.log.finishing import FinishMode
+
+
+@click.command(cls=SettingsCommand, short_help="How rows are finished: update or delete.")
+@click.argument("mode", required=False, type=click.Choice([mode.value for mode in FinishMode]))
+@live_options(DATABASE)
+def finish_mode(
+    mode: str | None, config_file: Path | None, verbose: bool, log_format: str, **flags: Any
+) -> None:
+    """Say how handled rows of the log are finished, or change it. `update` writes their letter into status,
+    `delete` deletes them; rows with E and F are kept in both. Stop every publisher before you change it."""
+    with opened(read_live(flags, config_file, verbose, log_format)) as store:
+        if mode is None:
+            show(store.finish_mode() or FinishMode.UPDATE)
+            return
+        changed = change_mode(store, FinishMode(mode), f"finish-mode by {getpass.getuser()}")
+    say(f"rows are finished by {mode}" if changed else f"rows are finished by {mode} already")

@@ -1,0 +1,38 @@
+"""How rows are finished: a fact of the log, on record beside it, never of one process's settings."""
+
+from __future__ import annotations
+
+import enum
+
+from eventlog.core.errors import EventlogError, Misuse
+
+
+class FinishMode(enum.StrEnum):
+    """What becomes of a row that was handled; one that failed keeps its letter in each."""
+
+    UPDATE = "update"  # its letter is written into status
+    DELETE = "delete"  # it is deleted
+
+
+class UnknownMode(EventlogError):
+    """the rows of this log are finished by {0!r}, which this version of eventlog does not know: upgrade it"""
+
+
+class Contradiction(Misuse):
+    """delete-from-log is {0}, and the rows of this log are finished by {1}: leave the setting out, or stop
+    every publisher and say `eventlog finish-mode {2}`"""
+
+
+def mode_named(name: str | None) -> FinishMode | None:
+    """The mode on record, None where nobody has said any; UnknownMode for one of a later version."""
+    if name is not None and name not in tuple(FinishMode):
+        raise UnknownMode(name)
+    return None if name is None else FinishMode(name)
+
+
+def agreed(found: FinishMode | None, delete: bool | None) -> FinishMode:
+    """The mode on record, else the one that delete-from-log states; Contradiction where both differ."""
+    stated = None if delete is None else FinishMode.DELETE if delete else FinishMode.UPDATE
+    if None not in (found, stated) and found is not stated:
+        raise Contradiction(str(delete).lower(), found, stated)
+    return found or stated or FinishMode.UPDATE

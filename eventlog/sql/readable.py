@@ -101,7 +101,7 @@ class ReadableTable:
 
     def _text_of(self, column: Column) -> str:
         """The expression of the column's text."""
-        return EXPRESSIONS[self._dialect.name].text(self._read(column), "t", self._dialect)
+        return EXPRESSIONS[self._dialect.name].queried(self._read(column), "t", self._dialect)
 
     def _key_text_of(self, column: Column) -> str:
         """The expression of the column's text as a key has it."""

@@ -18,8 +18,10 @@ from eventlog.publisher.session import read_known
 from eventlog.sinks import open_sink
 from eventlog.sinks.conversation import NothingKnown, converse
 from eventlog.sinks.sink import Document, Item, Reply, answered, unanswered, unreachable
+from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import ConnectionLost
+from eventlog.sql.log.pending import Choice
 from eventlog.xds.documents import validate
 from eventlog.xds.queries import Query, Value, write_query
 from tests.proofs.rig import Arrivals
@@ -320,6 +322,25 @@ def test_a_lost_database_is_no_answer_but_a_fault(people: World, monkeypatch: py
     monkeypatch.setattr(answering, "understand", lose)
     with answers(people).conversation() as answer, pytest.raises(ConnectionLost):
         answer([usr()])
+
+
+def test_the_longest_double_is_told_whole(people: World) -> None:
+    """MariaDB keeps 23 characters of a sum where it puts results aside: the last digit was lost."""
+    number = -2.0747597310833455e-207
+    people.change("create table wide (id double precision primary key, d double precision)")
+    try:
+        people.change("insert into wide values (:v, :v)", v=number)
+        asked = Query(association=f"id={number},table=wide")
+        assert ask(people, asked, sync_tables="wide") == [(f"id={number}", {"d": [str(number)]}), OK]
+        found = Query(classes=("wide",), search=(("d", Value(str(number))),), read=())
+        assert ask(people, found, sync_tables="wide") == [(f"id={number}", {}), OK]
+        with people.engine.connect() as connection:
+            table = Catalogue(connection).find("wide").table
+        list(resync(people.store, Resync(table), lambda rows: None))
+        with people.store.snapshot() as snapshot:
+            assert [row[6] for row in snapshot.pick_up(Choice(10)).cells] == [f"id={number}"]
+    finally:
+        people.change("drop table wide")
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ class Expression(NamedTuple):
     unreadable: str = ""  # why its values are left out of rows and query-backs; empty if they are not
     in_key: str = ""  # the text within a key, where that is another expression
     parameter: str = ""  # the type of a routine's parameter that takes any such value
+    queried: str = ""  # the text in the result of a query, where the server would cut the other one short
     in_query: bool = False  # only a query can make the text, no procedural code
 
 
@@ -55,6 +56,11 @@ class Expressions(NamedTuple):
     def text(self, column: Column, alias: str, dialect: Dialect) -> str:
         """The text of a column's value in the row that the alias names."""
         return self.of(column.type).text.format(x=f"{alias}.{dialect.quote(column.name)}")
+
+    def queried(self, column: Column, alias: str, dialect: Dialect) -> str:
+        """The same in the result of a query."""
+        expression = self.of(column.type)
+        return (expression.queried or expression.text).format(x=f"{alias}.{dialect.quote(column.name)}")
 
     def differ(self, column: Column, old: str, new: str, dialect: Dialect) -> str:
         """Whether the column has another text in the new row than in the old one."""

@@ -61,12 +61,15 @@ _BASE64 = (
 # the moment itself, not its rendering in the session's zone, which is ambiguous when clocks go back
 _MOMENT = "convert(timestamp'1970-01-01 00:00:00' + interval unix_timestamp({x}) second using utf8mb4)"
 
+# Where MariaDB keeps results aside (to sort or join them) it takes a double to have 23 characters at most.
+_DOUBLE = Expression("convert({x} + 0e0 using utf8mb4)", True, queried="cast({x} + 0e0 as char(40))")
+
 MARIADB = Expressions(
     by_type={
         **each("tinyint, smallint, mediumint, int, integer, bigint", Expression(_NUMBER, True, _NULL_SAFE)),
         **each("tinyint(1), boolean, bit(1)", Expression(_BOOLEAN, True, _NULL_SAFE)),
         **each("decimal, numeric", Expression(_NUMBER, True, _NULL_SAFE)),
-        **each("float, double, real", Expression("convert({x} + 0e0 using utf8mb4)", True)),
+        **each("float, double, real", _DOUBLE),
         **each("date, datetime, time, year", Expression(_CHARACTERS, True, _NULL_SAFE)),
         "timestamp": Expression(f"if({{x}} = 0, '0000-00-00 00:00:00', {_MOMENT})", True, _NULL_SAFE),
         "char": Expression("trim(trailing ' ' from convert({x} using utf8mb4))"),

@@ -114,7 +114,7 @@ def backlog(
     """
     with extra("spark", "a backlog"):
         from eventlog_spark.job import Backlog
-        from eventlog_spark.live import Live
+        from eventlog_spark.live.delivery import Live
         from eventlog_spark.run import run
     refuse_strangers(DECLARING, taking_part(source_format, target_format))
     for path in filter(None, (report, refused)):

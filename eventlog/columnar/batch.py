@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eventlog.columnar.vectors import Flags, Ints, begins, codes, number
+from eventlog.columnar.vectors import Flags, Ints, begins, codes, number, numbers
 
 
 class Rows(NamedTuple):
@@ -52,8 +52,8 @@ def gathered(rows: Rows) -> Batch:
     column, columns = codes(rows.columns)
     pair, first_of_pair = number(table * len(columns) + column)
     named = [(str(tables[table[at]]), columns[column[at]]) for at in first_of_pair.tolist()]
-    key, _ = codes(rows.keys)
-    objects, first_of_object = number(key * len(tables) + table)
+    key = numbers(rows.keys)
+    objects, first_of_object = number(key * len(tables) + table) if len(tables) > 1 else number(key)
     order = np.argsort(objects, kind="stable")
     ids, kinds, old, new = rows.ids, rows.kinds, rows.old, rows.new
     if (order[1:] < order[:-1]).any():

@@ -56,17 +56,26 @@ def suspects(array: pa.Array) -> Ints:
 def codes(array: pa.Array) -> tuple[Ints, list[str | None]]:
     """Each element as a number, and what the numbers stand for; null is one of them."""
     encoded = pc.dictionary_encode(array, null_encoding="encode")
-    numbers: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
-    return numbers, encoded.dictionary.to_pylist()
+    return _indices(encoded), encoded.dictionary.to_pylist()
+
+
+def numbers(array: pa.Array) -> Ints:
+    """Each element as a number, the same for the same; null is one of them."""
+    return _indices(pc.dictionary_encode(array, null_encoding="encode"))
+
+
+def _indices(encoded: pa.DictionaryArray) -> Ints:
+    found: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return found
 
 
 def number(values: Ints) -> tuple[Ints, Ints]:
     """Each value as the number of its first sight, and the place of each first sight."""
     encoded = pa.array(values).dictionary_encode()
-    numbers: Ints = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    found = _indices(encoded)
     first = np.empty(len(encoded.dictionary), np.int64)
-    first[numbers[::-1]] = np.arange(len(values) - 1, -1, -1)
-    return numbers, first
+    first[found[::-1]] = np.arange(len(values) - 1, -1, -1)
+    return found, first
 
 
 def spread(sizes: Ints) -> tuple[Ints, Ints]:

@@ -15,14 +15,16 @@ from eventlog.core.errors import InvalidTables, Misuse
 from eventlog.core.formats import Format, Shape
 from eventlog.files.inputs import CONTAINERS
 from eventlog.fold import Fate, Rules
-from eventlog_spark import documents, logs, streams
-from eventlog_spark.commit import REFUSED, Folder, job_id
-from eventlog_spark.current import Answers, CurrentFile, GivenRows
-from eventlog_spark.parts import Layout
-from eventlog_spark.refused import place
-from eventlog_spark.storage import File, absolute, expand
-from eventlog_spark.summary import Summary, total
-from eventlog_spark.task import Task
+from eventlog_spark import streams
+from eventlog_spark.input.current import Answers, CurrentFile, GivenRows
+from eventlog_spark.input.storage import File, absolute, expand, partitions
+from eventlog_spark.output import documents
+from eventlog_spark.output.commit import REFUSED, Folder, job_id
+from eventlog_spark.output.parts import Layout
+from eventlog_spark.output.refused import place
+from eventlog_spark.output.summary import Summary, total
+from eventlog_spark.output.task import Task
+from eventlog_spark.pipeline import Pipeline
 
 
 @dataclass(frozen=True)
@@ -93,9 +95,10 @@ def run_job(
         if format_named(backlog.job.source_format).folded:
             before = _write_first(task, first)
             task = replace(task, first_part=len(before))
-            summary = logs.run(
-                spark, task, backlog.clock, inputs, answers, before, backlog.order, backlog.partitions, stage
-            )
+            count = backlog.partitions or partitions(inputs, spark.sparkContext.defaultParallelism)
+            in_order = backlog.order == "log"
+            pipeline = Pipeline(spark, task, backlog.clock, answers, in_order, count, stage)
+            summary = pipeline.run(inputs, before)
         else:
             stage("convert")
             summary = _convert(spark, backlog, task)

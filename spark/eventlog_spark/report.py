@@ -16,10 +16,10 @@ from eventlog.web.layout import Column, facts, paper, table
 from eventlog.web.markup import Markup, Node, tag
 from eventlog.web.server import packaged
 from eventlog.web.words import count, duration
-from eventlog_spark import rows
-from eventlog_spark.commit import REFUSED
+from eventlog_spark.input import rows
+from eventlog_spark.input.storage import File
 from eventlog_spark.job import Backlog, Result
-from eventlog_spark.storage import File
+from eventlog_spark.output.commit import REFUSED
 
 _BARS = 120  # of the plot over time
 _LISTED = 20

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from eventlog.core.extras import extra
-from eventlog_spark.commit import REFUSED
+from eventlog_spark.cluster.progress import Tell, watched
+from eventlog_spark.cluster.session import session, translated
 from eventlog_spark.job import Backlog, Result, run_job
-from eventlog_spark.live import Live, run_live
-from eventlog_spark.progress import Tell, watched
-from eventlog_spark.refused import keep
+from eventlog_spark.live.delivery import Live, run_live
+from eventlog_spark.output.commit import REFUSED
+from eventlog_spark.output.refused import keep
 from eventlog_spark.report import write as write_report
-from eventlog_spark.session import session, translated
 
 Say = Callable[[str], None]
 
@@ -31,7 +31,7 @@ def run(
     """Do the job; how many records were left out. `tell` hears how far it is."""
     if backlog.job.given.get("kafka"):
         with extra("kafka", "--kafka"):
-            from eventlog_spark.topics import run_topics
+            from eventlog_spark.live.topics import run_topics
     started = 0.0
 
     def stage(name: str) -> None:

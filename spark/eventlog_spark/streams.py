@@ -18,11 +18,11 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
-from eventlog_spark import summary
-from eventlog_spark.datasource import load
-from eventlog_spark.storage import File
-from eventlog_spark.summary import Summary
-from eventlog_spark.task import Attempt, Task
+from eventlog_spark.input.datasource import load
+from eventlog_spark.input.storage import File
+from eventlog_spark.output import summary
+from eventlog_spark.output.summary import Summary
+from eventlog_spark.output.task import Attempt, Task
 
 SELF_CONTAINED = frozenset(("changes", "xds"))  # formats whose files say nothing about each other
 

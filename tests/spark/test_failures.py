@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.commit import Occupied, OtherJob, Running
 from eventlog_spark.job import Backlog, run_job
+from eventlog_spark.output.commit import Occupied, OtherJob, Running
 
 from eventlog.core.errors import EventlogError
 from tests.spark.helpers import CLOCK, TABLES, backlogged, by_object, converted, job, write_log
@@ -92,7 +92,7 @@ CLUSTER = """
 import os, signal, sys
 from pathlib import Path
 from eventlog_spark.job import Backlog, run_job
-from eventlog_spark.session import start
+from eventlog_spark.cluster.session import start
 from tests.spark.helpers import CLOCK, job
 
 once, log, out = map(Path, sys.argv[1:4])
@@ -110,11 +110,11 @@ def killed_once(batches):
     assert b"CoarseGrainedExecutorBackend" in Path(f"/proc/{executor}/cmdline").read_bytes()
     os.kill(executor, signal.SIGKILL)
 
-from eventlog_spark import logs
-plain = logs.collect
+from eventlog_spark import pipeline
+plain = pipeline.collect
 def collect(frame, work):
     return plain(frame.mapInArrow(killed_once, frame.schema), work)
-logs.collect = collect
+pipeline.collect = collect
 os.chdir(log.parent)  # a worker starts in a folder of its own, wherever the driver stands
 run_job(spark, Backlog(job([Path(log.name)], out), CLOCK, partitions=3))
 spark.stop()

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.access import Access
-from eventlog_spark.datasource import load
-from eventlog_spark.pending import PendingRows
+from eventlog_spark.input.datasource import load
+from eventlog_spark.live.access import Access
+from eventlog_spark.live.shares import PendingRows
 from sqlalchemy.engine import Engine
 
 from eventlog.sql.log.pending import Choice
@@ -25,8 +25,8 @@ DYING = """
 import os, signal, sys
 from contextlib import contextmanager
 from pathlib import Path
-from eventlog_spark import live
-from eventlog_spark.frozen import Frozen
+from eventlog_spark.live import delivery as live
+from eventlog_spark.live.frozen import Frozen
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.names import Log
 from eventlog.sql.log.store import Store

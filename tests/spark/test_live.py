@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark import pending as shares
-from eventlog_spark.live import Led
+from eventlog_spark.live import shares
+from eventlog_spark.live.delivery import Led
 from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import Status

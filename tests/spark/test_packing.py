@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from eventlog_spark import cells, names
+from eventlog_spark.input import cells, names
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventlog_spark import spelling
+from eventlog_spark.input import spelling
 from eventlog_spark.job import Backlog, run_job
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from eventlog_spark.progress import tasks, watched
+from eventlog_spark.cluster.progress import tasks, watched
 
 from eventlog.cli.progress import job_progress
 

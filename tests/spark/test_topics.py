@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from eventlog_spark.job import Backlog
-from eventlog_spark.topics import run_topics
+from eventlog_spark.live.topics import run_topics
 
 from eventlog.convert.conversion import Job, Report, convert
 from tests.spark.helpers import CLOCK, converted, job

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-from eventlog_spark import plain
-from eventlog_spark.batches import gather
-from eventlog_spark.columnar import Columnar
-from eventlog_spark.lives import LongLife, cut
-from eventlog_spark.task import Attempt, Task
+from eventlog_spark.fold import plain
+from eventlog_spark.fold.columnar import Columnar
+from eventlog_spark.fold.cutting import LongLife, cut
+from eventlog_spark.input.batches import gather
+from eventlog_spark.output.task import Attempt, Task
 
 EVENTS = pa.schema(
     [("time", pa.string()), ("record_id", pa.int64()), ("part", pa.int32()), ("change", pa.binary())]

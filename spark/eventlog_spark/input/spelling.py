@@ -21,7 +21,7 @@ from eventlog.columnar.vectors import codes
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import child_column, identify
 from eventlog.core.tables import Tables
-from eventlog_spark import names
+from eventlog_spark.input import names
 
 _SAMPLE = 10_000  # rows that are looked at before a log is folded
 

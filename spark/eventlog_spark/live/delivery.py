@@ -20,12 +20,12 @@ from eventlog.publisher.opening import read_readable, read_tables, with_sections
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, Work
-from eventlog_spark.asking import FrozenRows
-from eventlog_spark.commit import REFUSED, Folder, job_id
-from eventlog_spark.freeze import Source, freeze
-from eventlog_spark.frozen import Frozen
 from eventlog_spark.job import Backlog, Result, Stage, facts, run_job
-from eventlog_spark.remembered import Settlement
+from eventlog_spark.live.asking import FrozenRows
+from eventlog_spark.live.frozen import Frozen
+from eventlog_spark.live.remembered import Settlement
+from eventlog_spark.live.snapshot import Source, freeze
+from eventlog_spark.output.commit import REFUSED, Folder, job_id
 
 _CHUNK = 10_000  # rows finished in one transaction
 

@@ -25,9 +25,9 @@ from eventlog.core.formats import Format, SheetRow
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.log import SHEET as LOG_SHEET
-from eventlog_spark import documents
-from eventlog_spark.parts import Layout, Parts
-from eventlog_spark.summary import Summary
+from eventlog_spark.output import documents
+from eventlog_spark.output.parts import Layout, Parts
+from eventlog_spark.output.summary import Summary
 
 Ids = npt.NDArray[np.int64]
 REFUSED = pa.schema([("record_id", pa.int64()), ("reason", pa.string())])
@@ -60,7 +60,7 @@ class Task:
 
     @property
     def fast(self) -> bool:
-        """Whether documents are lines of one event each, which shapes can be filled into."""
+        """Whether documents are lines of one event each, as the columnar fold makes them."""
         if self.target != "xds" or self.layout.container != "blob" or self.layout.per_file:
             return False
         wanted = self.target_settings

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar.vectors import Ints
-from eventlog_spark.kinds import CURRENT
-from eventlog_spark.names import object_begins
-from eventlog_spark.plain import LogRow, log_rows
-from eventlog_spark.task import LONGEST
+from eventlog_spark.fold.plain import LogRow, log_rows
+from eventlog_spark.input.kinds import CURRENT
+from eventlog_spark.input.names import object_begins
+from eventlog_spark.output.task import LONGEST
 
 _DELETE = 4
 _SLICE = 32_768  # rows of one batch of the file

@@ -28,12 +28,12 @@ from eventlog.fold.runs import Piece, cut, joined, pieces_of, run_fields
 from eventlog.fold.understand import STEPS, Object, Reader, Step
 from eventlog.xds.documents import document
 from eventlog.xds.write import EventWriter
-from eventlog_spark.kinds import CURRENT
-from eventlog_spark.lives import LongLife
-from eventlog_spark.plain import entry_of
-from eventlog_spark.task import Attempt, Task
-from eventlog_spark.untold import fault_of
-from eventlog_spark.updates import DOCUMENT, LongUpdates, Told
+from eventlog_spark.fold.cutting import LongLife
+from eventlog_spark.fold.plain import entry_of
+from eventlog_spark.fold.updates import DOCUMENT, LongUpdates, Told
+from eventlog_spark.input.kinds import CURRENT
+from eventlog_spark.input.untold import fault_of
+from eventlog_spark.output.task import Attempt, Task
 
 _NONE = -1
 _CODES = {op: code for code, op in enumerate(OPS)}

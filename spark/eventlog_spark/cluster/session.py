@@ -14,7 +14,7 @@ from typing import Any
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.extras import extra
-from eventlog_spark.java import find_java, scratch
+from eventlog_spark.cluster.java import find_java, scratch
 
 # What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.
 _CONF = {

@@ -14,11 +14,11 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, CurrentRow, Event, Fate, ObjectName, QueryKey, plan, query_key
-from eventlog_spark import cells, names
-from eventlog_spark.kinds import CURRENT, FATES, UNREADABLE
-from eventlog_spark.spelling import Watch
-from eventlog_spark.task import Attempt, Task
-from eventlog_spark.untold import fault_of
+from eventlog_spark.input import cells, names
+from eventlog_spark.input.kinds import CURRENT, FATES, UNREADABLE
+from eventlog_spark.input.spelling import Watch
+from eventlog_spark.input.untold import fault_of
+from eventlog_spark.output.task import Attempt, Task
 
 _CHUNK = 5000  # rows folded at a time, and never part of an object
 
@@ -135,9 +135,11 @@ def taking_part(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator
         kinds = batch.column("kind").to_numpy()
         attempt.summary.rows += int(np.count_nonzero(kinds != CURRENT))
         away = (kinds < CURRENT) | (kinds > 8)
-        for kind, count in zip(*np.unique(kinds[away], return_counts=True), strict=True):
-            _count(attempt, int(kind), int(count))
-        yield batch.filter(pa.array(~away)) if away.any() else batch
+        if away.any():
+            for kind, count in zip(*np.unique(kinds[away], return_counts=True), strict=True):
+                _count(attempt, int(kind), int(count))
+            batch = batch.filter(pa.array(~away))
+        yield batch
 
 
 def _left(attempt: Attempt, row: LogRow) -> bool:

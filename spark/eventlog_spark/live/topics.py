@@ -18,9 +18,9 @@ from eventlog.files.jsonlines import dump_line
 from eventlog.places.kafka import Topics
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.messages import MessageSettings
-from eventlog_spark.commit import Folder, job_id
-from eventlog_spark.frozen import FROZEN
 from eventlog_spark.job import Backlog, Result, Stage, facts, run_job
+from eventlog_spark.live.frozen import FROZEN
+from eventlog_spark.output.commit import Folder, job_id
 
 _COMPLETE = "complete.json"
 

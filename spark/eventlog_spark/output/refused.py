@@ -12,11 +12,12 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from eventlog.core.errors import Refused
-from eventlog_spark import rows, summary
-from eventlog_spark.commit import REFUSED
-from eventlog_spark.storage import uri
-from eventlog_spark.summary import Summary
-from eventlog_spark.task import Attempt, Task
+from eventlog_spark.input import rows
+from eventlog_spark.input.storage import uri
+from eventlog_spark.output import summary
+from eventlog_spark.output.commit import REFUSED
+from eventlog_spark.output.summary import Summary
+from eventlog_spark.output.task import Attempt, Task
 
 
 def explain(

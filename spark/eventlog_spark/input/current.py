@@ -20,11 +20,11 @@ from eventlog.core.values import Kind
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import QueryKey, query_key
-from eventlog_spark import cells
-from eventlog_spark.batches import gather
-from eventlog_spark.datasource import load
-from eventlog_spark.kinds import CURRENT
-from eventlog_spark.storage import File, uri
+from eventlog_spark.input import cells
+from eventlog_spark.input.batches import gather
+from eventlog_spark.input.datasource import load
+from eventlog_spark.input.kinds import CURRENT
+from eventlog_spark.input.storage import File, uri
 
 SCHEMA = "asked string, place long, lengths string, cells string"
 ARROW = pa.schema(

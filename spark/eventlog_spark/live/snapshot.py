@@ -22,13 +22,13 @@ from eventlog.sql.log.pending import Choice
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
-from eventlog_spark.access import Access
-from eventlog_spark.asking import ask
-from eventlog_spark.datasource import load
-from eventlog_spark.frozen import Frozen
-from eventlog_spark.pending import CHUNK, PendingRows, share_out
-from eventlog_spark.remembered import settle
-from eventlog_spark.storage import uri
+from eventlog_spark.input.datasource import load
+from eventlog_spark.input.storage import uri
+from eventlog_spark.live.access import Access
+from eventlog_spark.live.asking import ask
+from eventlog_spark.live.frozen import Frozen
+from eventlog_spark.live.remembered import settle
+from eventlog_spark.live.shares import CHUNK, PendingRows, share_out
 
 _ASKING = 200_000  # rows of the log that make one more task ask for current rows
 

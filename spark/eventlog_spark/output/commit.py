@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog_spark.parts import Written
+from eventlog_spark.output.parts import Written
 
 SUCCESS, MANIFEST, MARKER, TEMPORARY, REFUSED = (
     "_SUCCESS",

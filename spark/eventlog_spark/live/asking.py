@@ -16,16 +16,16 @@ from eventlog.fold import Need, query_key
 from eventlog.publisher.queryback import CHUNK, CurrentRows
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
-from eventlog_spark import cells
-from eventlog_spark.access import Access
-from eventlog_spark.batches import gather
-from eventlog_spark.current import FIRST
-from eventlog_spark.frozen import write_parquet
-from eventlog_spark.kinds import CURRENT
-from eventlog_spark.pending import FILES
-from eventlog_spark.spelling import respelled
-from eventlog_spark.storage import uri
-from eventlog_spark.untold import untold
+from eventlog_spark.input import cells
+from eventlog_spark.input.batches import gather
+from eventlog_spark.input.current import FIRST
+from eventlog_spark.input.kinds import CURRENT
+from eventlog_spark.input.spelling import respelled
+from eventlog_spark.input.storage import uri
+from eventlog_spark.input.untold import untold
+from eventlog_spark.live.access import Access
+from eventlog_spark.live.frozen import write_parquet
+from eventlog_spark.live.shares import FILES
 
 ANSWER = pa.schema(
     [

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlog.core.entry import COLUMNS
-from eventlog_spark.commit import sync, write_whole
+from eventlog_spark.output.commit import sync, write_whole
 
 FROZEN = "_frozen"
 _COMPLETE, _EPOCH = "complete.json", "epoch"

@@ -17,10 +17,10 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
-from eventlog_spark.batches import gather
-from eventlog_spark.kinds import LOOPBACK, NOT_NEW, UNREADABLE
-from eventlog_spark.spelling import spell
-from eventlog_spark.storage import File
+from eventlog_spark.input.batches import gather
+from eventlog_spark.input.kinds import LOOPBACK, NOT_NEW, UNREADABLE
+from eventlog_spark.input.spelling import spell
+from eventlog_spark.input.storage import File
 
 SCHEMA = (
     "record_id long, kind byte, table_name string, table_key string, column_name string, "

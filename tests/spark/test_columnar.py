@@ -10,13 +10,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from eventlog_spark import cells, names, summary
-from eventlog_spark.fold import FoldToParts
-from eventlog_spark.parts import Layout
-from eventlog_spark.spelling import spell
-from eventlog_spark.summary import Summary
-from eventlog_spark.task import Task
-from eventlog_spark.untold import untold
+from eventlog_spark.fold.tasks import FoldToParts
+from eventlog_spark.input import cells, names
+from eventlog_spark.input.spelling import spell
+from eventlog_spark.input.untold import untold
+from eventlog_spark.output import summary
+from eventlog_spark.output.parts import Layout
+from eventlog_spark.output.summary import Summary
+from eventlog_spark.output.task import Task
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 

@@ -21,13 +21,13 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
-from eventlog_spark import entries
-from eventlog_spark.batches import gather
-from eventlog_spark.datasource import load
-from eventlog_spark.entries import EntryFiles, LocatedFiles
-from eventlog_spark.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
-from eventlog_spark.spelling import expected, respelled
-from eventlog_spark.storage import File, uri
+from eventlog_spark.input import entries
+from eventlog_spark.input.batches import gather
+from eventlog_spark.input.datasource import load
+from eventlog_spark.input.entries import EntryFiles, LocatedFiles
+from eventlog_spark.input.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
+from eventlog_spark.input.spelling import expected, respelled
+from eventlog_spark.input.storage import File, uri
 
 
 class LogFiles(NamedTuple):
@@ -122,6 +122,20 @@ _FITS = {
 
 def _parquet(spark: Any, group: Sequence[File]) -> Any:
     return spark.read.parquet(*(uri(file.name) for file in group))
+
+
+def count(files: LogFiles) -> int | None:
+    """How many rows the log has, where its files tell."""
+    if files.own:
+        return None
+    return sum(int(pq.read_metadata(file.name).num_rows) for group in files.native for file in group)
+
+
+def readable(spark: Any, files: LogFiles, clock: str) -> bool:
+    """Whether rows that Spark was in doubt about can be read after all."""
+    none = spark.createDataFrame([], "record_id long, reason string")
+    doubtful = located(spark, files._replace(own=()), clock, none)
+    return bool(doubtful.where("reason is null").limit(1).collect())
 
 
 def _named(spark: Any, group: Sequence[File]) -> Any:

@@ -28,7 +28,7 @@ from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.work import Batch, Failure
 from eventlog.sql.readable import ReadableTable
 from eventlog.xds.settings import XdsSettings
-from eventlog_spark.commit import write_whole
+from eventlog_spark.output.commit import write_whole
 
 _OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 Document = tuple[str, Sequence[Remembered]]

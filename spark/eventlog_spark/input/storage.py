@@ -13,6 +13,9 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.files.inputs import container_of
 
+_PART = 128 << 20  # bytes of input that make one partition
+_FEWEST = 4
+
 
 class File(NamedTuple):
     """One input: its name as messages give it, what it holds, and what tells that it has not changed."""
@@ -29,6 +32,12 @@ def expand(names: Iterable[str], shape: Shape, container: str | None) -> list[Fi
     if repeated := {file.name for file in files if sum(other.name == file.name for other in files) > 1}:
         raise Misuse(f"{min(repeated)} is named twice")
     return files
+
+
+def partitions(files: Iterable[File], fewest: int) -> int:
+    """How many partitions these files are worth, at least so many."""
+    size = sum(file.size * (8 if file.name.endswith((".gz", ".parquet")) else 1) for file in files)
+    return int(max(_FEWEST, fewest, -(-size // _PART)))
 
 
 def absolute(name: str) -> str:

@@ -22,9 +22,9 @@ from eventlog.columnar.values import Said
 from eventlog.columnar.vectors import Flags, Ints, content, flags
 from eventlog.core.change import Op
 from eventlog.xds.documents import HEAD, TAIL
-from eventlog_spark.carried import log_rows
-from eventlog_spark.kinds import CURRENT
-from eventlog_spark.lives import LongLife
+from eventlog_spark.fold.carried import log_rows
+from eventlog_spark.fold.cutting import LongLife
+from eventlog_spark.input.kinds import CURRENT
 
 _UPDATES = frozenset((CURRENT, 2, 3, 4))
 DOCUMENT = HEAD, f"{TAIL}\n"  # what stands around the one event of a document

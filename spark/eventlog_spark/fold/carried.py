@@ -12,10 +12,10 @@ from eventlog.columnar import Current, Rows
 from eventlog.columnar.vectors import Ints, codes, flags
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, QueryKey
-from eventlog_spark import plain
-from eventlog_spark.cells import unpack_all
-from eventlog_spark.kinds import CURRENT
-from eventlog_spark.names import object_begins, unpack
+from eventlog_spark.fold import plain
+from eventlog_spark.input.cells import unpack_all
+from eventlog_spark.input.kinds import CURRENT
+from eventlog_spark.input.names import object_begins, unpack
 
 
 class _Held(NamedTuple):

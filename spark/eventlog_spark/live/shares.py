@@ -19,9 +19,9 @@ from eventlog.core.entry import COLUMNS, read_event_time
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log.pending import OBJECT, Cells, Choice
 from eventlog.sql.log.snapshot import Held, Snapshot
-from eventlog_spark.access import Access
-from eventlog_spark.batches import gather
-from eventlog_spark.frozen import LOG, write_parquet
+from eventlog_spark.input.batches import gather
+from eventlog_spark.live.access import Access
+from eventlog_spark.live.frozen import LOG, write_parquet
 
 SHARE = 250_000  # rows of one task
 CHUNK = 25_000  # rows of one statement, and of one batch

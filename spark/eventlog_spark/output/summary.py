@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from eventlog_spark.parts import Written
+from eventlog_spark.output.parts import Written
 
 SCHEMA = "summary string"
 _FIRST = 20  # reasons that are kept as examples

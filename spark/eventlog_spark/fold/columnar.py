@@ -10,11 +10,11 @@ from eventlog.columnar import Engine
 from eventlog.columnar.judging import FATES
 from eventlog.columnar.vectors import content
 from eventlog.fold import Fate
-from eventlog_spark.carried import Carried
-from eventlog_spark.hot import HotLife
-from eventlog_spark.lives import LongLife
-from eventlog_spark.task import Attempt, Task
-from eventlog_spark.updates import DOCUMENT
+from eventlog_spark.fold.carried import Carried
+from eventlog_spark.fold.cutting import LongLife
+from eventlog_spark.fold.hot import HotLife
+from eventlog_spark.fold.updates import DOCUMENT
+from eventlog_spark.output.task import Attempt, Task
 
 
 class Columnar:

@@ -1,0 +1,1 @@
+"""What tasks make of the sorted rows of their objects."""

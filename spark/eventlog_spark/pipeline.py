@@ -1,0 +1,107 @@
+"""The plan of a log on Spark: rows are read, meet by object, are sorted, folded and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import functions as f
+
+from eventlog.core.settings import build
+from eventlog.files.limits import Limits
+from eventlog_spark.fold.tasks import FoldToEvents, FoldToParts, WriteEvents
+from eventlog_spark.input import names, rows
+from eventlog_spark.input.current import Answers
+from eventlog_spark.input.storage import File, uri
+from eventlog_spark.output import summary
+from eventlog_spark.output.refused import explain
+from eventlog_spark.output.repeated import repeated
+from eventlog_spark.output.summary import Summary
+from eventlog_spark.output.task import Task
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """A log, and what tasks know of it."""
+
+    spark: Any
+    task: Task
+    clock: str
+    current: Answers
+    in_order: bool  # events leave as they do from the log, not object by object
+    partitions: int
+    stage: Callable[[str], None]
+
+    def run(self, inputs: Sequence[File], before: Sequence[Summary]) -> Summary:
+        """The parts of a log, written but not yet in their places; some were written before."""
+        self.spark.conf.set("spark.sql.shuffle.partitions", str(self.partitions))
+        limits = build(Limits, self.task.given)
+        files = rows.sort_out(inputs, limits=limits)
+        self.stage("fold")
+        spelled = rows.to_be_spelled(self.spark, files, self.task.tables)
+        told = self._fold(files, spelled)
+        if not spelled and any(part.spelled_otherwise for part in told):
+            self.stage("fold again, every row under the one name of its object")
+            told = self._fold(files, True)
+        again = self._repeated(told)
+        if again is not None or self._unread(files, told):
+            self.stage("fold again, without rows that share a record_id, every row read one by one")
+            files = rows.sort_out(inputs, careful=True, limits=limits)
+            told = self._fold(files, False, again)
+        self.stage("explain what was refused")
+        whole = summary.total(told)
+        whole.refused_rows = explain(self.spark, self.task, self.clock, files, [*before, *told], again)
+        if again is not None:
+            whole.rows += sum(row.times for row in again.collect())
+        if self.in_order:
+            self.stage("sort by the log's order")
+            whole.written_by(self._write_in_order(told))
+        return summary.total([*before, whole])
+
+    def _fold(self, files: rows.LogFiles, spelled: bool, left_out: Any = None) -> list[Summary]:
+        """Every object's rows in one task, sorted: what the tasks tell that fold and write them."""
+        task = self.task
+        wide = task.target != "xds" or task.rules.handle_future_events or self.in_order
+        log = rows.read(self.spark, files, task.rules, self.clock, task.now, wide, task.tables, spelled)
+        if left_out is not None:
+            log = log.join(left_out, "record_id", "left_anti")
+        log = self.current.attach(self.spark, log, task.tables, rows.count(files))
+        log = log.withColumns({"h": _object_hash(), "name": names.packed()}).drop("column_name")
+        met = log.repartition(self.partitions, "h")
+        ordered = met.sortWithinPartitions("h", "table_name", "table_key", "record_id")
+        work = FoldToEvents(task) if self.in_order else FoldToParts(task)
+        return collect(ordered.drop("h", "table_name"), work)
+
+    def _repeated(self, told: Sequence[Summary]) -> Any:
+        """The record_ids that stand more than once, with how often; None if there are none."""
+        folder = Path(self.task.layout.folder)
+        found = list(repeated(folder / part.ids for part in told if part.ids))
+        return self.spark.createDataFrame(found, "record_id long, times long") if found else None
+
+    def _unread(self, files: rows.LogFiles, told: Sequence[Summary]) -> bool:
+        """Whether rows that Spark was in doubt about can be read after all."""
+        unread = files.native and any(part.unreadable for part in told)
+        return bool(unread) and rows.readable(self.spark, files, self.clock)
+
+    def _write_in_order(self, told: Sequence[Summary]) -> Summary:
+        folder = Path(self.task.layout.folder)
+        kept = [uri(str(folder / part.kept)) for part in told if part.kept]
+        if not kept:
+            return Summary()
+        place = ("time", "record_id", "part")
+        frame = self.spark.read.parquet(*kept).repartitionByRange(self.partitions, *place)
+        return summary.total(collect(frame.sortWithinPartitions(*place), WriteEvents(self.task)))
+
+
+def collect(frame: Any, work: Any) -> list[Summary]:
+    """What the tasks tell, in the order of their partitions."""
+    return [summary.load(row.summary) for row in frame.mapInArrow(work, summary.SCHEMA).collect()]
+
+
+def _object_hash() -> Any:
+    """Rows of one object meet; those of none are spread."""
+    return f.when(f.col("kind").between(0, 8), f.xxhash64("table_name", "table_key")).otherwise(
+        f.xxhash64("record_id")
+    )

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from eventlog.operate.finishing import change_mode
+from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.store import Store
 from tests.databases import Database
 from tests.killable import KILLABLE
 from tests.proofs.rig import KILLS, SECONDS, Arrivals, Chain, Rig, events_of, first_row
@@ -18,9 +21,10 @@ SMALL = ("--batch-size", "3", "--query-limit", "20")  # so that cycles are full
 HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
 
 
-@pytest.fixture
-def rig(database: Database, tmp_path: Path) -> Iterator[Rig]:
+@pytest.fixture(params=FinishMode)
+def rig(database: Database, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
     made = Rig(database, tmp_path)
+    change_mode(Store(made.engine, made.log), request.param, "test")
     yield made
     made.close()
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
+from threading import Thread
 
 import numpy as np
 import pytest
@@ -13,8 +17,10 @@ from sqlalchemy import text
 
 from eventlog.core.entry import COLUMNS, Status
 from eventlog.sql.connect import connect
+from eventlog.sql.log import ranges
 from eventlog.sql.log.binding import bind
 from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.pending import Choice
 from eventlog.sql.log.ranges import LONG, long_ranges, ranges_of
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -108,6 +114,53 @@ IMPATIENT = {
     "mysql": ("set innodb_lock_wait_timeout = 2",),
     "oracle": (),
 }
+
+
+@pytest.mark.parametrize("mode", FinishMode)
+def test_a_row_that_commits_after_its_neighbours_were_finished_is_not_lost(
+    store: Store, mode: FinishMode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Writers commit and roll back at random; what is read is finished at once, in ranges of two and more."""
+    monkeypatch.setattr(ranges, "LONG", 1)
+    committed: set[str] = set()
+    picked: Counter[str] = Counter()
+    writers = [Thread(target=keep_writing, args=(store, number, committed)) for number in range(4)]
+    leader = store.lead("test")
+    assert leader is not None
+    with leader:
+        with store.work(leader.epoch) as work:
+            work.set_mode(mode)
+        for writer in writers:
+            writer.start()
+        while any(writer.is_alive() for writer in writers):
+            picked += read_and_finish(store, leader.epoch)
+        while found := read_and_finish(store, leader.epoch):
+            picked += found
+    assert picked == Counter(committed)
+
+
+def keep_writing(store: Store, number: int, committed: set[str]) -> None:
+    names, dice = store.log.names(), random.Random(number)
+    columns = ", ".join(names[column] for column in ("event_type", "table_name", "table_key"))
+    insert = text(f"insert into {names['log']} ({columns}) values (6, 'usr', :key)")
+    for transaction in range(60):
+        keys = [f"idu={number}_{transaction}_{row}" for row in range(dice.randint(1, 4))]
+        with store.engine.connect() as connection:
+            for one in keys:
+                connection.execute(insert, {"key": one})
+                time.sleep(dice.random() * 0.01)
+            if dice.random() < 0.8:
+                connection.commit()
+                committed.update(keys)
+
+
+def read_and_finish(store: Store, epoch: int) -> Counter[str]:
+    with store.snapshot() as snapshot:
+        rows = snapshot.pick_up(Choice()).cells
+    if rows:
+        with store.work(epoch) as work:
+            assert work.finish({Status.SUCCESS: [int(str(row[0])) for row in rows]}) == len(rows)
+    return Counter(str(row[6]) for row in rows)
 
 
 def test_a_log_whose_record_id_has_no_unique_key_of_its_own_is_finished_by_ids(store: Store) -> None:

@@ -38,7 +38,6 @@ PATIENCE = 1.0  # seconds of answers that a crash may cost
 MOST_DOCUMENTS = 500  # of one batch
 DOWN_AFTER = 2  # documents without an answer, one after another: the receiver is down
 MOST_AGAIN = 10_000  # events that are tried again in one cycle
-MANY = 500  # rows of a pick-up, from which on columns pay
 
 
 class ReceiverFatal(EventlogError):
@@ -121,7 +120,6 @@ class Publisher:
         self._number = 0
         self._highest = 0  # record_id that ever went out, as far as we know
         self._was_down = False  # the receiver, in the last cycle
-        self._rows = 0  # of the last pick-up: where they were many, the next ones are read by column
         self._faults = 0  # documents without an answer, one after another
         self._clock: datetime | None = None  # the database's, when ours stood at 0
         self._begin()
@@ -208,9 +206,9 @@ class Publisher:
 
     def _pick_up(self) -> Reading:
         choice = self._settings.choice()
-        many = self._rows >= MANY
-        reading = self._read(lambda reader, snapshot: reader.pick_up(snapshot, choice, self._head, many=many))
-        self._rows = len(reading.picked)
+        reading = self._read(
+            lambda reader, snapshot: reader.pick_up(snapshot, choice, self._head, by_column=True)
+        )
         if reading.cut is not None:
             logger.warning("the insert of %s %s is cut: max-insert-rows or -bytes is too small", *reading.cut)
         if min(reading.picked, default=self._highest + 1) <= self._highest:

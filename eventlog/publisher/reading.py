@@ -28,6 +28,8 @@ from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from eventlog.publisher.by_column import ColumnReader
     from eventlog.publisher.outgoing import Outgoing
 
@@ -105,7 +107,7 @@ class Reader:
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
     def pick_up(
-        self, snapshot: Snapshot, choice: Choice, head: Head | None = None, *, many: bool = False
+        self, snapshot: Snapshot, choice: Choice, head: Head | None = None, *, by_column: bool = False
     ) -> Reading:
         """The pending rows that may go now; what is known of the log's head saves reading it. Many of them
         are read by column, where that is possible: then nothing tells the outcome of each."""
@@ -118,7 +120,7 @@ class Reader:
             future=rules.handle_future_events,
             inserts=inserts,
             object_of=self.object_of,
-            canonical=self._by_column.canonical if many else None,
+            canonical=self._canonical if by_column else None,
         )
         finish = user is not None and rules.loopback_rows == "finish"
         look = look_at_all if head is None else head.look
@@ -161,6 +163,10 @@ class Reader:
             for entry in (entries if held.hashes else ())
             if reading.outcomes[entry.record_id].fate is Fate.HELD
         ]
+
+    def _canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
+        """One text for each object, by column."""
+        return self._by_column.canonical(tables, keys)
 
     @cached_property
     def _by_column(self) -> ColumnReader:

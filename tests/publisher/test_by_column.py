@@ -44,8 +44,9 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @pytest.fixture
-def peopled(world: World) -> World:
-    """With the current rows of some objects."""
+def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """With the current rows of some objects; few rows count as many."""
+    monkeypatch.setattr("eventlog.sql.log.pending.MANY", 0)
     world.change("drop table if exists grp")
     world.change(
         "create table grp (org varchar(9), name varchar(9), member varchar(9), primary key (org, name))"
@@ -69,10 +70,10 @@ def told(reading: Reading) -> dict[str, object]:
     }
 
 
-def read(world: World, reader: Reader, choice: Choice, *, many: bool) -> Reading:
+def read(world: World, reader: Reader, choice: Choice, *, by_column: bool) -> Reading:
     """One pick-up."""
     with world.store.snapshot() as snapshot:
-        return reader.pick_up(snapshot, choice, many=many)
+        return reader.pick_up(snapshot, choice, by_column=by_column)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
@@ -107,6 +108,6 @@ def test_both_ways_say_the_same(
     rules = Rules(driver_user=user, insert_query_back=insert, max_changes=most)
     reader = world.reader(("usr", "grp"), rules, XdsSettings(insert_query_back=insert))
     choice = Choice(limit)
-    by_row, by_column = (read(world, reader, choice, many=many) for many in (False, True))
+    by_row, by_column = (read(world, reader, choice, by_column=way) for way in (False, True))
     assert (by_row.outgoing is None, by_column.outgoing is None) == (True, False)
     assert told(by_column) == told(by_row)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from eventlog.sql.log.by_column import Canonical, PickedColumns
 
 CHUNK = 10_000  # rows of a statement that only looks ahead
+MANY = 500  # rows, from which on columns pay
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 _EVENT_TYPE = COLUMNS.index("event_type")
@@ -81,12 +82,15 @@ class Pending:
         return self.complete(choice, picked, stretch, Ends() if ends is None else ends)
 
     def fit(self, choice: Choice, stretch: Stretch = NO_STRETCH) -> Choice:
-        """The same choice with no more rows than its bytes allow, but for one."""
+        """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
 
         def add_up(lane: Lane, most: int) -> list[Any]:
             return self._lane("pending_bytes", replace(choice, limit=most), lane)
 
-        if sum(int(row[0]) for row in _each_lane(add_up, stretch, choice.limit)) <= choice.most_bytes:
+        found = list(_each_lane(add_up, stretch, choice.limit))
+        if min(choice.limit, sum(int(row[1]) for row in found)) < MANY:
+            choice = replace(choice, canonical=None)
+        if sum(int(row[0]) for row in found) <= choice.most_bytes:
             return choice
         sizes = [int(row[1]) for row in self._pending("pending_sizes", choice, stretch)]
         return replace(choice, limit=max(1, _fitting(sizes, choice.most_bytes)))

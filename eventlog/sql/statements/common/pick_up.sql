@@ -28,8 +28,8 @@ order by {order}
 {next_rows}
 
 -- pending_bytes --
--- How many bytes the first rows that may go have.
-select coalesce(sum(octets), 0)
+-- How many bytes the first rows that may go have, and how many rows they are.
+select coalesce(sum(octets), 0), count(*)
 from (
   select {size} as octets
   from {log} r {use_index}

@@ -79,7 +79,7 @@ class Work:
     def set_mode(self, mode: FinishMode) -> None:
         """Put on record how rows are finished from now on."""
         if mode is not self._mode:
-            self._queries.run(self._connection, "set_finish_mode", mode=str(mode))
+            self._queries.run(self._connection, "set_finish_mode", finish_mode=str(mode))
             self._mode = mode
 
     def finish(self, letters: Mapping[Status, Ids]) -> int:

@@ -8,7 +8,7 @@ select epoch, finish_mode from {state} where one = 1 {share_lock}
 
 -- set_finish_mode --
 -- Puts on record how rows are finished.
-update {state} set finish_mode = :mode where one = 1
+update {state} set finish_mode = :finish_mode where one = 1
 
 -- finish --
 -- Gives new rows their letter.

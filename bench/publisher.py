@@ -3,11 +3,15 @@
 The floor reads the same rows in the same chunks and finishes them by their ids, nothing else. Judge
 ratios within one run: machines differ, and so do minutes on one machine.
 
-    eventlog bench publisher [rows] [batch-size] [transactions a second]
+    eventlog bench publisher [rows] [batch-size] [transactions a second] [COMMIT]
+
+With a commit, its own bench runs in turn with this one, five times each, and the medians are told.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import resource
 import statistics
 import subprocess
@@ -15,7 +19,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from lxml import etree
@@ -73,7 +77,7 @@ class Bench:
 
     def fill(self, kind: str) -> None:
         """Pending rows; objects follow one another."""
-        self.run("truncate eventlog restart identity")
+        self.run("truncate eventlog")
         columns = "event_type, table_name, table_key, column_name, old_value, new_value"
         step = 100_000
         for start in range(1, self.rows + 1, step):
@@ -135,7 +139,7 @@ def latency(engine: Engine, url: str, rate: int) -> None:
     log = Log(POSTGRESQL)
     Store(engine, log)
     with engine.begin() as connection:
-        connection.execute(text("truncate eventlog, usr restart identity"))
+        connection.execute(text("truncate eventlog, usr"))
     track(engine, log, "usr", Tracked())
     arrived: dict[int, float] = {}
     command = [
@@ -191,7 +195,40 @@ def _peak() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 
 
+def beside(commit: str, arguments: list[str]) -> None:
+    """The bench of another commit and this one in turn, and the median rate of each case in both."""
+    here = Path(__file__).parents[1]
+    rates: dict[str, dict[str, list[float]]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        there = Path(folder) / "before"
+        subprocess.run(["git", "worktree", "add", "--detach", there, commit], cwd=here, check=True)
+        try:
+            for _ in range(5):
+                for name, root in ((commit, there), ("now", here)):
+                    for case, rate in _rates(root, arguments):
+                        rates.setdefault(case, {}).setdefault(name, []).append(rate)
+        finally:
+            subprocess.run(["git", "worktree", "remove", "--force", there], cwd=here, check=True)
+    for case, found in rates.items():
+        before, now = (statistics.median(found[name]) for name in (commit, "now"))
+        print(f"{case:<30} {before:>9,.0f} -> {now:>9,.0f} rows/s   {now / before:.2f} x")
+
+
+def _rates(root: Path, arguments: list[str]) -> Iterator[tuple[str, float]]:
+    """The cases of a tree's own bench, and their rates."""
+    paths = os.pathsep.join([str(root), str(root / "spark")])
+    command = [sys.executable, str(root / "bench" / "publisher.py"), *arguments]
+    told = subprocess.run(
+        command, cwd=root, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False
+    )
+    for case, rate in re.findall(r"^(.*\(type \d\)) +([0-9,]+) rows/s", told.stdout, re.MULTILINE):
+        yield case, float(rate.replace(",", ""))
+
+
 def main() -> None:
+    if len(sys.argv) > 4:
+        beside(sys.argv[4], sys.argv[1:4])
+        return
     rows, batch_size, rate = [*map(int, sys.argv[1:]), *(300_000, 10_000, 200)[len(sys.argv) - 1 :]]
     with embedded_postgres(settings=FAST | {"shared_buffers": "512MB"}) as server:
         engine = connect(server.url, keep_open=4)

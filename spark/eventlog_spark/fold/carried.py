@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -46,7 +47,7 @@ class Carried:
         objects = np.cumsum(object_begins(batch)) - 1
         some = batch.filter(pa.array(is_log))
         rows, current = log_rows(some), batch.filter(pa.array(~is_log))
-        tables = _texts(some.column("name"), "table")
+        tables, _ = _named(some.column("name"))
         count = int(objects[-1]) + 1
         self._held = _Held(current, objects[~is_log], rows, tables, objects[is_log], count)
         return rows
@@ -87,7 +88,8 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
     """The log rows of a batch that has no others, each under the names by which it was logged."""
     column = batch.column
     ids, kinds = (column(name).to_numpy().astype(np.int64) for name in ("record_id", "kind"))
-    tables, keys = _texts(column("name"), "table"), column("table_key")
+    tables, columns = _named(column("name"))
+    keys = column("table_key")
     logged = column("logged").to_pylist() if "logged" in batch.schema.names else []
     if any(logged):
         own = [name and unpack(name) for name in logged]
@@ -95,14 +97,18 @@ def log_rows(batch: pa.RecordBatch) -> Rows:
             pc.coalesce(pa.array([name and name[at] for name in own], pa.string()), side.cast(pa.string()))
             for at, side in enumerate((tables, keys))
         )
-    columns = _texts(column("name"), "column")
     return Rows(ids, kinds, tables, keys, columns, column("old_value"), column("new_value"))
 
 
-def _texts(names: pa.Array, side: str) -> pa.Array:
-    """The tables, or the columns, of packed names."""
+def _named(names: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """The tables and the columns of packed names."""
     numbers, packed = codes(names)
-    texts = [getattr(unpack(name), side) for name in packed]
+    found = list(map(unpack, packed))
+    return _each(numbers, [name.table for name in found]), _each(numbers, [name.column for name in found])
+
+
+def _each(numbers: Ints, texts: Sequence[str | None]) -> pa.Array:
+    """The text of each number."""
     numbered = {text: number for number, text in enumerate(dict.fromkeys(texts))}
     to = np.array([numbered[text] for text in texts], np.int64)
     return pa.DictionaryArray.from_arrays(pa.array(to[numbers]), pa.array(list(numbered), pa.string()))

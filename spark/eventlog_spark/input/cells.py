@@ -49,8 +49,8 @@ def unpack_all(lengths: pa.Array, texts: pa.Array) -> tuple[pa.Array, Ints]:
     """The cells of many rows behind one another, and how many each row has."""
     counts = pc.add(pc.count_substring(lengths, ","), 1).to_numpy(zero_copy_only=False).astype(np.int64)
     counts[pc.equal(lengths, "").to_numpy(zero_copy_only=False)] = 0
-    joined = ",".join(filter(None, lengths.to_pylist()))
-    sizes = np.array(joined.split(","), np.int64) if joined else np.empty(0, np.int64)
+    filled = lengths.filter(pc.not_equal(lengths, ""))
+    sizes = pc.list_flatten(pc.split_pattern(filled, ",")).cast(pa.int64()).to_numpy()
     ends = np.cumsum(np.maximum(sizes, 0)) + int(offsets(texts)[0])
     at = np.concatenate([offsets(texts)[:1], ends]).astype(np.int32)
     there = np.packbits(sizes >= 0, bitorder="little")

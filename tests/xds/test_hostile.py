@@ -70,7 +70,7 @@ def test_a_document_that_is_cut_short_is_told() -> None:
 
 
 def test_cdata_that_looks_like_an_end_does_not_end_a_document() -> None:
-    assert found(doc("<!-- </nds> -->", DELETE.format("<![CDATA[</nds>]]>x")))[0].endswith("</nds>") or True
+    assert found(doc("<!-- </nds> -->", DELETE.format('"<![CDATA[</nds>]]>x"'))) == ['k="</nds>x"']
 
 
 @pytest.mark.parametrize(

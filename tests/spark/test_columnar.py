@@ -155,7 +155,7 @@ def test_both_ways_write_the_same(
         "time_syntax": syntax,
     }
     wanted["association"] = association
-    # the same log again and again under other keys: at the second sight of a shape it is compiled
+    # the same log again and again under other keys: what was learnt of one batch serves the next
     repeated = [
         (row[0] + 1000 * n, *row[1:6], row[6] + suffix, *row[7:])
         for n, (log, suffix) in enumerate(itertools.product(several, ("", "", "7", "8")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -44,17 +45,17 @@ def rows(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @pytest.fixture
-def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> World:
+def peopled(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     """With the current rows of some objects; few rows count as many."""
     monkeypatch.setattr("eventlog.sql.log.pending.MANY", 0)
-    world.change("drop table if exists grp")
     world.change(
         "create table grp (org varchar(9), name varchar(9), member varchar(9), primary key (org, name))"
     )
     world.user(1, "Jöhn <&>", None)
     world.user(2, "", "Doe ")
     world.change("insert into grp values ('a', 'b', 'm1'), ('a,b', '', null)")
-    return world
+    yield world
+    world.change("drop table grp")
 
 
 def told(reading: Reading) -> dict[str, object]:

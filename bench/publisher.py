@@ -39,7 +39,7 @@ from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect.dialects import POSTGRESQL
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
@@ -89,7 +89,7 @@ class Bench:
         """Read and finish, nothing else."""
         while True:
             with self.store.snapshot() as snapshot:
-                picked = snapshot.pick_up(Choice(LIMIT)).cells
+                picked = snapshot.pick_up(Selection(LIMIT)).cells
             if not picked:
                 return
             with self.store.work(epoch) as work:

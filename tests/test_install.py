@@ -22,7 +22,7 @@ from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.dialect.dialects import DIALECTS, IllegalName
 from eventlog.sql.log import binding
 from eventlog.sql.log.binding import MissingColumn, NoLog, Unreadable, WrongLayout, bind
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import LeadershipLost, Waiting, object_hash
 from eventlog.sql.names import Log, UnknownLogColumn, log_named
@@ -104,7 +104,7 @@ def test_names_of_the_users_own(engine: Engine, database: Database) -> None:
     migrate.install(engine, log, future_events=True)
     log_one(engine, log)
     with Store(engine, log).snapshot() as snapshot:
-        assert len(snapshot.pick_up(Choice(future=True, driver_user="x")).cells) == 1
+        assert len(snapshot.pick_up(Selection(future=True, driver_user="x")).cells) == 1
     migrate.uninstall(engine, log, discard=True)
     assert schema(engine) == {}
 
@@ -116,7 +116,7 @@ def test_two_logs_stand_side_by_side(engine: Engine, database: Database) -> None
     log_one(engine, one)
     assert migrate.uninstall(engine, two)
     with Store(engine, one).snapshot() as snapshot:
-        assert len(snapshot.pick_up(Choice()).cells) == 1
+        assert len(snapshot.pick_up(Selection()).cells) == 1
 
 
 @pytest.mark.parametrize("stop_before", [2, 6, 7, 8])
@@ -216,7 +216,7 @@ def test_an_upgrade_keeps_what_waits_and_how_associations_are_written(
         log_one(engine, log)
         assert not inspect(connection).has_table("eventlog_waiting")
     with store.snapshot() as snapshot:
-        assert snapshot.pick_up(Choice()).cells == []
+        assert snapshot.pick_up(Selection()).cells == []
 
 
 # what a publisher said until revision 0004 when it began to lead
@@ -295,7 +295,7 @@ def test_a_log_of_the_original_is_attached_and_survives(
         log = bind(connection, original, layout)
     assert migrate.install(engine, log, future_events=True)
     with Store(engine, log).snapshot() as snapshot:
-        (cells,) = snapshot.pick_up(Choice()).cells
+        (cells,) = snapshot.pick_up(Selection()).cells
     assert tuple(cells)[4:7] == (None, "usr", "idu=1")
     assert Store(engine, log).association() == "as-logged"
     assert migrate.uninstall(engine, log)

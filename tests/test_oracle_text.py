@@ -6,7 +6,7 @@ import pytest
 import sqlfluff
 
 from eventlog.sql.dialect.dialects import ORACLE
-from eventlog.sql.log.pending import Choice, pending_statement
+from eventlog.sql.log.pending import Selection, pending_statement
 from eventlog.sql.log.stretch import Lane, Stretch, between
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
@@ -125,7 +125,7 @@ def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
 @pytest.mark.parametrize("future", [True, False])
 @pytest.mark.parametrize("lane", [*GAPS, Stretch(5).rest(0), between(5, 9)])
 def test_a_pick_up_is_oracles(future: bool, lane: Lane) -> None:
-    clause, _ = pending_statement(QUERIES, "pick_up", Choice(driver_user="idm", future=future), lane)
+    clause, _ = pending_statement(QUERIES, "pick_up", Selection(driver_user="idm", future=future), lane)
     parse(str(clause))
 
 

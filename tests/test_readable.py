@@ -12,7 +12,7 @@ from eventlog.core.entry import read_entry
 from eventlog.core.errors import WrongRow
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.readable import ReadableTable, readable
@@ -86,7 +86,7 @@ def test_each_row_is_found_by_the_key_that_is_logged_for_it(engine: Engine, data
         for _ in resync(store, Resync(table.table), lambda rows: None):
             pass
         with store.snapshot() as snapshot:
-            keys = [read_entry(tuple(cells)).table_key for cells in snapshot.pick_up(Choice()).cells]
+            keys = [read_entry(tuple(cells)).table_key for cells in snapshot.pick_up(Selection()).cells]
             found = list(snapshot.current_rows(table, [table.load_key(key) for key in keys]))
         assert sorted(row.texts[0] or "" for row in found) == [str(n) for n in range(len(shown))], type_name
         assert [row.place for row in found] == list(range(len(shown))), type_name

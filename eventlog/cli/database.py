@@ -11,7 +11,7 @@ import click
 
 from eventlog.cli.live import ALL
 from eventlog.publisher.config import Config, read_config
-from eventlog.publisher.opening import Place, place_of
+from eventlog.publisher.opening import LogPlace, place_of
 from eventlog.sql.log import binding
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -46,7 +46,7 @@ def database_options(command: F) -> F:
 
 def read_place(
     config: Path | None, url: str | None, log_table: str | None, layout: str | None, log_time: str | None
-) -> Place:
+) -> LogPlace:
     """The place that flags, environment and file name."""
     return place_of(read_settings(config, url, log_table, layout, log_time))
 

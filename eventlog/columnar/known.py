@@ -15,7 +15,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table, Tables, plain_name
 from eventlog.core.values import Kind
 from eventlog.fold import Rules
-from eventlog.fold.understand import STEPS, Object, Reader
+from eventlog.fold.understand import STEPS, Interpreter, Object
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import MARKS, NEW, OLD, Skeletons, Treatment, treatment
 from eventlog.xds.text import attribute
@@ -102,7 +102,7 @@ class Known:
         answers = frozenset(twins[str(table)] for table in tables if table in answerable)
         self._twins = Tables(twins.values(), tables.dialect, shut=tables.shut)
         limitless = replace(rules, status="N", driver_user=None, handle_future_events=False, max_value=_HUGE)
-        self._reader = Reader(self._twins, limitless, answers)
+        self._reader = Interpreter(self._twins, limitless, answers)
         self.limit = min([rules.max_value, *(t.max_value for t in tables if t.max_value is not None)])
         self.constants: list[str] = []
         self._numbers: dict[str, int] = {}

@@ -13,7 +13,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files import blob, csv, jsonlines, messages, parquet
 from eventlog.files.inputs import container_of
-from eventlog.files.places import Place, need_folder, place_at
+from eventlog.files.places import Target, need_folder, place_at
 from eventlog.files.standard import standard_output
 
 
@@ -57,7 +57,7 @@ class Output:
         self._container = container_of(name, shape, given or by_default, "--output-as")
         self._sheets: dict[str, tuple[Sheet, Writer]] = {}
         self._writer: Writer | None = None
-        self._files: list[Place] = []
+        self._files: list[Target] = []
         self._rows: Counter[str] = Counter()
         self._growing: list[IO[bytes]] = []
         self._standard: IO[bytes] | None = None
@@ -139,7 +139,7 @@ class Output:
             return self._growing[0]
         return self._place(name).stream
 
-    def _place(self, name: str) -> Place:
+    def _place(self, name: str) -> Target:
         file = place_at(name)
         self._files.append(file)
         return file

@@ -19,7 +19,7 @@ _NOT_OURS = (
 )  # /dev/stdout may lead to a file that the shell has opened
 
 
-class Place(Protocol):
+class Target(Protocol):
     """A file that is written."""
 
     stream: IO[bytes]
@@ -31,7 +31,7 @@ class Place(Protocol):
         """Whatever happened, leave nothing behind that is not whole."""
 
 
-def place_at(name: str) -> Place:
+def place_at(name: str) -> Target:
     """The place of that name; Misuse if its folder is not there."""
     target = Path(os.path.realpath(name))
     if os.path.abspath(name).startswith(_NOT_OURS) or (target.exists() and not target.is_file()):

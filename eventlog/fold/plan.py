@@ -18,7 +18,7 @@ from eventlog.fold.lives import remaining
 from eventlog.fold.outcome import Fate, Outcome
 from eventlog.fold.rules import Rules
 from eventlog.fold.runs import Fields, cut, run_fields, runs
-from eventlog.fold.understand import STEPS, Object, QueryKey, Reader, Step
+from eventlog.fold.understand import STEPS, Interpreter, Object, QueryKey, Step
 
 _INSERT, _UPDATE, _SENT = Op.INSERT, Op.UPDATE, Fate.SENT  # looking one up in its enum costs a call
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
@@ -81,7 +81,7 @@ def plan(
             spelled[name].append(entry)
         else:
             spelled[name] = [entry]
-    for rows in planned.identify(Reader(tables, rules, answerable), spelled.items(), held).values():
+    for rows in planned.identify(Interpreter(tables, rules, answerable), spelled.items(), held).values():
         planned.add_object(rows)
     return planned
 
@@ -94,7 +94,7 @@ def plan_again(
     Nothing joins or extends them, whatever else is pending; rows that are not new any more are left out.
     """
     planned = Plan(rules)
-    reader = Reader(tables, rules, answerable)
+    reader = Interpreter(tables, rules, answerable)
     for group in groups:
         spelled: dict[tuple[str, str], list[Entry]] = {}
         for entry in sorted(group, key=_order(rules)):
@@ -176,7 +176,7 @@ class Plan:
 
     def identify(
         self,
-        reader: Reader,
+        reader: Interpreter,
         spelled: Iterable[tuple[tuple[str, str], list[Entry]]],
         held: Container[ObjectName],
     ) -> dict[ObjectName, _Rows]:

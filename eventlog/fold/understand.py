@@ -165,7 +165,7 @@ class _Attributes(dict[str | None, Attribute]):
         return made
 
 
-class Reader:
+class Interpreter:
     """How the rows of a pick-up are understood: one TableReader for each table and way to write its name."""
 
     def __init__(self, tables: Tables, rules: Rules, answerable: Container[Table]) -> None:

@@ -26,7 +26,7 @@ class Limits(NamedTuple):
     open: int = MAX_OPEN  # of all unfinished transactions together
 
 
-class Reader:
+class StreamReader:
     """Feeds a stream and answers changes; each call's answers must be taken before the next call."""
 
     def __init__(

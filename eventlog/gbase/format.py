@@ -11,7 +11,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Shape, Source
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import Limits, Reader
+from eventlog.gbase.changes import Limits, StreamReader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
@@ -52,10 +52,12 @@ class Settings:
         return Text(self.code_set, self.trim_char, self.varchar_prefix)
 
 
-def reader(settings: Settings, tables: Tables, source: Source[bytes], since: Position = START) -> Reader:
+def reader(
+    settings: Settings, tables: Tables, source: Source[bytes], since: Position = START
+) -> StreamReader:
     """The reader of one source, where an earlier run of it stopped."""
     limits = Limits(settings.max_record, settings.max_open)
-    return Reader(tables, source.at, settings.text, limits, since)
+    return StreamReader(tables, source.at, settings.text, limits, since)
 
 
 def read(sources: Iterable[Source[bytes]], tables: Tables, settings: Settings) -> Iterator[Change | Refused]:
@@ -64,13 +66,15 @@ def read(sources: Iterable[Source[bytes]], tables: Tables, settings: Settings) -
         yield from read_source(reader(settings, tables, source), source, settings)
 
 
-def read_source(stream: Reader, source: Source[bytes], settings: Settings) -> Iterator[Change | Refused]:
+def read_source(
+    stream: StreamReader, source: Source[bytes], settings: Settings
+) -> Iterator[Change | Refused]:
     """The changes of one stream, to its end."""
     yield from _read_frames(stream, source, settings) if settings.framed else _read_bytes(stream, source)
     yield from stream.close()
 
 
-def _read_bytes(stream: Reader, source: Source[bytes]) -> Iterator[Change | Refused]:
+def _read_bytes(stream: StreamReader, source: Source[bytes]) -> Iterator[Change | Refused]:
     for chunk in source.records:
         if isinstance(chunk, Refused):
             yield chunk
@@ -78,7 +82,9 @@ def _read_bytes(stream: Reader, source: Source[bytes]) -> Iterator[Change | Refu
             yield from stream.feed(chunk)
 
 
-def _read_frames(stream: Reader, source: Source[bytes], settings: Settings) -> Iterator[Change | Refused]:
+def _read_frames(
+    stream: StreamReader, source: Source[bytes], settings: Settings
+) -> Iterator[Change | Refused]:
     refused: list[Refused] = []
     for buffer in read_dump(_chunks(source, refused), settings.max_record):
         if isinstance(buffer, BadDump):

@@ -90,7 +90,7 @@ class Error(NamedTuple):
 Head = BeginTx | CommTx | RbTx | Discard | RowHead | Truncate | TabSchem | Timeout | Error
 
 
-class Layout(NamedTuple):
+class RecordLayout(NamedTuple):
     """The fields that follow the common header of one kind of record."""
 
     number: Number
@@ -114,9 +114,9 @@ class Layout(NamedTuple):
         return b"".join((common, self.struct.pack(*head), rest, payload))
 
 
-def _layout(number: Number, head: Any, payload: bool = False, **codes: str) -> tuple[Number, Layout]:
+def _layout(number: Number, head: Any, payload: bool = False, **codes: str) -> tuple[Number, RecordLayout]:
     packing = struct.Struct(">" + "".join(codes.values()))
-    return number, Layout(number, head._make, tuple(codes), packing, payload)
+    return number, RecordLayout(number, head._make, tuple(codes), packing, payload)
 
 
 _ROW = {"sequence": "Q", "transaction": "I", "table": "i", "flags": "I"}

@@ -26,8 +26,8 @@ from eventlog.gbase.records import (
     CommTx,
     Error,
     Head,
-    Layout,
     Number,
+    RecordLayout,
     TabSchem,
     moment,
 )
@@ -235,7 +235,7 @@ class Stream:
             yield head
 
     def _misfit(
-        self, record: bytes, header: int, scheme: int, number: int, layout: Layout | None
+        self, record: bytes, header: int, scheme: int, number: int, layout: RecordLayout | None
     ) -> Corrupt | None:
         if scheme != SCHEME:
             return Corrupt(self.offset + 8, "packetization scheme", scheme, f"it is always {SCHEME}")

@@ -10,7 +10,7 @@ from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.linter.columns import Part, RowReader
-from eventlog.linter.images import Layout, read_layout
+from eventlog.linter.images import ImageLayout, read_layout
 from eventlog.linter.operations import (
     BLOBS,
     MAX_OPEN,
@@ -49,7 +49,7 @@ class Named(NamedTuple):
     table: Table | None
     owner: str | None
     name: str
-    layout: Layout | None
+    layout: ImageLayout | None
 
 
 class Ended(NamedTuple):
@@ -59,7 +59,7 @@ class Ended(NamedTuple):
     commit: Part
 
 
-class Reader:
+class QueueReader:
     """Reads one source."""
 
     def __init__(self, tables: Tables, reading: Reading, since: State = START) -> None:
@@ -254,7 +254,7 @@ def _check_empty(part: Part) -> None:
 Rows = tuple[dict[str, Value] | None, dict[str, Value] | None]
 
 
-def _decode(layout: Layout | None, before: bytes | None, after: bytes | None) -> Rows | None:
+def _decode(layout: ImageLayout | None, before: bytes | None, after: bytes | None) -> Rows | None:
     """The rows before and after; None where the layout does not explain every image there is."""
     if layout is None:
         return None

@@ -10,7 +10,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Format, Row, Shape, SheetRow, Source
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.linter.changes import Reader, Reading
+from eventlog.linter.changes import QueueReader, Reading
 from eventlog.linter.columns import SHEET
 from eventlog.linter.operations import MAX_OPEN
 from eventlog.linter.writer import write_changes
@@ -54,7 +54,7 @@ class Settings:
 def read(sources: Iterable[Source[Row]], tables: Tables, settings: Settings) -> Iterator[Change | Refused]:
     """The changes of queues, each of which stands for itself."""
     for source in sources:
-        yield from Reader(tables, settings.reading()).read(source)
+        yield from QueueReader(tables, settings.reading()).read(source)
 
 
 def write(changes: Iterable[Change], tables: Tables, settings: Settings) -> Iterator[SheetRow | Refused]:

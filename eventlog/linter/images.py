@@ -36,7 +36,7 @@ class LayoutColumn(NamedTuple):
     type: ImageType
 
 
-class Layout(NamedTuple):
+class ImageLayout(NamedTuple):
     """The columns of a record in their order, and how it marks a null."""
 
     columns: tuple[LayoutColumn, ...]
@@ -113,7 +113,7 @@ class Layout(NamedTuple):
         yield data
 
 
-def read_layout(name: str, described: Mapping[str, object]) -> Layout | None:
+def read_layout(name: str, described: Mapping[str, object]) -> ImageLayout | None:
     """The layout that a table of the tables file states, None if it states none."""
     if not described:
         return None
@@ -134,7 +134,7 @@ def read_layout(name: str, described: Mapping[str, object]) -> Layout | None:
     if not isinstance(columns, Mapping) or not columns:
         raise InvalidTables(f"tables.{name}.linter.columns must name the columns of a record and their types")
     made = tuple(LayoutColumn(str(column), image_type(str(text), form)) for column, text in columns.items())
-    return Layout(made, choices["order"], choices["nulls"])
+    return ImageLayout(made, choices["order"], choices["nulls"])
 
 
 def _choice(name: str, key: str, value: object, known: Sequence[str]) -> str:

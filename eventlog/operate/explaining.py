@@ -14,7 +14,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import PublisherSettings
 from eventlog.publisher.reading import Reading
 from eventlog.publisher.session import make_reader, read_rules
-from eventlog.sql.log.pending import Cells, Choice
+from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Unusable
@@ -61,7 +61,7 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
     user = None if rules.allow_loopback else rules.driver_user
     choice = config.build(PublisherSettings).choice(limit)
     with store.snapshot() as snapshot:
-        fates = snapshot.fates(Choice(choice.limit, user, rules.handle_future_events))
+        fates = snapshot.fates(Selection(choice.limit, user, rules.handle_future_events))
     waiting = _waiting(store).values()
     tellers: Mapping[str, Callable[[Fates], str]] = {
         "held": lambda of: _tell_held(of, waiting),

@@ -17,7 +17,7 @@ from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.files.statefile import read_state, write_state
-from eventlog.gbase.changes import Answer, Reader
+from eventlog.gbase.changes import Answer, StreamReader
 from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
 from eventlog.gbase.format import Settings, reader
@@ -74,7 +74,9 @@ def follow(
             state.save(stream.position)
 
 
-def _batches(stream: Reader, source: Source[bytes], framed: bool, max_record: int) -> Iterator[list[Answer]]:
+def _batches(
+    stream: StreamReader, source: Source[bytes], framed: bool, max_record: int
+) -> Iterator[list[Answer]]:
     chunks = (chunk for chunk in source.records if isinstance(chunk, bytes))
     if framed:
         for read in read_dump(chunks, max_record):

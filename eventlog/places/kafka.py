@@ -73,7 +73,7 @@ class Topics:
         """The metadata messages that stand in a topic of their own, from its beginning."""
         if not self._settings.kafka_metadata_topic:
             return ()
-        reader = messages.Reader(Tables(), MessageSettings(encoding=self._encoding))
+        reader = messages.MessageReader(Tables(), MessageSettings(encoding=self._encoding))
         sources = (
             self._source(p, OFFSET_BEGINNING) for p in self._partitions(self._settings.kafka_metadata_topic)
         )

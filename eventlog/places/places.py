@@ -19,7 +19,7 @@ from eventlog.core.extras import extra
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
 from eventlog.files.statefile import read_state, write_state
-from eventlog.linter.changes import Reader as LinterReader
+from eventlog.linter.changes import QueueReader as LinterReader
 from eventlog.linter.progress import START, dump_state, load_state
 from eventlog.places import change_tables, queues
 from eventlog.places.registry import Registry

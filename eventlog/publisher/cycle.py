@@ -26,7 +26,7 @@ from eventlog.publisher.reading import Reader, Reading
 from eventlog.publisher.tally import LETTERS, Tally, Waits
 from eventlog.sinks.sink import Recording, Reply, Sequential, Sink
 from eventlog.sql.log.inserts import Bounds
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Spelling, Work
@@ -68,10 +68,10 @@ class PublisherSettings:
         3600.0, "the longest wait before an event is sent again", metavar="S", within=(0, 31_536_000)
     )
 
-    def choice(self, limit: int | None = None) -> Choice:
+    def choice(self, limit: int | None = None) -> Selection:
         """The rows of a cycle."""
         bounds = Bounds(self.max_insert_rows, self.max_insert_bytes)
-        return Choice(limit or self.query_limit, bounds=bounds)
+        return Selection(limit or self.query_limit, bounds=bounds)
 
 
 @dataclass

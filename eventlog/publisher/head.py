@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from eventlog.core.entry import COLUMNS
 from eventlog.fold import ObjectName
 from eventlog.sql.log.inserts import Ends
-from eventlog.sql.log.pending import OBJECT, Cells, Choice
+from eventlog.sql.log.pending import OBJECT, Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.stretch import NO_STRETCH, Stretch
 
@@ -47,7 +47,7 @@ class Look(NamedTuple):
             return ids
         return [int(str(row[0])) for row in self.cells]
 
-    def without(self, objects: Set[ObjectName], choice: Choice) -> Look:
+    def without(self, objects: Set[ObjectName], choice: Selection) -> Look:
         """The same without the rows of some objects."""
         if self.columns is None:
             kept = [row for row in self.cells if choice.object_of(*row[OBJECT]) not in objects]
@@ -75,7 +75,7 @@ class Head:
         if self.proved is not NO_STRETCH:
             self._released.update(objects)
 
-    def look(self, snapshot: Snapshot, choice: Choice, *, loopback: bool = False) -> Look:
+    def look(self, snapshot: Snapshot, choice: Selection, *, loopback: bool = False) -> Look:
         """The rows that may go now and, where they are wanted, those of our own user."""
         if choice.future:
             return _read(snapshot, choice, NO_STRETCH, self._ends, loopback=loopback)
@@ -105,7 +105,7 @@ class Head:
     def _is_due(self, now: float) -> bool:
         return now >= (self._released_at if self._released else self._routine_at)
 
-    def _keep_back(self, found: Look, choice: Choice) -> Look:
+    def _keep_back(self, found: Look, choice: Selection) -> Look:
         """Without the objects that were released: what is known of them comes first."""
         if not self._released:
             return found
@@ -139,12 +139,12 @@ class Head:
         self._grow_at = now + (ROUTINE * (now - begun) if longer else FRUITLESS)
 
 
-def look_at_all(snapshot: Snapshot, choice: Choice, *, loopback: bool = False) -> Look:
+def look_at_all(snapshot: Snapshot, choice: Selection, *, loopback: bool = False) -> Look:
     """The same, with nothing known."""
     return _read(snapshot, choice, NO_STRETCH, Ends(), loopback=loopback)
 
 
-def _read(snapshot: Snapshot, choice: Choice, stretch: Stretch, ends: Ends, *, loopback: bool) -> Look:
+def _read(snapshot: Snapshot, choice: Selection, stretch: Stretch, ends: Ends, *, loopback: bool) -> Look:
     fit = snapshot.fit(choice, stretch)
     cells, full, reach, cut, columns = snapshot.pick_up(fit, stretch, ends)
     if not loopback or fit.driver_user is None:

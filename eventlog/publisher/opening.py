@@ -86,7 +86,7 @@ class TableSettings:
 
 
 @dataclass(frozen=True)
-class Place:
+class LogPlace:
     """Where a log is, and what it is called there."""
 
     settings: DatabaseSettings
@@ -113,9 +113,9 @@ class Place:
             return bind(connection, log, self.settings.layout) if exists(connection, log) else log
 
 
-def place_of(config: Config) -> Place:
+def place_of(config: Config) -> LogPlace:
     """The place that the settings name."""
-    return Place(config.build(DatabaseSettings), config.columns)
+    return LogPlace(config.build(DatabaseSettings), config.columns)
 
 
 def open_store(config: Config, *, keep_open: int = 4) -> Store:

@@ -20,7 +20,7 @@ from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_ag
 from eventlog.publisher.batches import Draft, Remembered, Sending, pack
 from eventlog.publisher.head import Head, Look, look_at_all
 from eventlog.publisher.queryback import CurrentRows
-from eventlog.sql.log.pending import Cells, Choice
+from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.work import Spelling
 from eventlog.sql.readable import ReadableTable
@@ -107,7 +107,7 @@ class Reader:
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
     def pick_up(
-        self, snapshot: Snapshot, choice: Choice, head: Head | None = None, *, by_column: bool = False
+        self, snapshot: Snapshot, choice: Selection, head: Head | None = None, *, by_column: bool = False
     ) -> Reading:
         """The pending rows that may go now; what is known of the log's head saves reading it. Many of them
         are read by column, where that is possible: then nothing tells the outcome of each."""

@@ -62,8 +62,8 @@ class Heading:
     columns: int
 
     @property
-    def layout(self) -> mask.Layout:
-        return mask.Layout(mask.join(self.headers.values()), self.columns)
+    def layout(self) -> mask.MaskLayout:
+        return mask.MaskLayout(mask.join(self.headers.values()), self.columns)
 
     def header(self, *names: str) -> Callable[[Sequence[Any]], Any]:
         """What takes headers from the cells of a row; null where a column is switched off."""

@@ -76,7 +76,7 @@ def load(cell: bytes | str | None) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class MaskLayout:
     """Where the data columns of a change table stand: the headers, whose bits are always clear, and all."""
 
     forbidden: int
@@ -91,7 +91,7 @@ class Layout:
         return None
 
 
-def evidence(data: bytes, layout: Layout, differing: int | None = None) -> Order | None:
+def evidence(data: bytes, layout: MaskLayout, differing: int | None = None) -> Order | None:
     """The order that a mask proves, if it proves one.
 
     An order is out when it sets a header's bit or one past the last column; for a U row with its

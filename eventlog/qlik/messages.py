@@ -67,11 +67,11 @@ def read(
     """The changes that messages state; metadata messages say how to read those behind them."""
     if settings.until:
         sequence.check(settings.until)
-    changes = Reader(tables, settings).run(sources)
+    changes = MessageReader(tables, settings).run(sources)
     return transactions.whole(changes) if settings.whole_transactions else changes
 
 
-class Reader:
+class MessageReader:
     """Reads messages, and knows the metadata that it has met."""
 
     def __init__(self, tables: Tables, settings: MessageSettings) -> None:

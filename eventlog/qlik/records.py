@@ -15,7 +15,7 @@ from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Va
 from eventlog.core.errors import NotExpressible
 from eventlog.qlik import avro, plans, sequence
 from eventlog.qlik.envelope import Body, InvalidMessage
-from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, join, load, whole
+from eventlog.qlik.mask import InvalidMask, MaskLayout, Order, evidence, join, load, whole
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, stream_position, utc
@@ -164,14 +164,16 @@ class RecordReader:
         change_data, column_data = (
             load(m) if m not in (None, "") else None for m in (change_mask, column_mask)
         )
-        layout = Layout(0, len(self.structure.columns))
+        layout = MaskLayout(0, len(self.structure.columns))
         order = self._order or (evidence(column_data, layout) if column_data else None) or Order.BIG
         changed = self._bits("changeMask", change_data, order, layout)
         captured = self._bits("columnMask", column_data, order, layout)
         places = tuple(i for i, bit in enumerate(changed or ()) if bit)
         return Flags(changed, None if captured is None or all(captured) else captured, places)
 
-    def _bits(self, name: str, data: bytes | None, order: Order, layout: Layout) -> tuple[bool, ...] | None:
+    def _bits(
+        self, name: str, data: bytes | None, order: Order, layout: MaskLayout
+    ) -> tuple[bool, ...] | None:
         if data is None:
             return None
         bits = read_mask(data, order)

@@ -19,7 +19,7 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
 from eventlog.qlik.headers import NAMES, OPERATIONS, Heading, letter_of
-from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, join, load, read, trimmed
+from eventlog.qlik.mask import InvalidMask, MaskLayout, Order, evidence, join, load, read, trimmed
 from eventlog.qlik.numbering import Numbered, stream_position, utc
 from eventlog.qlik.plans import Plan, alike
 from eventlog.qlik.structure import Structure
@@ -57,7 +57,7 @@ class RowReader:
         self.source = source
         self.structure = structure
         self.heading = heading
-        self.layout: Layout = heading.layout
+        self.layout: MaskLayout = heading.layout
         self._plan = plan
         self._data = heading.row()
         self._kind = heading.header("change_oper", "operation")

@@ -9,7 +9,7 @@ from eventlog.web.markup import Attribute, Markup, Node, link, render, tag
 from eventlog.web.words import count
 
 
-class Place(NamedTuple):
+class MenuEntry(NamedTuple):
     """An entry of the navigation."""
 
     title: str
@@ -23,7 +23,7 @@ class Column(NamedTuple):
     kind: str = "text"  # text wraps; short and number stay on a line
 
 
-def page(title: str, *content: Node, product: str, places: Iterable[Place] = (), here: str = "") -> str:
+def page(title: str, *content: Node, product: str, places: Iterable[MenuEntry] = (), here: str = "") -> str:
     """A whole document of a server of ours, which has the style and the script."""
     style = (tag("link", rel="stylesheet", href="/page.css"), tag("script", src="/page.js", defer=True))
     return _document(title, product, style, _navigation(places, here), content)
@@ -34,7 +34,7 @@ def paper(title: str, *content: Node, product: str, style: str) -> str:
     return _document(title, product, tag("style", Markup(style)), None, content)
 
 
-def _navigation(places: Iterable[Place], here: str) -> Markup:
+def _navigation(places: Iterable[MenuEntry], here: str) -> Markup:
     links = [
         link(place.title, place.path, aria_current="page" if place.path == here else None) for place in places
     ]

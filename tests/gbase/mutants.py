@@ -5,7 +5,7 @@ from __future__ import annotations
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import Limits, Reader
+from eventlog.gbase.changes import Limits, StreamReader
 from eventlog.gbase.records import COMMON, LAYOUTS, BeginTx, CommTx, Number, RbTx
 from tests.gbase.helpers import Told
 
@@ -56,7 +56,7 @@ def committed(data: bytes) -> set[str]:
 
 def check_any_bytes(data: bytes, size: int = 97) -> None:
     """Reads any bytes: nothing is raised, nothing uncommitted comes out, every answer has a place."""
-    reader = Reader(Tables(), limits=LIMITS)
+    reader = StreamReader(Tables(), limits=LIMITS)
     allowed = committed(data)
     answers = 0
     for at in range(0, len(data), size):

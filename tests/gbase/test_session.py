@@ -10,7 +10,7 @@ import pytest
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import Reader
+from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.records import BeginTx, CommTx, Number, RowHead
 from eventlog.gbase.schema import read_schema
@@ -42,7 +42,7 @@ def insert(fake: Server, transaction: int, sequence: int, value: int, *, commit:
         fake.happen(commit, write_head(CommTx(commit, transaction, 7)))
 
 
-def take(capturing: Session, reader: Reader, reads: int = 40) -> list[int]:
+def take(capturing: Session, reader: StreamReader, reads: int = 40) -> list[int]:
     """The values of the inserts that some reads bring."""
     found = []
     for chunk in islice(capturing.chunks(), reads):
@@ -57,7 +57,7 @@ def test_the_steps_come_in_their_order_and_are_taken_back() -> None:
         capturing.activate()
         assert fake.full_rows == {NAME}
         insert(fake, 1, 10, 15, commit=12)
-        assert take(capturing, Reader(Tables())) == [15]
+        assert take(capturing, StreamReader(Tables())) == [15]
     assert fake.calls == [
         "cdc_opensess",
         "cdc_set_fullrowlogging",
@@ -72,7 +72,7 @@ def test_the_steps_come_in_their_order_and_are_taken_back() -> None:
 
 def test_a_restart_loses_nothing_and_repeats_nothing() -> None:
     fake = server()
-    first = Reader(Tables())
+    first = StreamReader(Tables())
     with session(fake, keep_logging=True) as capturing:
         capturing.capture(TABLE)
         capturing.activate()
@@ -83,7 +83,7 @@ def test_a_restart_loses_nothing_and_repeats_nothing() -> None:
     assert first.position == Position(restart=10, delivered=22)
     insert(fake, 3, 30, 3, commit=32)  # while nobody listens
     fake.happen(40, write_head(CommTx(40, 1, 7)))
-    second = Reader(Tables(), since=first.position)
+    second = StreamReader(Tables(), since=first.position)
     with session(fake) as capturing:
         capturing.capture(TABLE)
         capturing.activate(first.position.restart)
@@ -168,6 +168,6 @@ def test_what_was_sent_is_decoded_whatever_the_read_size() -> None:
         capturing.activate()
         for number in range(20):
             insert(fake, number, 10 * number + 10, number, commit=10 * number + 12)
-        reader = Reader(Tables())
+        reader = StreamReader(Tables())
         answers = [a for chunk in islice(capturing.chunks(7), 900) for a in reader.feed(chunk)]
     assert [change.after["c1"] for change in changes_of(answers)] == list(range(20))

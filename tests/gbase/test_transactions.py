@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import Limits, Reader
+from eventlog.gbase.changes import Limits, StreamReader
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
 from eventlog.gbase.transactions import Position
 from tests.gbase import typed
@@ -103,7 +103,7 @@ def test_a_transaction_over_the_limit_is_given_up_and_the_others_are_not() -> No
     for sequence in range(2, 50):
         stream.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
     stream.begin(50, 2).row(Number.INSERT, 51, 2, 7, (51, "b")).commit(52, 2).commit(53, 1)
-    reader = Reader(Tables(), limits=Limits(open=10_000))
+    reader = StreamReader(Tables(), limits=Limits(open=10_000))
     answers = list(reader.feed(stream.data))
     assert [change.after["c1"] for change in changes_of(answers)] == [51]
     assert ["over 10000 bytes" in refused.reason for refused in refusals_of(answers)] == [True]
@@ -113,21 +113,21 @@ def test_a_flood_of_beginnings_has_a_limit() -> None:
     stream = told()
     for transaction in range(100):
         stream.begin(transaction, transaction)
-    reader = Reader(Tables(), limits=Limits(open=10_000))
+    reader = StreamReader(Tables(), limits=Limits(open=10_000))
     assert sum("too many are open" in refused.reason for refused in reader.feed(stream.data)) == 61  # type: ignore[union-attr]
 
 
 def test_commits_that_an_earlier_run_delivered_are_skipped() -> None:
     stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).commit(3, 1)
     stream.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "a")).commit(6, 1)
-    reader = Reader(Tables(), since=Position(3, 3))
+    reader = StreamReader(Tables(), since=Position(3, 3))
     assert [change.after["c1"] for change in changes_of(reader.feed(stream.data))] == [2]
     assert reader.position == Position(6, 6)
 
 
 def test_a_restart_that_saw_nothing_yet_keeps_the_position() -> None:
     since = Position(restart=10, delivered=22)
-    reader = Reader(Tables(), since=since)
+    reader = StreamReader(Tables(), since=since)
     assert reader.position == since
     list(reader.feed(told().begin(10, 1).data))
     list(reader.feed(Told().begin(15, 2).say(RbTx(16, 2)).data))
@@ -141,7 +141,7 @@ def test_a_restart_that_saw_nothing_yet_keeps_the_position() -> None:
 def test_a_restart_says_nothing_of_transactions_that_ended_before_it() -> None:
     """They began before the restart position, so their BEGINTX does not come again."""
     stream = told().row(Number.INSERT, 11, 9, 7, (1, "a")).commit(22, 9)
-    assert list(Reader(Tables(), since=Position(10, 22)).feed(stream.data)) == []
+    assert list(StreamReader(Tables(), since=Position(10, 22)).feed(stream.data)) == []
 
 
 class Step(NamedTuple):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eventlog.core.change import Change, Op
 from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
-from eventlog.gbase.changes import Reader
+from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.dump import read_dump
 from eventlog.gbase.format import Settings
@@ -156,7 +156,7 @@ def test_cut_anywhere_is_the_same(places: set[int]) -> None:
 
 def test_the_restart_position_is_the_oldest_open_begin_else_the_last_commit() -> None:
     records = flavour_records("big", 1)
-    reader = Reader(Tables(), form=Text())
+    reader = StreamReader(Tables(), form=Text())
     list(reader.feed(b"".join(records[:11])))
     assert reader.position == Position(FLAVOURS["restart"]["lowest_begin_sequence_of_open_txs"], 0)
     list(reader.feed(b"".join(records[11:])))
@@ -168,9 +168,9 @@ def test_a_restart_repeats_nothing_and_loses_nothing() -> None:
     records = flavour_records("big", 1)
     everything = changes_of(EXPECTED_BIG)
     for stop in range(len(records)):
-        first = Reader(Tables())
+        first = StreamReader(Tables())
         done = changes_of(first.feed(b"".join(records[:stop])))
-        again = Reader(Tables(), since=first.position)
+        again = StreamReader(Tables(), since=first.position)
         assert done + changes_of(again.feed(BIG)) == everything
 
 

@@ -12,10 +12,10 @@ from eventlog.core.change import Undecoded, Value
 from eventlog.core.errors import InvalidTables, InvalidValue, NotExpressible
 from eventlog.core.values import shortest_float32
 from eventlog.linter.attributes import Attribute, read_attribute, read_attributes
-from eventlog.linter.images import Layout, read_layout
+from eventlog.linter.images import ImageLayout, read_layout
 
 
-def layout(columns: dict[str, str], **form: str) -> Layout:
+def layout(columns: dict[str, str], **form: str) -> ImageLayout:
     found = read_layout("t", {"columns": columns, **form})
     assert found is not None
     return found

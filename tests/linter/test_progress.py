@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, Refused
-from eventlog.linter.changes import NO_EVIDENCE, Reader, Reading
+from eventlog.linter.changes import NO_EVIDENCE, QueueReader, Reading
 from eventlog.linter.progress import START, State, dump_state, load_state
 from eventlog.places.queues import rows
 from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
@@ -50,7 +50,7 @@ class Queue:
     def read(self, reading: Reading = BIG) -> list[str]:
         """The names that a run delivers; its state is kept as a file keeps it."""
         with self.engine.connect() as connection:
-            reader, waiting = Reader(LAYOUT, reading, self.state), rows(connection, "queue", self.state)
+            reader, waiting = QueueReader(LAYOUT, reading, self.state), rows(connection, "queue", self.state)
             reader.pass_over(waiting.past)
             answers = list(reader.read(waiting.source))
         self.state = load_state(json.loads(json.dumps(dump_state(reader.state))))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from eventlog.fold import Rules
 from eventlog.publisher.reading import Reader, Reading
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.work import Waiting
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World, key
@@ -71,7 +71,7 @@ def told(reading: Reading) -> dict[str, object]:
     }
 
 
-def read(world: World, reader: Reader, choice: Choice, *, by_column: bool) -> Reading:
+def read(world: World, reader: Reader, choice: Selection, *, by_column: bool) -> Reading:
     """One pick-up."""
     with world.store.snapshot() as snapshot:
         return reader.pick_up(snapshot, choice, by_column=by_column)
@@ -108,7 +108,7 @@ def test_both_ways_say_the_same(
                 work.hold(Waiting("eventlog:0", "usr", "idu=2", (0,), 1, until, "later"))
     rules = Rules(driver_user=user, insert_query_back=insert, max_changes=most)
     reader = world.reader(("usr", "grp"), rules, XdsSettings(insert_query_back=insert))
-    choice = Choice(limit)
+    choice = Selection(limit)
     by_row, by_column = (read(world, reader, choice, by_column=way) for way in (False, True))
     assert (by_row.outgoing is None, by_column.outgoing is None) == (True, False)
     assert told(by_column) == told(by_row)

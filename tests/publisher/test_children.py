@@ -15,7 +15,7 @@ from eventlog.publisher.opening import read_readable, read_tables
 from eventlog.publisher.reading import Reader
 from eventlog.sql.capture import track
 from eventlog.sql.capture.choice import Choice
-from eventlog.sql.log.pending import Choice as Pick
+from eventlog.sql.log.pending import Selection
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World, key
 
@@ -43,7 +43,7 @@ def texts(world: World, **given: object) -> list[str]:
     tables = read_tables(world.engine, world.log, Config(given))
     readable = read_readable(world.engine, world.log, tables)
     with world.store.snapshot() as snapshot:
-        reading = Reader(tables, readable, Rules(), XdsSettings()).pick_up(snapshot, Pick(100))
+        reading = Reader(tables, readable, Rules(), XdsSettings()).pick_up(snapshot, Selection(100))
     assert reading.refused == []
     return [sending.text for sending in reading.sendings]
 

@@ -16,7 +16,7 @@ from eventlog.core.entry import Status
 from eventlog.publisher.head import Head, Look, look_at_all
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.leader import Leader
-from eventlog.sql.log.pending import Cells, Choice
+from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.stretch import NO_STRETCH
 from eventlog.sql.log.work import Waiting
@@ -84,14 +84,14 @@ class History:
 
     def look(self) -> None:
         """The law; then some of what was found is finished."""
-        choice = Choice(self.dice.choice((1, 3, 50)), "idm", most_bytes=self.dice.choice((1, 40, 1 << 20)))
+        choice = Selection(self.dice.choice((1, 3, 50)), "idm", most_bytes=self.dice.choice((1, 40, 1 << 20)))
         with self.world.store.snapshot() as snapshot:
             known = self.head.proved
             found = self.head.look(snapshot, choice, loopback=self._finishes)
             whole = look_at_all(snapshot, choice, loopback=self._finishes)
             assert self._freed or found == whole
             assert found.loopback == whole.loopback
-            pending = rows_by_object(snapshot.pick_up(Choice(10_000, "idm")).cells)
+            pending = rows_by_object(snapshot.pick_up(Selection(10_000, "idm")).cells)
             for name, rows in rows_by_object(found.cells).items():
                 assert rows == pending[name][: len(rows)], "a row overtakes another one of its object"
             self.stretched += self.head.proved is known is not NO_STRETCH
@@ -128,7 +128,7 @@ def test_a_look_past_the_known_head_finds_what_a_look_at_all_finds(world: World,
 def test_a_released_object_is_kept_back_until_all_its_rows_are_looked_at(world: World) -> None:
     held = Waiting("e:1", "usr", "idu=1", (1,), 1, FAR, "so it is")
     clock = Clock(1.0)
-    head, choice = Head(enough=3, clock=clock), Choice()
+    head, choice = Head(enough=3, clock=clock), Selection()
     with world.elect() as leader:
         with world.store.work(leader.epoch) as work:
             work.hold(held)
@@ -150,7 +150,7 @@ def test_a_released_object_is_kept_back_until_all_its_rows_are_looked_at(world: 
 
 @pytest.mark.parametrize("command", ["redrive", "skip"])
 def test_what_people_make_new_or_free_is_seen_at_once(world: World, command: str) -> None:
-    head, choice = Head(enough=3, clock=Clock()), Choice()
+    head, choice = Head(enough=3, clock=Clock()), Selection()
     world.write(*[key(number, event_type=4) for number in (2, 1, 2, 2, 2)])
     with world.elect() as leader, world.store.work(leader.epoch) as work:
         work.finish({Status.ERROR: [2]})
@@ -215,7 +215,7 @@ def test_rows_that_may_not_go_are_read_no_second_time(world: World, held: bool) 
         connection.rollback()
     many(world, row, BLOCKED // 2)
     world.write(key(2), key(3))
-    choice, head = Choice(driver_user="idm"), Head(clock=Clock())
+    choice, head = Selection(driver_user="idm"), Head(clock=Clock())
     with world.elect() as leader, world.store.work(leader.epoch) as work:
         if held:
             work.hold(Waiting("e:1", "usr", "idu=1", (1,), 1, FAR, "so it is"))
@@ -236,7 +236,7 @@ def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -
     world.write(key(1, **long), key(2, **long), key(1, event_type=4), key(2, **long), key(3, **long))
     with world.store.snapshot() as snapshot:
         found = [
-            [row[0] for row in look_at_all(snapshot, Choice(most_bytes=most)).cells]
+            [row[0] for row in look_at_all(snapshot, Selection(most_bytes=most)).cells]
             for most in (1, 1100, 2100, 2200, 10_000)
         ]
     assert found == [[1], [1], [1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4, 5]]

@@ -12,7 +12,7 @@ from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.sinks.sink import ACCEPTED, Document, Reply
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.work import Waiting, object_hash
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World
@@ -71,7 +71,7 @@ def test_rows_of_a_new_spelling_are_held_at_once_and_fill_no_limit(world: World)
         assert receiver.event_ids == ["eventlog:1", "eventlog:8"]
         assert ("USR", "IDU=1") in spellings(world)
         with world.store.snapshot() as snapshot:
-            assert snapshot.pick_up(Choice()).cells == []
+            assert snapshot.pick_up(Selection()).cells == []
         due(world)
         publisher.cycle()
         while world.counts()["N"]:

@@ -21,7 +21,7 @@ from eventlog.sinks.sink import Document, Item, Reply, answered, unanswered, unr
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import ConnectionLost
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.xds.documents import validate
 from eventlog.xds.queries import Query, Value, write_query
 from tests.proofs.rig import Arrivals
@@ -338,7 +338,7 @@ def test_the_longest_double_is_told_whole(people: World) -> None:
             table = Catalogue(connection).find("wide").table
         list(resync(people.store, Resync(table), lambda rows: None))
         with people.store.snapshot() as snapshot:
-            assert [row[6] for row in snapshot.pick_up(Choice(10)).cells] == [f"id={number}"]
+            assert [row[6] for row in snapshot.pick_up(Selection(10)).cells] == [f"id={number}"]
     finally:
         people.change("drop table wide")
 

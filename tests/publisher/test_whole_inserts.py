@@ -16,7 +16,7 @@ from eventlog.operate.explaining import explain_store
 from eventlog.publisher.config import Config
 from eventlog.publisher.head import Head, Look
 from eventlog.sql.log.inserts import Bounds
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import Snapshot
 from tests.publisher.test_head import ROWS_READ
 from tests.publisher.world import Receiver, World, key
@@ -49,7 +49,7 @@ def write(world: World, rows: Rows) -> None:
         connection.execute(statement, given)
 
 
-def picked(world: World, choice: Choice) -> Iterator[tuple[Look, list[int]]]:
+def picked(world: World, choice: Selection) -> Iterator[tuple[Look, list[int]]]:
     """What cycle after cycle picks up, with the ids of what was pending before; each is finished."""
     head = Head()
     with world.elect() as leader:
@@ -89,7 +89,7 @@ def test_wherever_a_pick_up_is_cut_inserts_are_whole(
         monkeypatch.setattr("eventlog.sql.log.pending.CHUNK", dice.choice((3, 10_000)))
         world.clear()
         write(world, rows)
-        choice = Choice(limit, future=future, most_bytes=dice.choice(BYTES))
+        choice = Selection(limit, future=future, most_bytes=dice.choice(BYTES))
         found = [torn(rows, look, pending) for look, pending in picked(world, choice)]
         assert not any(found), f"limit {limit}: {found}"
 
@@ -100,7 +100,7 @@ def test_the_last_objects_are_left_out_where_inserts_need_too_many_rows(world: W
     write(world, rows)
 
     def first(**bounds: int) -> Counter[str]:
-        choice = Choice(4, bounds=Bounds(**bounds))
+        choice = Selection(4, bounds=Bounds(**bounds))
         with world.store.snapshot() as snapshot:
             found = snapshot.pick_up(choice)
         assert found.full
@@ -182,7 +182,7 @@ def drain(world: World, limit: int, rows: Rows) -> int:
         while True:
             with world.engine.connect() as connection:
                 before = int(connection.execute(count).scalar() or 0)
-                look = head.look(Snapshot(connection, world.store.queries), Choice(limit))
+                look = head.look(Snapshot(connection, world.store.queries), Selection(limit))
                 read += int(connection.execute(count).scalar() or 0) - before
             if not look.cells:
                 return read

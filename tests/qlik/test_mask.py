@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.qlik.mask import InvalidMask, Layout, Order, evidence, join, load, read, split, trimmed, whole
+from eventlog.qlik.mask import (
+    InvalidMask,
+    MaskLayout,
+    Order,
+    evidence,
+    join,
+    load,
+    read,
+    split,
+    trimmed,
+    whole,
+)
 
 # 7 headers, 354 columns in all: masks of an export of a real warehouse, one big-endian number each
 REAL = {
@@ -69,14 +80,14 @@ def test_a_mask_without_end() -> None:
 @given(st.sets(st.integers(7, 60), min_size=1), st.sampled_from(Order))
 def test_evidence_never_proves_the_wrong_order(places: set[int], order: Order) -> None:
     bits = join(places)
-    found = evidence(trimmed(bits, order), Layout(0b1111111, 61), bits)
+    found = evidence(trimmed(bits, order), MaskLayout(0b1111111, 61), bits)
     assert found in (order, None)
     if found is None:
         assert read(trimmed(bits, order), order.other) in (bits, read(trimmed(bits, order), order))
 
 
 def test_a_bit_past_the_last_column_and_one_of_a_header_prove_the_order() -> None:
-    layout = Layout(0b1111111, 12)
+    layout = MaskLayout(0b1111111, 12)
     assert evidence(bytes.fromhex("0800"), layout) is Order.BIG, "byte 0 first it would be bit 3, a header"
     assert evidence(bytes.fromhex("8008"), layout) is Order.LITTLE, "as a number it would be bit 15 of 12"
     assert evidence(b"\x80", layout) is None

@@ -17,7 +17,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.reading import Reading
 from eventlog.publisher.session import make_reader, read_rules
 from eventlog.sql.dialect.dialects import Dialect
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
@@ -80,7 +80,7 @@ def write(store: Store, rows: list[tuple[Any, ...]], change: str | None = None) 
 
 def pending(store: Store) -> int:
     with store.snapshot() as snapshot:
-        return len(snapshot.pick_up(Choice()).cells)
+        return len(snapshot.pick_up(Selection()).cells)
 
 
 def letters(store: Store) -> str:
@@ -125,7 +125,7 @@ def published(store: Store, config: Config = CONFIG) -> Reading:
     reader = make_reader(config, store)
     reader.thorough = True
     with store.snapshot() as snapshot:
-        return reader.pick_up(snapshot, Choice(1_000_000))
+        return reader.pick_up(snapshot, Selection(1_000_000))
 
 
 def told(reading: Reading) -> list[str]:

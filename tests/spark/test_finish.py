@@ -15,7 +15,7 @@ from eventlog_spark.live.access import Access
 from eventlog_spark.live.shares import PendingRows
 from sqlalchemy.engine import Engine
 
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import Held
 from eventlog.sql.log.store import Store
 from tests.databases import Database
@@ -97,7 +97,7 @@ def test_the_password_stands_in_no_plan_and_no_words(
     assert password not in told.out + told.err
     for path in (tmp_path / "out").rglob("*"):
         assert path.is_dir() or password.encode() not in path.read_bytes()
-    reading = PendingRows(made, Choice(), None, frozenset(), str(tmp_path), [], Held(frozenset()))
+    reading = PendingRows(made, Selection(), None, frozenset(), str(tmp_path), [], Held(frozenset()))
     frame = load(spark, reading)
     frame.explain(True)
     plan = frame._jdf.queryExecution().toString()

@@ -20,7 +20,7 @@ from eventlog.sql.connect import connect
 from eventlog.sql.log import ranges
 from eventlog.sql.log.binding import bind
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.ranges import LONG, long_ranges, ranges_of
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -156,7 +156,7 @@ def keep_writing(store: Store, number: int, committed: set[str]) -> None:
 
 def read_and_finish(store: Store, epoch: int) -> Counter[str]:
     with store.snapshot() as snapshot:
-        rows = snapshot.pick_up(Choice()).cells
+        rows = snapshot.pick_up(Selection()).cells
     if rows:
         with store.work(epoch) as work:
             assert work.finish({Status.SUCCESS: [int(str(row[0])) for row in rows]}) == len(rows)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from eventlog.core.entry import COLUMNS
 from eventlog.sql.columns import OddBytes, ResultColumns
 from eventlog.sql.log.inserts import CLOSING, Ends
-from eventlog.sql.log.pending import Cells, Choice, Pending, PickUp
+from eventlog.sql.log.pending import Cells, Pending, PickUp, Selection
 from eventlog.sql.log.stretch import LOWEST, Stretch
 from eventlog.sql.stored import Storage
 
@@ -50,7 +50,7 @@ class PickedColumns(NamedTuple):
         )
 
 
-def is_possible(pending: Pending, choice: Choice, stretch: Stretch) -> bool:
+def is_possible(pending: Pending, choice: Selection, stretch: Stretch) -> bool:
     """Whether the log's numbers are integers, in the one order, and nothing at its head is skipped."""
     stored = pending.queries.log.stored
     plain = all(stored[name].storage is Storage.INTEGER for name in NUMBERS)
@@ -58,7 +58,7 @@ def is_possible(pending: Pending, choice: Choice, stretch: Stretch) -> bool:
 
 
 def pick_up(
-    pending: Pending, choice: Choice, canonical: Canonical, stretch: Stretch, ends: Ends | None
+    pending: Pending, choice: Selection, canonical: Canonical, stretch: Stretch, ends: Ends | None
 ) -> PickUp | None:
     """The pending rows that may go now, and the further rows of their objects; None where they must be
     read one by one."""
@@ -70,7 +70,9 @@ def pick_up(
         return None
 
 
-def _pick_up(pending: Pending, choice: Choice, canonical: Canonical, stretch: Stretch, ends: Ends) -> PickUp:
+def _pick_up(
+    pending: Pending, choice: Selection, canonical: Canonical, stretch: Stretch, ends: Ends
+) -> PickUp:
     picked = _picked(pending.columns("pick_up", choice, stretch.rest(LOWEST), COLUMNS, NUMBERS, TEXTS))
     if picked.size < choice.limit:
         return PickUp([], columns=picked)
@@ -98,7 +100,7 @@ def _pick_up(pending: Pending, choice: Choice, canonical: Canonical, stretch: St
     return PickUp([], True, last, columns=picked)
 
 
-def _any_open(objects: Ints, kinds: Ints, ids: Ints, choice: Choice, ends: Ends) -> bool:
+def _any_open(objects: Ints, kinds: Ints, ids: Ints, choice: Selection, ends: Ends) -> bool:
     """Whether the last row of an object that tells of inserts is one, and more of them may follow."""
     telling = np.flatnonzero(np.isin(kinds, [*choice.inserts, *CLOSING]))
     if not np.isin(kinds, list(choice.inserts)).any():

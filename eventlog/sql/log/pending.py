@@ -36,7 +36,7 @@ def as_spelled(table_name: object, table_key: object) -> ObjectName:
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class Selection:
     """Which pending rows a cycle wants."""
 
     limit: int = 10_000
@@ -66,7 +66,7 @@ class Pending:
         self._connection = connection
         self._queries = queries
 
-    def pick_up(self, choice: Choice, stretch: Stretch = NO_STRETCH, ends: Ends | None = None) -> PickUp:
+    def pick_up(self, choice: Selection, stretch: Stretch = NO_STRETCH, ends: Ends | None = None) -> PickUp:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
         as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
         future rows do not count. What a stretch covers is not read: its rows may not go."""
@@ -81,7 +81,7 @@ class Pending:
             return PickUp(picked)
         return self.complete(choice, picked, stretch, Ends() if ends is None else ends)
 
-    def fit(self, choice: Choice, stretch: Stretch = NO_STRETCH) -> Choice:
+    def fit(self, choice: Selection, stretch: Stretch = NO_STRETCH) -> Selection:
         """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
 
         def add_up(lane: Lane, most: int) -> list[Any]:
@@ -96,21 +96,21 @@ class Pending:
         return replace(choice, limit=max(1, _fitting(sizes, choice.most_bytes)))
 
     def every_pending(
-        self, choice: Choice, after: int | None = None, upto: int | None = None
+        self, choice: Selection, after: int | None = None, upto: int | None = None
     ) -> Iterator[Cells]:
         """All pending rows that may go now, by record_id, `limit` of them with each statement."""
         while chunk := self._lane("pick_up", choice, between(after, upto)):
             yield from chunk
             after = chunk[-1][0]
 
-    def every_pending_id(self, choice: Choice) -> Iterator[int]:
+    def every_pending_id(self, choice: Selection) -> Iterator[int]:
         """Their record_ids, likewise."""
         after = None
         while chunk := self._lane("pending_ids", choice, between(after)):
             yield from (number for (number,) in chunk)
             after = chunk[-1][0]
 
-    def bounds(self, choice: Choice, size: int) -> Iterator[int]:
+    def bounds(self, choice: Selection, size: int) -> Iterator[int]:
         """Every so-many-th of them, for those who share them out."""
         after, one = None, replace(choice, limit=1)
         while found := self._lane("pending_ids", one, between(after), skip=size - 1):
@@ -130,7 +130,7 @@ class Pending:
     def columns(
         self,
         name: str,
-        choice: Choice,
+        choice: Selection,
         lane: Lane,
         names: Sequence[str],
         numbers: Sequence[str],
@@ -164,7 +164,7 @@ class Pending:
             for chunk in self._queries.chunks(ids)
         ]
 
-    def complete(self, choice: Choice, picked: list[Any], stretch: Stretch, ends: Ends) -> PickUp:
+    def complete(self, choice: Selection, picked: list[Any], stretch: Stretch, ends: Ends) -> PickUp:
         """The pick-up with further rows of its objects; without the last of these where it is too much."""
         rows = [_row(choice, cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
         behind = self._behind(choice, stretch, rows[-1].record_id)
@@ -200,7 +200,7 @@ class Pending:
     def _read_on(self, runs: Runs, rows: Sequence[Row]) -> None:
         runs.read_on(rows, self._sizes(row.record_id for row in rows if runs.wants(row)))
 
-    def _behind(self, choice: Choice, stretch: Stretch, after: int) -> Iterator[list[Row]]:
+    def _behind(self, choice: Selection, stretch: Stretch, after: int) -> Iterator[list[Row]]:
         """The pending rows behind a pick-up: as many as it may have, then more with each statement."""
         # behind a row in the one order; in the other there is no single place to go on from
         skip = size = choice.limit
@@ -215,18 +215,18 @@ class Pending:
             after, skip, size = rows[-1].record_id, skip + size, min(4 * size, CHUNK)
 
     def _pending(
-        self, name: str, choice: Choice, stretch: Stretch = NO_STRETCH, after: int = LOWEST, skip: int = 0
+        self, name: str, choice: Selection, stretch: Stretch = NO_STRETCH, after: int = LOWEST, skip: int = 0
     ) -> list[Any]:
         def read(lane: Lane, most: int) -> list[Any]:
             return self._lane(name, replace(choice, limit=most), lane, skip)
 
         return in_lanes(read, stretch, after, choice.limit)
 
-    def _lane(self, name: str, choice: Choice, lane: Lane, skip: int = 0) -> list[Any]:
+    def _lane(self, name: str, choice: Selection, lane: Lane, skip: int = 0) -> list[Any]:
         clause, values = pending_statement(self._queries, name, choice, lane, skip)
         return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
 
-    def fitting(self, ids: Sequence[int], choice: Choice) -> int:
+    def fitting(self, ids: Sequence[int], choice: Selection) -> int:
         """How many of the first of these rows the bytes allow."""
         sizes = self._sizes(ids)
         return _fitting([sizes[record_id] for record_id in ids], choice.most_bytes)
@@ -257,7 +257,7 @@ def _fitting(sizes: Sequence[int], most: int) -> int:
 
 
 def pending_statement(
-    queries: Queries, name: str, choice: Choice, lane: Lane | None = None, skip: int = 0
+    queries: Queries, name: str, choice: Selection, lane: Lane | None = None, skip: int = 0
 ) -> tuple[TextClause, dict[str, Any]]:
     """A statement on pending rows that may go, and its values."""
     among, given = lane or Lane((), {})
@@ -277,7 +277,7 @@ def pending_statement(
     return queries.clause(name, **holes), values
 
 
-def _row(choice: Choice, record_id: Any, event_type: Any, table_name: Any, table_key: Any) -> Row:
+def _row(choice: Selection, record_id: Any, event_type: Any, table_name: Any, table_key: Any) -> Row:
     try:
         kind = event_type if type(event_type) is int else read_event_type(event_type)
     except WrongRow:

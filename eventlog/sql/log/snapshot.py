@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventlog.sql import current
 from eventlog.sql.current import Current, Readable, Searchable, Sought
-from eventlog.sql.log.pending import Cells, Choice, Pending, in_lanes
+from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
 from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, grow
 from eventlog.sql.log.work import object_hash
 from eventlog.sql.queries import containing
@@ -75,7 +75,7 @@ class Snapshot(Pending):
         given = {"after": record_id, "most": limit, "skip": 0}
         return list(self._queries.run(self._connection, "pick_up", holes, **given))
 
-    def fates(self, choice: Choice) -> dict[str, Fates]:
+    def fates(self, choice: Selection) -> dict[str, Fates]:
         """Why pending rows may not go now: how many are loopback, future, held, and how many are free."""
         user, future = choice.driver_user, choice.future
         late = f"case when {self._queries.piece('not_future')} then 1 else 0 end = 0"

@@ -10,7 +10,7 @@ from eventlog.fold import Outcome
 from eventlog.publisher.standing import Standing
 from eventlog.sql.log.upkeep import Failed, Which
 from eventlog.web.chart import chart
-from eventlog.web.layout import Column, Place, clipped, facts, level, live, page, search, state, table
+from eventlog.web.layout import Column, MenuEntry, clipped, facts, level, live, page, search, state, table
 from eventlog.web.markup import Markup, Node, address, link, tag
 from eventlog.web.monitor.board import PAGE, Board
 from eventlog.web.words import are, count, duration
@@ -18,10 +18,10 @@ from eventlog.xds import documents
 
 PRODUCT = "eventlog publisher"
 PLACES = (
-    Place("Status", "/"),
-    Place("Errors", "/errors"),
-    Place("Next", "/next"),
-    Place("Settings", "/settings"),
+    MenuEntry("Status", "/"),
+    MenuEntry("Errors", "/errors"),
+    MenuEntry("Next", "/next"),
+    MenuEntry("Settings", "/settings"),
 )
 LONGEST = 2_000  # characters of a reason, a key
 LONGEST_DOCUMENT = 200_000

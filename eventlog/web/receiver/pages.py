@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from eventlog.web.layout import (
     Column,
-    Place,
+    MenuEntry,
     choice,
     clipped,
     facts,
@@ -26,7 +26,7 @@ from eventlog.xds import documents
 from eventlog.xds.answers import Level
 
 PRODUCT = "eventlog receiver"
-PLACES = (Place("Documents", "/"),)
+PLACES = (MenuEntry("Documents", "/"),)
 LONGEST_VALUE = 2_000  # characters of a value, and of a text of an answer
 LONGEST_BODY = 200_000  # characters of a document
 MOST_STEPS = 2_000  # attributes of a document

@@ -25,7 +25,7 @@ from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Fate, Outcome, QueryKey, plan
 from eventlog.fold.current import current_fields
 from eventlog.fold.runs import Piece, cut, joined, pieces_of, run_fields
-from eventlog.fold.understand import STEPS, Object, Reader, Step
+from eventlog.fold.understand import STEPS, Interpreter, Object, Step
 from eventlog.xds.documents import document
 from eventlog.xds.write import EventWriter
 from eventlog_spark.fold.cutting import LongLife
@@ -73,7 +73,7 @@ class HotLife:
         self._attempt = attempt
         self._writer = EventWriter(task.tables, task.target_settings)
         self._life = life
-        self._reader = Reader(task.tables, task.rules, task.answerable)
+        self._reader = Interpreter(task.tables, task.rules, task.answerable)
         self._of: Object | None = None
         self._named: set[tuple[str, str]] = set()  # how the rows name the object: in one way, or in several
         self._current: list[CurrentRow] = []

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from eventlog.core.entry import COLUMNS, read_event_time
 from eventlog.core.errors import EventlogError
-from eventlog.sql.log.pending import OBJECT, Cells, Choice
+from eventlog.sql.log.pending import OBJECT, Cells, Selection
 from eventlog.sql.log.snapshot import Held, Snapshot
 from eventlog_spark.input.batches import gather
 from eventlog_spark.live.access import Access
@@ -33,7 +33,7 @@ _SECONDS = len("yyyy-mm-dd hh:mm:ss")
 class Share(Protocol):
     """Some of the pending rows."""
 
-    def cells(self, snapshot: Snapshot, choice: Choice) -> Iterator[Cells]: ...
+    def cells(self, snapshot: Snapshot, choice: Selection) -> Iterator[Cells]: ...
 
 
 class Range(NamedTuple):
@@ -42,7 +42,7 @@ class Range(NamedTuple):
     after: int | None
     until: int | None
 
-    def cells(self, snapshot: Snapshot, choice: Choice) -> Iterator[Cells]:
+    def cells(self, snapshot: Snapshot, choice: Selection) -> Iterator[Cells]:
         return snapshot.every_pending(choice, self.after, self.until)
 
 
@@ -51,7 +51,7 @@ class Ids(NamedTuple):
 
     path: str
 
-    def cells(self, snapshot: Snapshot, choice: Choice) -> Iterator[Cells]:
+    def cells(self, snapshot: Snapshot, choice: Selection) -> Iterator[Cells]:
         return snapshot.rows(np.load(self.path).tolist())
 
 
@@ -60,7 +60,7 @@ class PendingRows:
     """The shares; reading one is freezing it."""
 
     access: Access
-    choice: Choice
+    choice: Selection
     now: str | None  # rows of a later time wait
     without: frozenset[int]  # rows that another has frozen
     folder: str
@@ -104,7 +104,7 @@ def _due(time: object, now: str) -> bool:
         return True
 
 
-def share_out(snapshot: Snapshot, choice: Choice, shared: bool, folder: Path) -> list[Share]:
+def share_out(snapshot: Snapshot, choice: Selection, shared: bool, folder: Path) -> list[Share]:
     """Shares of about the same size; at least one, be it empty."""
     if shared:
         bounds = list(snapshot.bounds(choice, SHARE))

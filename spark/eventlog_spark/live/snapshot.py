@@ -18,7 +18,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import ObjectName, Rules
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.opening import DatabaseSettings
-from eventlog.sql.log.pending import Choice
+from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
@@ -83,7 +83,7 @@ def _freeze_rows(
     """The files of the pending rows, and how many each holds."""
     rules = source.rules
     user = None if rules.allow_loopback else rules.driver_user
-    choice = Choice(CHUNK, user, object_of=partial(_object_of, source.tables))
+    choice = Selection(CHUNK, user, object_of=partial(_object_of, source.tables))
     now = read_event_time(snapshot.now()) if rules.handle_future_events else None
     shares = share_out(snapshot, choice, access.shared is not None, frozen.path)
     reading = PendingRows(access, choice, now, without, str(frozen.path), shares, snapshot.held())

@@ -17,7 +17,7 @@ help: ## list what can be done
 demo: $(VENV)/.demo ## see it work: a database, changes, their documents, a backlog on Spark
 	@$(BIN)/eventlog demo $(ARGS)
 
-test: $(VENV)/.test ## run the whole suite, or TESTS="tests/core tests/test_cli.py"; in one process TESTS="-n 0"
+test: $(VENV)/.test ## run the whole suite, or TESTS="tests/core tests/cli/test_cli.py"; in one process TESTS="-n 0"
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(TESTS)
 
 check: $(VENV)/.check ## lint, types, import contracts, documentation

@@ -12,7 +12,7 @@ from eventlog.publisher.opening import opened
 from eventlog.sql.log.pending import Selection, pending_statement
 from tests.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, ZONED, Attached
-from tests.test_pick_up_plan import SERIES, plan
+from tests.sql.test_pick_up_plan import SERIES, plan
 
 
 def key(number: object, **more: Any) -> dict[str, Any]:

@@ -10,10 +10,10 @@ from sqlalchemy import text
 from eventlog.core import tablesfile
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import install_routines, plan_track, plan_untrack, script
+from tests.cli.test_cli_install import call
 from tests.databases import Database
+from tests.sql.test_install import in_client
 from tests.sql.tracked import Logged, Tracked
-from tests.test_cli_install import call
-from tests.test_install import in_client
 
 DOCS = Path(__file__).parents[2] / "docs"
 

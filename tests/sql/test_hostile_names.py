@@ -15,8 +15,8 @@ from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import readable
 from tests.databases import Database
+from tests.sql.test_install import in_client
 from tests.sql.tracked import Logged, Tracked
-from tests.test_install import in_client
 
 ATTACKS = {
     "the end of a function's text": "$eventlog$;create table public.pwned();--",

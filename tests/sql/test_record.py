@@ -22,8 +22,8 @@ from eventlog.sql.catalogue import AmbiguousLog
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.schema import migrate
 from tests.databases import Database
+from tests.sql.test_install import ORIGINAL, in_client
 from tests.sql.tracked import Logged, Tracked
-from tests.test_install import ORIGINAL, in_client
 
 USR = "create table usr (idu integer primary key, fname varchar(64))"
 PHONE = (

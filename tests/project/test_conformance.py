@@ -10,7 +10,7 @@ from pathlib import Path
 from eventlog.core.entry import EVENT_TYPES
 from tests.support import run_convert
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conformance.md"
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(test_\w+)(?:\[([\w-]+)\])?`")
 STATEMENT = re.compile(r"^\| (\d+) \| (.+) \| (.+) \|$", re.MULTILINE)

@@ -15,7 +15,7 @@ from packaging.requirements import Requirement
 
 from eventlog.core.extras import EXTRAS, MissingExtra, extra
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Rooms that stand on an optional package as a whole: they too are imported where they are used.
@@ -91,7 +91,15 @@ WRONG = re.compile(r"\beventlog\[|pip\d? install\b[^#&;|`\n]*(?<![\w./-])eventlo
 
 def test_pip_is_never_told_the_name_of_another_project() -> None:
     """`eventlog` of the package index is not ours: whoever follows a page or a message must not get it."""
-    command = ["git", "grep", "-nIE", r"pip[0-9]? install|eventlog\[", "--", ".", ":!tests/test_extras.py"]
+    command = [
+        "git",
+        "grep",
+        "-nIE",
+        r"pip[0-9]? install|eventlog\[",
+        "--",
+        ".",
+        ":!tests/project/test_extras.py",
+    ]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
     assert len(found) > 5
     assert [line for line in found if WRONG.search(line)] == []

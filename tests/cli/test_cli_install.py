@@ -13,12 +13,12 @@ from sqlalchemy import inspect, text
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 
-GOLDEN = Path(__file__).parent / "golden" / "install"
+GOLDEN = Path(__file__).parents[1] / "golden" / "install"
 
 
 def call(*words: str, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the command line in a folder of its own."""
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parents[2]
     settings = {**os.environ, "PYTHONPATH": str(root), **environment}
     command = [sys.executable, "-W", "error", "-m", "eventlog", *words]
     return subprocess.run(command, capture_output=True, text=True, cwd=folder or root, env=settings)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import HEADER, USR
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 
 def run(

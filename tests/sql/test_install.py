@@ -30,7 +30,7 @@ from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse, LogWritten
 from tests.databases import Database
 
-GOLDEN = Path(__file__).parent / "golden" / "install"
+GOLDEN = Path(__file__).parents[1] / "golden" / "install"
 HOSTILE = {"record_id": "order", "status": "State of it", "table_key": "SELECT", "new_value": "ÄÖ$-#"}
 
 
@@ -359,7 +359,7 @@ def test_a_setting_names_schema_and_table() -> None:
 @pytest.mark.parametrize("page", ["postgresql", "mysql", "oracle"])
 def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
     dialect = "mariadb" if page == "mysql" else page
-    shown = (Path(__file__).parent.parent / "docs" / "databases" / f"{page}.md").read_text()
+    shown = (Path(__file__).parents[2] / "docs" / "databases" / f"{page}.md").read_text()
     assert (GOLDEN / f"{dialect}-grants.sql").read_text() in shown
 
 

@@ -23,7 +23,7 @@ from tests.commands import Done, Shell
 from tests.databases import Database
 from tests.support import USR
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 TABLES = USR.replace('photo = "blob"', 'photo = "blob", born = "date"')
 LOG = """\
 record_id,status,event_type,event_time,perpetrator,table_name,table_key,column_name,old_value,new_value
@@ -180,30 +180,30 @@ LIVE = {
 # Which tests show the others, by command.
 SHOWN = {
     "demo": "people/test_demo.py",
-    "install": "test_install.py test_cli_install.py sql/*.py test_oracle_text.py",
-    "uninstall": "test_install.py test_cli_install.py",
-    "track": "sql/*.py test_cli_install.py publisher/*.py",
-    "untrack": "sql/*.py test_cli_install.py publisher/*.py",
-    "resync": "test_resync.py sql/*.py test_cli_install.py publisher/*.py",
-    "check": "sql/*.py test_cli_install.py publisher/*.py",
-    "run": "publisher/*.py test_connect.py people/*.py receiver/*.py sql/*.py test_no_traceback.py",
-    "pause": "publisher/*.py test_connect.py sql/*.py",
-    "resume": "publisher/*.py test_connect.py sql/*.py",
-    "preview": "publisher/*.py test_connect.py sql/*.py core/*.py xds/*.py",
-    "query": "publisher/*.py test_connect.py sql/*.py xds/*.py",
-    "status": "publisher/*.py test_connect.py sql/*.py",
-    "errors": "publisher/*.py test_connect.py sql/*.py",
-    "redrive": "publisher/*.py test_connect.py sql/*.py",
-    "skip": "publisher/*.py test_connect.py sql/*.py",
-    "purge": "publisher/*.py test_connect.py sql/*.py",
-    "finish-mode": "publisher/*.py test_connect.py sql/*.py",
-    "deliver": "publisher/*.py convert/test_limits.py test_hints.py test_no_traceback.py",
+    "install": "cli/test_cli_install.py sql/*.py",
+    "uninstall": "sql/test_install.py cli/test_cli_install.py",
+    "track": "sql/*.py cli/test_cli_install.py publisher/*.py",
+    "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",
+    "resync": "sql/*.py cli/test_cli_install.py publisher/*.py",
+    "check": "sql/*.py cli/test_cli_install.py publisher/*.py",
+    "run": "publisher/*.py people/*.py receiver/*.py sql/*.py cli/test_no_traceback.py",
+    "pause": "publisher/*.py sql/*.py",
+    "resume": "publisher/*.py sql/*.py",
+    "preview": "publisher/*.py sql/*.py core/*.py xds/*.py",
+    "query": "publisher/*.py sql/*.py xds/*.py",
+    "status": "publisher/*.py sql/*.py",
+    "errors": "publisher/*.py sql/*.py",
+    "redrive": "publisher/*.py sql/*.py",
+    "skip": "publisher/*.py sql/*.py",
+    "purge": "publisher/*.py sql/*.py",
+    "finish-mode": "publisher/*.py sql/*.py",
+    "deliver": "publisher/*.py convert/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
     "receive": "receiver/*.py",
     "convert": "gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py",
     "explain": "publisher/*.py convert/*.py core/*.py",
     "backlog": "spark/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py publisher/*.py",
     "import-config": "people/test_import_config.py",
-    "bench": "test_cli.py",
+    "bench": "cli/test_cli.py",
 }
 WRITTEN = """
 insert into eventlog (event_type, table_name, table_key, column_name, new_value, perpetrator)

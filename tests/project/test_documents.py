@@ -57,7 +57,7 @@ FOR_PEOPLE = ("quick-start", "identity-engineers", "data-engineers", "operators"
 ELSEWHERE = {
     "make demo": (".ci/installs", 'make -C "$work/clone" demo'),
     "export EVENTLOG_URL=postgresql://postgres@localhost/postgres": (
-        "tests/test_documents.py",
+        "tests/project/test_documents.py",
         '"EVENTLOG_URL": ',
     ),
     "docker compose -f docker/compose.yaml up": (".ci/containers", "compose up --detach"),

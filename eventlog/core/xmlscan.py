@@ -48,8 +48,10 @@ _DECLARATION = re.compile(rb"<\?xml[ \t\r\n]")
 _ENCODING = re.compile(rb"[ \t\r\n]encoding[ \t\r\n]*=[ \t\r\n]*[\"']([^\"'<>]*)[\"']")
 _ANY_ROOT = re.compile(rb"<[A-Za-z_:\x80-\xff]")
 _ANY_SPECIAL = re.compile(rb"<[!?]")
-# XML 1.0, sections 2.4 and 3.1: "<" stands only where a tag begins, and ">" in a tag only in quotes
-_TAG = re.compile(rb"<[^<>\"']*+(?:(?:\"[^\"<]*+\"|'[^'<]*+')[^<>\"']*+)*+>")
+# XML 1.0, sections 2.4 and 3.1: "<" stands only where a tag begins, and ">" in a tag only in quotes.
+# The outer repetition may give back, though nothing else could match then: possessive, it fails in Python
+# 3.11.2, which goes on from where an attempt broke off (mended in 3.11.5).
+_TAG = re.compile(rb"<[^<>\"']*+(?:(?:\"[^\"<]*+\"|'[^'<]*+')[^<>\"']*+)*>")
 
 
 class Scanner:

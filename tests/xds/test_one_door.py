@@ -172,6 +172,13 @@ STREAM = (
 ).replace("</nds>", "</nds \n>", 1)
 
 
+def test_a_stream_may_be_cut_anywhere() -> None:
+    """Also within the quotes of a tag behind a `>`: Python 3.11.2 took that for the tag's end."""
+    data = STREAM.replace("\ufeff", "").encode()
+    whole = _told([data])
+    assert [cut for cut in range(len(data)) if _told([data[:cut], data[cut:]]) != whole] == []
+
+
 @given(cuts=st.lists(st.integers(0, len(STREAM.encode()))), encoding=st.sampled_from(["utf-8", "utf-16"]))
 def test_a_stream_may_come_in_any_chunks(cuts: list[int], encoding: str) -> None:
     data = STREAM.replace("\ufeff", "").encode(encoding)

@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from eventlog.convert.by_column import BulkPickup, slabs
+from eventlog.convert.by_column.spool import ObjectTooLarge
 from eventlog.convert.by_row import Pickup
 from eventlog.convert.current import CurrentFiles
 from eventlog.core import tablesfile
@@ -174,3 +175,13 @@ def test_columns_of_other_types_are_read_alike(tmp_path: Path, types: tuple[Any,
     found = by_column(tmp_path, inputs, rules, wanted, 1 << 20)
     assert found == by_row(tmp_path, inputs, rules, wanted)
     assert found[0].count(b"<nds ") == 3
+
+
+def test_rows_that_memory_cannot_hold_together_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.convert.by_column.spool._MOST", 1000)
+    rows = [(n, "N", 2, CLOCK, None, "usr", "idu=1", "fname", "a", "b" * 20) for n in range(1, 99)]
+    inputs = [(str(write_log(tmp_path / "log.csv", rows)), "csv")]
+    with pytest.raises(ObjectTooLarge, match="98 rows that belong together"):
+        by_column(tmp_path, inputs, Rules(), XdsSettings(), 100)

@@ -21,6 +21,12 @@ from eventlog.core.tables import Tables
 
 _SHARES = 256
 _ROWS = 32_000  # that are folded together, where objects allow
+_BYTES = 64 << 20  # likewise
+_MOST = 1 << 30  # bytes of a share: Arrow's texts end at two of these
+
+
+class ObjectTooLarge(EventlogError):
+    """{0} rows that belong together have {1} bytes: `eventlog backlog` folds objects that long"""
 
 
 class Spool:
@@ -66,7 +72,11 @@ class Spool:
         for share in range(_SHARES):
             path = self._path(share)
             with pa.OSFile(path) as file, pa.ipc.open_stream(file) as reader:
-                rows = _joined(list(reader))
+                found = list(reader)
+            size = sum(rows.nbytes for rows in found)
+            if size > _MOST:
+                raise ObjectTooLarge(sum(rows.num_rows for rows in found), size)
+            rows = _joined(found)
             Path(path).unlink()
             yield from _divided(rows, self._tables)
 
@@ -90,7 +100,7 @@ def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _divided(rows: pa.RecordBatch, tables: Tables) -> Iterator[pa.RecordBatch]:
     """The rows in batches of about _ROWS that hold all rows of their objects, each by record_id."""
-    parts = -(-rows.num_rows // _ROWS)
+    parts = max(-(-rows.num_rows // _ROWS), -(-rows.nbytes // _BYTES))
     if parts <= 1:
         yield _by_id(rows)
         return

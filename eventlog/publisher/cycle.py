@@ -24,7 +24,7 @@ from eventlog.publisher.batches import Draft, PlainDraft, Remembered, Sending
 from eventlog.publisher.head import Head
 from eventlog.publisher.reading import Reader, Reading
 from eventlog.publisher.tally import LETTERS, Tally, Waits
-from eventlog.sinks.sink import Recording, Reply, Sequential, Sink
+from eventlog.sinks.sink import Parallel, Recording, Reply, Sequential, Sink
 from eventlog.sql.log.inserts import Bounds
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import Snapshot
@@ -300,29 +300,42 @@ class Publisher:
 
     def _deliver(self, batch: Sequence[Draft]) -> Sequence[Draft]:
         """Send a batch once and take the answers as they come. Returns the documents that are still to go."""
-        divided: list[Draft] = []
-        taken, begun, too_large = 0, time.monotonic(), False
+        left: list[Draft] = []  # of those with a reply
+        replied, halted, begun = 0, False, time.monotonic()
         written = begun
         name_of = self._reader.association_of
         replies = self._sink.deliver([draft.document(name_of) for draft in batch])
         for draft, reply in zip(batch, replies, strict=False):
-            if reply.fault is not None:
-                self._suffer(reply)
-            too_large = reply.divide
-            if too_large:
-                divided += batches.halves(draft)
-            elif reply.arrived:
-                self._take(draft, reply)
-            taken += reply.arrived
-            if self._stopped:
+            left += self._settle(draft, reply)
+            replied += 1
+            halted = halted or reply.halts
+            if self._stopped and not self._more_replies():
                 break
             if time.monotonic() > written + PATIENCE:
-                self._write([*divided, *batch[taken:]])
+                self._write([*left, *batch[replied:]])
                 written = time.monotonic()
-        if taken < len(batch) and not too_large and not self._stopped:
-            self._cycle.down = f"the sink replied to {taken} of {len(batch)} documents"
+        if replied < len(batch) and not halted and not self._stopped:
+            self._cycle.down = f"the sink replied to {replied} of {len(batch)} documents"
         self._cycle.delivery += time.monotonic() - begun
-        return [*divided, *batch[taken:]]
+        return [*left, *batch[replied:]]
+
+    def _settle(self, draft: Draft, reply: Reply) -> list[Draft]:
+        """Note the reply to a document. Returns what of it is still to go."""
+        if reply.fault is not None:
+            self._suffer(reply)
+        if reply.divide:
+            return batches.halves(draft)
+        if not reply.arrived:
+            return [draft]
+        self._take(draft, reply)
+        return []
+
+    def _more_replies(self) -> bool:
+        """Have no further document begun. Returns whether there may be some on their way."""
+        if not isinstance(self._sink, Parallel):
+            return False
+        self._sink.stop()
+        return True
 
     def _take(self, draft: Draft, reply: Reply) -> None:
         """Note the answer to a document."""
@@ -344,7 +357,8 @@ class Publisher:
         self._faults += 1
         logger.warning("no answer: %s", reply.fault)
         if self._faults >= DOWN_AFTER or not reply.arrived or reply.wait is not None:
-            self._cycle.down, self._cycle.wait = reply.fault, reply.wait
+            asked = [wait for wait in (self._cycle.wait, reply.wait) if wait is not None]
+            self._cycle.down, self._cycle.wait = reply.fault, max(asked, default=None)
 
     def _write(self, coming: Sequence[Draft] = ()) -> None:
         """Write what the answers came to, and remember what goes next, in one transaction."""

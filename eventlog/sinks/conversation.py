@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from threading import Lock
 from typing import Protocol
 
 from eventlog.sinks.sink import Reply, unanswered
@@ -35,6 +36,23 @@ class NothingKnown:
             Status(Level.ERROR, query.event_id, "nothing can be asked here: no database is at hand")
             for query in queries
         )
+
+
+class OneByOne:
+    """Answers for several threads: the conversation about one document after that about another."""
+
+    def __init__(self, answers: Answering) -> None:
+        self._answers = answers
+        self._turn = Lock()
+
+    @property
+    def rounds(self) -> int:
+        return self._answers.rounds
+
+    @contextmanager
+    def conversation(self) -> Iterator[Answer]:
+        with self._turn, self._answers.conversation() as answer:
+            yield answer
 
 
 def converse(text: str, exchange: Callable[[str], Reply], answers: Answering) -> Reply:

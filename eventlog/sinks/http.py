@@ -17,7 +17,8 @@ from eventlog.core.address import http_address
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
 from eventlog.sinks.conversation import Answering, NothingKnown, converse
-from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
+from eventlog.sinks.parallel import ParallelSink
+from eventlog.sinks.sink import Document, Reply, Sink, SinkKind, answered, unanswered, unreachable
 from eventlog.sinks.timed import TimedConnection
 
 T = TypeVar("T")
@@ -48,6 +49,12 @@ class HttpSettings:
     http_timeout: float = setting(
         30.0, "seconds until a document counts as not answered", metavar="S", within=(0.01, 86_400)
     )
+    http_parallel: int = setting(
+        1,
+        "documents that are on their way at once, each over a connection of its own",
+        metavar="N",
+        within=(1, 64),
+    )
     http_ca: str | None = setting(
         None, "certificates that are trusted instead of the system's", metavar="FILE"
     )
@@ -58,35 +65,19 @@ class TooLate(EventlogError):
     """no complete answer within {0:g} seconds"""
 
 
-class HttpSink:
-    """One receiver, on a connection that is kept as long as it lasts."""
+class Post:
+    """The way to one receiver: a connection that is kept as long as it lasts."""
 
-    def __init__(self, settings: HttpSettings, answers: Answering | None = None) -> None:
+    def __init__(self, settings: HttpSettings) -> None:
         if settings.http_url is None:
             raise Misuse("the http sink needs the setting http-url")
         self._address = http_address(settings.http_url)
-        self._answers = answers or NothingKnown()
         self._timeout = settings.http_timeout
         self._headers = _headers(settings)
         self._context = None if self._address.scheme == _PLAIN else _context(settings)
         self._connection: TimedConnection | None = None
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
-        for document in documents:
-            reply = converse(document.text, self._post, self._answers)
-            yield reply
-            if not reply.arrived:
-                return
-
-    def knows(self, name: str) -> bool:
-        return False
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-    def _post(self, text: str) -> Reply:
+    def exchange(self, text: str) -> Reply:
         """The answer; a kept connection that the receiver closed meanwhile is tried anew, once."""
         until = time.monotonic() + self._timeout
         kept = self._connection
@@ -94,6 +85,12 @@ class HttpSink:
         if hung_up and kept is not None:
             reply, _ = self._exchange(text, until)
         return reply
+
+    def close(self) -> None:
+        """End the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _exchange(self, text: str, until: float) -> tuple[Reply, bool]:
         """The reply, and whether the receiver hung up without a word."""
@@ -153,6 +150,34 @@ class HttpSink:
         return (self._address.path or "/") + (f"?{self._address.query}" if self._address.query else "")
 
 
+class HttpSink:
+    """Documents one after another, over one connection."""
+
+    def __init__(self, post: Post, answers: Answering) -> None:
+        self._post = post
+        self._answers = answers
+
+    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+        for document in documents:
+            reply = converse(document.text, self._post.exchange, self._answers)
+            yield reply
+            if not reply.arrived:
+                return
+
+    def knows(self, name: str) -> bool:
+        return False
+
+    def close(self) -> None:
+        self._post.close()
+
+
+def open_http(settings: HttpSettings, answers: Answering | None = None) -> Sink:
+    """The sink over as many connections as the settings say."""
+    known = answers or NothingKnown()
+    posts = [Post(settings) for _ in range(settings.http_parallel)]
+    return HttpSink(posts[0], known) if len(posts) == 1 else ParallelSink(posts, known)
+
+
 def _is_closed(connection: http.client.HTTPConnection) -> bool:
     """Whether the other side hung up: between two requests it has nothing to say but that."""
     return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
@@ -203,4 +228,4 @@ def _retry_after(text: str) -> float | None:
     return min(max(wait, 0.0), LONGEST_WAIT)
 
 
-KIND = SinkKind(HttpSettings, HttpSink)
+KIND = SinkKind(HttpSettings, open_http)

@@ -74,6 +74,12 @@ class Reply(NamedTuple):
     divide: bool = False  # it was not sent, for it is too large: its halves may not be
     queries: Sequence[Query] = ()  # what the receiver wants to know first; nothing is settled then
 
+    @property
+    def halts(self) -> bool:
+        """Whether it is to be settled before another document is begun."""
+        fatal = any(status.level is answers.Level.FATAL for status in self.statuses)
+        return fatal or self.divide or self.fault is not None
+
 
 ACCEPTED = Reply()
 
@@ -122,6 +128,15 @@ class Sequential(Protocol):
     So those of a batch may speak of the same object."""
 
     takes_the_first: bool
+
+
+@runtime_checkable
+class Parallel(Protocol):
+    """A sink that has several documents on their way at once. One that did not arrive is not the last to get
+    a reply: all that were begun get theirs. After a reply that halts none is begun."""
+
+    def stop(self) -> None:
+        """Begin no further document of the batch; the replies of those on their way still come."""
 
 
 @runtime_checkable

@@ -89,6 +89,7 @@ TAKEN_ALONG = {
     "install": {"--log-time"},
     "uninstall": {"--log-time"},
     "convert": {"--loopback-rows"},
+    "deliver": {"--http-parallel"},
     "explain": {"--loopback-rows", "--insert-query-back", "--max-changes", "--association"},
 }
 CASES = {

@@ -60,10 +60,11 @@ def test_files_hold_every_event_once(rig: Rig) -> None:
     assert chain.repeats == 0
 
 
+@pytest.mark.parametrize("parallel", ["1", "4"])
 def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
-    rig: Rig, arrivals: Arrivals
+    rig: Rig, arrivals: Arrivals, parallel: str
 ) -> None:
-    kill_and_restart(rig, *HTTP, "--http-url", arrivals.url, *SMALL)
+    kill_and_restart(rig, *HTTP, "--http-url", arrivals.url, "--http-parallel", parallel, *SMALL)
     chain = Chain()
     for document in arrivals.documents:
         chain.take(document)
@@ -71,7 +72,10 @@ def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
     assert chain.repeats <= 3 * 500 * KILLS  # a batch each at most
 
 
-def test_a_receiver_that_misbehaves_gets_every_event_in_order(rig: Rig, arrivals: Arrivals) -> None:
+@pytest.mark.parametrize("parallel", ["1", "8"])
+def test_a_receiver_that_misbehaves_gets_every_event_in_order(
+    rig: Rig, arrivals: Arrivals, parallel: str
+) -> None:
     def misbehave(handler: Any) -> None:
         choice = rig.random.random()
         if choice < 0.06:
@@ -85,10 +89,11 @@ def test_a_receiver_that_misbehaves_gets_every_event_in_order(rig: Rig, arrivals
         elif choice < 0.21:
             time.sleep(1.5)  # longer than the publisher waits
         else:
+            time.sleep(choice * 0.02)
             handler.accept()
 
     arrivals.behave = misbehave
-    rig.start(*HTTP, "--http-url", arrivals.url)
+    rig.start(*HTTP, "--http-url", arrivals.url, "--http-parallel", parallel)
     with rig.writing():
         time.sleep(SECONDS)
     rig.drain()

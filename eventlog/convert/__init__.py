@@ -5,4 +5,5 @@ places       where some formats stand besides files: topics, tables of a databas
 current      current rows from files
 by_row       files of log rows as one pick-up, row by row
 by_column/   the same in columns, for logs of any size
+deliveries   any source as whole transactions, with states to go on from
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog import changes, log
+from eventlog import log, neutral
 from eventlog.core.formats import Format
 from eventlog.gbase import format as gbase
 from eventlog.linter import format as linter
@@ -18,6 +18,6 @@ FORMATS: dict[str, Format] = {
         messages.FORMAT,
         gbase.FORMAT,
         linter.FORMAT,
-        changes.FORMAT,
+        neutral.FORMAT,
     )
 }

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog.changes import refuse
 from eventlog.core import values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, row_events, scalars
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, whole
@@ -16,6 +15,7 @@ from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.formats import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
+from eventlog.neutral import refuse
 
 SHEET = Sheet(
     "eventlog",

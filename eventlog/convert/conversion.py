@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from eventlog.changes import refuse
 from eventlog.convert.by_row import Pickup, Tell
 from eventlog.convert.current import CurrentFiles
 from eventlog.core import settings
@@ -24,6 +23,7 @@ from eventlog.files.outputs import Output
 from eventlog.files.text import read_text
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
+from eventlog.neutral import refuse
 from eventlog.places import places
 from eventlog.places.growing import StateFile, pieces
 from eventlog.places.growing import follow as follow_stream

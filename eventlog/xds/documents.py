@@ -7,11 +7,11 @@ from collections.abc import Iterable, Iterator
 from lxml import etree
 
 from eventlog import __version__
-from eventlog.changes import refuse
 from eventlog.core.change import Change, row_events
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.core.xmlparser import parse
+from eventlog.neutral import refuse
 from eventlog.xds import validity
 from eventlog.xds.answers import Status, write_status
 from eventlog.xds.settings import XdsSettings

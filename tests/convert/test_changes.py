@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from eventlog import changes
+from eventlog import neutral
 from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Undecoded
 from eventlog.core.errors import WrongRow
 from eventlog.files.jsonlines import dump_line
@@ -18,9 +18,9 @@ from tests.support import run_convert
 
 @given(any_changes())
 def test_what_is_written_is_read(change: Change) -> None:
-    line = dump_line(changes.dump(change))
+    line = dump_line(neutral.dump(change))
     assert line.count(b"\n") == 1
-    back = changes.load(json.loads(line))
+    back = neutral.load(json.loads(line))
     assert back == change
     assert repr(back) == repr(change)  # 1, 1.0 and True are not the same
 
@@ -41,7 +41,7 @@ def test_a_change_reads_as_a_person_would_write_it() -> None:
         "39",
         "2025-03-23T10:57:19Z",
     )
-    assert dump_line(changes.dump(change)).decode() == (
+    assert dump_line(neutral.dump(change)).decode() == (
         '{"op":"update","schema":"indirect","table":"usr","key":{"idu":1},"fields":[{"column":"idu","before":1,"after":1},'
         '{"column":"fname","before":"Jack","after":"John"},{"column":"photo","after":{"base64":"u7s="}},'
         '{"column":"x","before":null}],"position":"17","transaction":"39","time":"2025-03-23T10:57:19Z","user":null}\n'
@@ -50,10 +50,10 @@ def test_a_change_reads_as_a_person_would_write_it() -> None:
 
 def test_bytes_that_are_no_text_and_images_that_no_layout_explains() -> None:
     change = Change(Op.DELETE, None, "t", fields=(Field("a", Undecoded(b"\xff")),), raw=Raw(b"\x01"))
-    line = changes.dump(change)
+    line = neutral.dump(change)
     assert line["fields"] == [{"column": "a", "before": {"bytes": "/w=="}}]
     assert (line["decoded"], line["raw"]) == (False, {"before": {"base64": "AQ=="}})
-    assert changes.load(line) == change
+    assert neutral.load(line) == change
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_bytes_that_are_no_text_and_images_that_no_layout_explains() -> None:
 )
 def test_a_line_that_is_no_change_is_refused(line: str, reason: str) -> None:
     with pytest.raises(Exception, match=reason) as caught:
-        changes.load(json.loads(line))
+        neutral.load(json.loads(line))
     assert isinstance(caught.value, WrongRow) or "malformed" in reason
 
 

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventlog.changes import dump
 from eventlog.convert.by_row import Pickup
 from eventlog.convert.conversion import Job, Report, convert, explain
 from eventlog.convert.current import CurrentFiles
@@ -23,6 +22,7 @@ from eventlog.core.change import ABSENT, Change, Op, scalars
 from eventlog.core.errors import Misuse, Refused, Stopped, UnknownTable
 from eventlog.core.formats import Row, Source
 from eventlog.fold import Fate, Rules
+from eventlog.neutral import dump
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
 from tests.strategies import xds_changes

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog import log
-from eventlog.changes import refuse
 from eventlog.columnar import Current, Engine, Rows
 from eventlog.columnar.packing import documents
 from eventlog.columnar.plain import Written
@@ -31,6 +30,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, open_input, stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import CurrentRow, Fate, Rules, query_key
+from eventlog.neutral import refuse
 from eventlog.xds.documents import finish
 from eventlog.xds.settings import XdsSettings
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from eventlog.changes import refuse
 from eventlog.columnar import Engine
 from eventlog.columnar.judging import FATES
 from eventlog.columnar.vectors import content
 from eventlog.fold import Fate
+from eventlog.neutral import refuse
 from eventlog_spark.fold.carried import Carried
 from eventlog_spark.fold.cutting import LongLife
 from eventlog_spark.fold.hot import HotLife

@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from eventlog.changes import refuse
 from eventlog.columnar import runs
 from eventlog.columnar.known import OPS, Known
 from eventlog.columnar.speaking import spoken
@@ -26,6 +25,7 @@ from eventlog.fold import Answer, CurrentRow, Fate, Outcome, QueryKey, plan
 from eventlog.fold.current import current_fields
 from eventlog.fold.runs import Piece, cut, joined, pieces_of, run_fields
 from eventlog.fold.understand import STEPS, Interpreter, Object, Step
+from eventlog.neutral import refuse
 from eventlog.xds.documents import document
 from eventlog.xds.write import EventWriter
 from eventlog_spark.fold.cutting import LongLife

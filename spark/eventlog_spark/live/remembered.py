@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Self
 
-from eventlog.changes import dumps
 from eventlog.core.change import Change
 from eventlog.core.entry import COLUMNS, Status
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
+from eventlog.neutral import dumps
 from eventlog.publisher.batches import Remembered, read_memory
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import Reader, Reading

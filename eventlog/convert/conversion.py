@@ -146,7 +146,8 @@ def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
     reading: Any = settings.build(source.settings, given)
     writing: Any = settings.build(target.settings, given)
     (name,) = job.inputs
-    batches = follow_stream(name, job.tables, reading, state=state, chunks=pieces(name, endless=endless))
+    chunks = pieces(name, endless=endless)
+    batches = follow_stream(name, job.tables, reading, state=state, chunks=chunks, live=endless)
     with Output(job.output, target.shape, job.output_container, grows=True) as output:
         for answers in batches:
             changes = report.good(allowed(report.good(answers), job.tables))

@@ -9,7 +9,11 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.gbase.columns import Text
+from eventlog.gbase.dump import Read
 from eventlog.gbase.errorcodes import error_name
+from eventlog.gbase.faults import SessionOver
+from eventlog.gbase.frames import Frames
+from eventlog.gbase.held import Spool
 from eventlog.gbase.made import Maker
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
 from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, Row, Stream
@@ -36,13 +40,16 @@ class StreamReader:
         form: Text | None = None,
         limits: Limits | None = None,
         since: Position = START,
+        spool: Spool | None = None,
     ) -> None:
         limits = limits or Limits()
         self._stream = Stream(form or Text(), limits.record)
-        self._transactions = Transactions(since, limits.open)
+        self._transactions = Transactions(since, limits.open, spool)
+        self._read_frames = Frames(self._stream)
         self._maker = Maker(tables)
         self._at = at
         self._frames = 0
+        self._over: SessionOver | None = None
         self._takes: dict[type, Callable[[Any], Complaint | Committed | Refused | None]] = {
             Truncate: self._transactions.add,
             Discard: self._transactions.add,
@@ -63,14 +70,19 @@ class StreamReader:
         """Whether the rest of the input cannot be read."""
         return self._stream.lost
 
+    @property
+    def over(self) -> SessionOver | None:
+        """The error with which the server ended the session, once its record was read."""
+        return self._over
+
     def feed(self, data: bytes) -> Iterator[Answer]:
         """The changes that these bytes complete."""
         return self._take(self._stream.feed(data))
 
-    def frame(self, data: bytes) -> Iterator[Answer]:
-        """The changes that the record at the start of a dumped buffer completes."""
+    def frame(self, read: Read) -> Iterator[Answer]:
+        """The changes that the records of a dumped read complete."""
         self._frames += 1
-        return self._take(self._stream.frame(data))
+        return self._take(self._read_frames.read(read.data, read.counted))
 
     def close(self) -> Iterator[Refused]:
         """What the end of the input leaves."""
@@ -101,9 +113,15 @@ class StreamReader:
         return Refused(self._where(), str(fault.corrupt), fault.record, not fault.note)
 
     def _failed(self, failed: Failed) -> Refused:
-        over = "the session is over" if failed.head.flags & _SESSION_INVALID else "the session goes on"
-        text = f": {failed.text[:200]}" if failed.text else ""
-        return Refused(self._where(), f"the server reports {error_name(failed.head.code)}; {over}{text}")
+        flags, code = failed.head
+        over = flags & _SESSION_INVALID
+        told = f"error {error_name(code)}, flags {flags}"
+        if failed.text:
+            told += f": {failed.text[:200]}"
+        if over:
+            self._over = SessionOver(told)
+        says = "the session is over" if over else "the session goes on"
+        return Refused(self._where(), f"the server reports {told}; {says}")
 
     def _where(self) -> str:
         read = f"read {self._frames}:" if self._frames else ""

@@ -153,10 +153,12 @@ _STATE_BYTES: Final = {state: data for data, state in _STATES.items()}
 
 
 def _load_boolean(data: bytes) -> Value:
+    if data[0] == 1:  # null, whatever stands in the byte of the value
+        return None
     try:
         return _STATES[data]
     except KeyError:
-        raise InvalidValue(data.hex(), "a boolean: 0000, 0001 or, for null, 0100") from None
+        raise InvalidValue(data.hex(), "a boolean: 0000, 0001 or, for null, 01 and any byte") from None
 
 
 def _dump_boolean(value: Scalar | None) -> bytes:

@@ -1,4 +1,4 @@
-"""Framed input: reads of a capture printed as hex, one a line, or typed out with notes between.
+"""Framed input: reads of a capture printed as hex, one a line, as `xxd` prints them, or typed out with notes.
 
 The typed dump is the form of the only published capture: a line that opens with `第N行` or `第N列`
 begins a read; its bytes are the even run of upper-case hex digits that opens a line, and runs of
@@ -9,65 +9,161 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, NamedTuple, Protocol
 
 from eventlog.gbase.faults import BadDump
 
 _HEX_LINE = re.compile(r"(?:[0-9A-Fa-f]{2}\s*+)++")
-_TITLE = re.compile(r"第[0-9一二三四五六七八九十百千零〇两]+[行列]")
+_DIGITS: Final = r"(?:[0-9A-Fa-f]{2}){1,4}"
+_OFFSET: Final = r"([0-9A-Fa-f]{7,16})"
+# an offset, bytes in groups and, behind two blanks, the same as text: xxd, and hexdump -C
+_XXD_LINE = re.compile(rf"{_OFFSET}: ({_DIGITS}(?: {_DIGITS})*)(?:  .*)?")
+_HEXDUMP_LINE = re.compile(rf"{_OFFSET}  ([0-9A-Fa-f]{{2}}(?:  ?[0-9A-Fa-f]{{2}})*+)(?: +\|.*)?")
+_END_OF_HEXDUMP = re.compile(rf"{_OFFSET}")
+_TITLE = re.compile(r"第[0-9一二三四五六七八九十百千零〇两]+[行列](?:\D*([0-9]{1,9}) ?(?:字节|bytes?\b))?")
 _OPENING = re.compile(r"[0-9A-F]+")
 _BEHIND_NOTE = re.compile(r"(?<=[^\s0-9A-F])[0-9A-F]{8,}")
 _LINE_FEED: Final = b"\n"
 
 
-def read_dump(chunks: Iterable[bytes], max_read: int) -> Iterator[bytes | BadDump]:
-    """The buffers of a dump, in order."""
-    typed: _Typed | None = None
-    first = True
+class Read(NamedTuple):
+    """The bytes that a dump shows of one read."""
+
+    data: bytes
+    counted: bool = False  # the dump says how many bytes the read brought: all of these, and no others
+
+
+Found = Iterator[Read | BadDump]
+
+
+class _Form(Protocol):
+    """One way to print reads."""
+
+    def take(self, number: int, line: str) -> Found: ...
+    def close(self) -> Found: ...
+
+
+def read_dump(chunks: Iterable[bytes], max_read: int) -> Found:
+    """The reads of a dump, in order; a dump in which there is none is a bad one."""
+    form: _Form | None = None
+    text_of = _Decoder()
+    number = reads = 0
     for number, line in enumerate(_lines(chunks, 4 * max_read), 1):
         if isinstance(line, BadDump):
             yield line
             continue
-        text = line.decode("utf-8", "replace").lstrip("\ufeff").strip()
+        text = text_of(line)
         if not text:
             continue
-        if first:
-            first, typed = False, None if _HEX_LINE.fullmatch(text) else _Typed(max_read)
-        if typed is not None:
-            yield from typed.take(number, text)
-        elif _HEX_LINE.fullmatch(text):
-            yield bytes.fromhex(text)
+        form = form or _form_of(text, max_read)
+        for found in form.take(number, text):
+            reads += isinstance(found, Read)
+            yield found
+    for found in form.close() if form is not None else ():
+        reads += isinstance(found, Read)
+        yield found
+    if form is not None and not reads:
+        known = "hex text of a read a line, `xxd` lines, nor a line 第N行 before typed bytes"
+        yield BadDump(number, f"no read was found up to here: neither {known}")
+
+
+def _form_of(text: str, max_read: int) -> _Form:
+    """The form that the first line of a dump has."""
+    if _HEX_LINE.fullmatch(text):
+        return _HexLines()
+    return _Xxd(max_read) if _offset_and_bytes(text) else _Typed(max_read)
+
+
+class _Decoder:
+    """Lines as text: UTF-8 up to the first line that is none, GB18030 from there on."""
+
+    def __init__(self) -> None:
+        self._code_set = "utf-8"
+
+    def __call__(self, line: bytes) -> str:
+        if self._code_set == "utf-8":
+            try:
+                return line.decode().lstrip("\ufeff").strip()
+            except UnicodeDecodeError:
+                self._code_set = "gb18030"
+        return line.decode(self._code_set, "replace").strip()
+
+
+class _HexLines:
+    """A read a line."""
+
+    def take(self, number: int, line: str) -> Found:
+        if _HEX_LINE.fullmatch(line):
+            yield Read(bytes.fromhex(line))
         else:
-            yield BadDump(number, f"{text[:40]!r} is not the hex text of whole bytes")
-    if typed is not None:
-        yield from typed.close()
+            yield BadDump(number, f"{line[:40]!r} is not the hex text of whole bytes")
+
+    def close(self) -> Found:
+        yield from ()
 
 
-class _Typed:
-    """Collects the bytes of the read that is being typed out."""
+class _Collected:
+    """Collects the bytes of the read that is being shown."""
 
     def __init__(self, max_read: int) -> None:
         self._max_read = max_read
         self._read = bytearray()
-        self._open = False
+        self._counted: int | None = None
 
-    def take(self, number: int, line: str) -> Iterator[bytes | BadDump]:
-        if _TITLE.match(line):
-            yield from self.close()
-            self._open = True
-        if not self._open:
-            return
-        for run in _runs(line):
-            self._read += bytes.fromhex(run)
+    def close(self) -> Found:
+        """The read that ends here, cut to the count that the dump states."""
+        if self._read:
+            yield Read(bytes(self._read[: self._counted]), self._counted is not None)
+        self._read.clear()
+
+    def _add(self, number: int, data: bytes) -> Found:
+        self._read += data
         if len(self._read) > self._max_read:
             yield BadDump(number, f"a read of over {self._max_read} bytes: it is left out")
             self._read.clear()
-            self._open = False
 
-    def close(self) -> Iterator[bytes]:
-        if self._read:
-            yield bytes(self._read)
-        self._read.clear()
+
+class _Xxd(_Collected):
+    """Offsets and bytes; an offset of zero begins a read."""
+
+    def take(self, number: int, line: str) -> Found:
+        match = _offset_and_bytes(line)
+        if match is None:
+            if not _END_OF_HEXDUMP.fullmatch(line):
+                yield BadDump(number, f"{line[:40]!r} is no line of xxd")
+            return
+        at, data = int(match[1], 16), bytes.fromhex(match[2])
+        if at == 0:
+            yield from self.close()
+        if at == len(self._read):
+            yield from self._add(number, data)
+        else:
+            yield BadDump(number, f"its offset is {at}, the lines before it have {len(self._read)} bytes")
+
+
+def _offset_and_bytes(line: str) -> re.Match[str] | None:
+    return _XXD_LINE.fullmatch(line) or _HEXDUMP_LINE.fullmatch(line)
+
+
+class _Typed(_Collected):
+    """Bytes between notes."""
+
+    def __init__(self, max_read: int) -> None:
+        super().__init__(max_read)
+        self._open = False
+
+    def take(self, number: int, line: str) -> Found:
+        title = _TITLE.match(line)
+        if title is not None:
+            yield from self.close()
+            self._open = True
+            self._counted = None if title[1] is None else int(title[1])
+        if not self._open:
+            return
+        for run in _runs(line):
+            for fault in self._add(number, bytes.fromhex(run)):
+                yield fault
+                self._open = False
 
 
 def _runs(line: str) -> Iterator[str]:

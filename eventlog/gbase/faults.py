@@ -19,6 +19,10 @@ class BadSchema(EventlogError):
     """schema text: {0}"""
 
 
+class SessionOver(EventlogError):
+    """the server ended the capture session with {0}"""
+
+
 class BadDump(EventlogError):
     """hex dump: line {0}: {1}"""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from eventlog.core.change import Change
@@ -15,6 +15,7 @@ from eventlog.gbase.changes import Limits, StreamReader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
+from eventlog.gbase.held import Spool
 from eventlog.gbase.stream import MAX_RECORD
 from eventlog.gbase.transactions import MAX_OPEN, START, Position
 from eventlog.gbase.writer import write_changes
@@ -23,7 +24,7 @@ from eventlog.gbase.writer import write_changes
 @dataclass(frozen=True, slots=True)
 class Settings:
     framed: bool = setting(
-        False, "The input is a hex dump: a read of the stream a line, or typed out with notes."
+        False, "The input is a hex dump: a read of the stream a line, lines of xxd, or typed out with notes."
     )
     code_set: str = setting(
         "utf-8", "Code set of the database (DB_LOCALE), as Python names it.", metavar="NAME"
@@ -31,12 +32,17 @@ class Settings:
     trim_char: bool = setting(True, "Take from CHAR values the blanks that pad them.")
     max_record: int = setting(MAX_RECORD, "Bytes of a record above which its length is taken for corrupt.")
     max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
+    open_bytes: int = setting(
+        10 << 30, "Bytes of unfinished transactions that may wait on disk.", metavar="BYTES"
+    )
     size_order: str = setting(
         "big", "Byte order in which the sizes of variable columns are written.", choices=("big", "little")
     )
     varchar_prefix: int = setting(
         1, "Bytes of the length before a VARCHAR that is written: 1 Informix, 2 GBase 8s."
     )
+
+    spool: Callable[[int], Spool] | None = None  # makes the place on disk, of so many bytes
 
     @property
     def text(self) -> Text:
@@ -57,7 +63,8 @@ def reader(
 ) -> StreamReader:
     """The reader of one source, where an earlier run of it stopped."""
     limits = Limits(settings.max_record, settings.max_open)
-    return StreamReader(tables, source.at, settings.text, limits, since)
+    spool = None if settings.spool is None else settings.spool(settings.open_bytes)
+    return StreamReader(tables, source.at, settings.text, limits, since, spool)
 
 
 def read(sources: Iterable[Source[bytes]], tables: Tables, settings: Settings) -> Iterator[Change | Refused]:
@@ -86,11 +93,11 @@ def _read_frames(
     stream: StreamReader, source: Source[bytes], settings: Settings
 ) -> Iterator[Change | Refused]:
     refused: list[Refused] = []
-    for buffer in read_dump(_chunks(source, refused), settings.max_record):
-        if isinstance(buffer, BadDump):
-            yield Refused(source.at(buffer.args[0]), str(buffer))
+    for read in read_dump(_chunks(source, refused), settings.max_record):
+        if isinstance(read, BadDump):
+            yield Refused(source.at(read.args[0]), str(read))
         else:
-            yield from stream.frame(buffer)
+            yield from stream.frame(read)
     yield from refused
 
 

@@ -9,10 +9,11 @@ from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Raw, Value
 from eventlog.core.tables import Table, Tables
+from eventlog.gbase.held import Update
 from eventlog.gbase.records import Number, Truncate, moment
 from eventlog.gbase.schema import Schema
 from eventlog.gbase.stream import Row
-from eventlog.gbase.transactions import Committed, Update
+from eventlog.gbase.transactions import Committed
 
 # a NamedTuple of a sequence, at half the cost of its constructor
 _new: Callable[..., Field] = tuple.__new__

@@ -123,12 +123,9 @@ class Stream:
             yield self._cut_off(bytes(self._pending))
         self._pending.clear()
 
-    def frame(self, data: bytes) -> Iterator[Item]:
-        """The one record at the start of a dumped buffer; what follows it is stale."""
-        self.offset, self._wanted = 0, COMMON_SIZE
-        if len(data) >= COMMON_SIZE:
-            header, payload, _, _ = COMMON.unpack_from(data)
-            data = data[: max(header + payload, COMMON_SIZE)] if header > 0 <= payload else data
+    def frame(self, data: bytes, offset: int = 0) -> Iterator[Item]:
+        """The one record that these bytes of a dumped read hold, or what is wrong with it."""
+        self.offset, self._wanted = offset, COMMON_SIZE
         end = yield from self._records(data)
         if self._lost is not None:
             yield Fault(self._given_up(self._lost, len(data)), data)

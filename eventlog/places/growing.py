@@ -60,10 +60,12 @@ def follow(
     *,
     state: StateFile | None = None,
     chunks: Iterable[bytes],
-) -> Iterator[list[Answer]]:
-    """The answers to an input, a list for each piece of it.
+    live: bool = False,
+) -> Iterator[Iterator[Answer]]:
+    """The answers to an input: an iterator for each piece of it, to be read to its end before the next.
 
-    The position is saved when the next list is asked for: whoever takes a list has it safely out by then.
+    The position is saved when the next is asked for: whoever asks has what came before safely out by then.
+    A live input ends with an error where the server ended its session.
     """
     since = state.load() if state is not None else START
     source: Source[bytes] = Source(name, name, (), chunks)
@@ -72,24 +74,26 @@ def follow(
         yield answers
         if state is not None:
             state.save(stream.position)
+        if live and stream.over is not None:
+            raise stream.over
 
 
 def _batches(
     stream: StreamReader, source: Source[bytes], framed: bool, max_record: int
-) -> Iterator[list[Answer]]:
+) -> Iterator[Iterator[Answer]]:
     chunks = (chunk for chunk in source.records if isinstance(chunk, bytes))
     if framed:
         for read in read_dump(chunks, max_record):
             if isinstance(read, BadDump):
-                yield [Refused(source.at(read.args[0]), str(read))]
+                yield iter((Refused(source.at(read.args[0]), str(read)),))
             else:
-                yield list(stream.frame(read))
+                yield stream.frame(read)
     else:
         for chunk in chunks:
-            yield list(stream.feed(chunk))
+            yield stream.feed(chunk)
             if stream.lost:  # nothing that still comes could be read
                 break
-    yield list(stream.close())
+    yield stream.close()
 
 
 def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None = None) -> Iterator[bytes]:

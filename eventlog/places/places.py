@@ -18,6 +18,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.extras import extra
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
+from eventlog.files.spool import Spool
 from eventlog.files.statefile import read_state, write_state
 from eventlog.linter.changes import QueueReader as LinterReader
 from eventlog.linter.progress import START, dump_state, load_state
@@ -57,11 +58,11 @@ WritePlace = Callable[[Iterable[Change], Format, Place], Iterator[Refused]]
 
 
 def connected(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that a schema registry fills, where one was named."""
+    """The settings that are no values: a place on disk and, where one was named, a schema registry."""
     if not given.get("schema_registry"):
-        return {}
+        return {"spool": Spool}
     registry = Registry(given["schema_registry"])
-    return {"schema_of": registry.schema_of, "register": registry.register}
+    return {"spool": Spool, "schema_of": registry.schema_of, "register": registry.register}
 
 
 @contextmanager

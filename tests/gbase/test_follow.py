@@ -11,11 +11,13 @@ import pytest
 
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
+from eventlog.gbase.changes import Answer
+from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.format import Settings
-from eventlog.gbase.records import Number
+from eventlog.gbase.records import Error, Number
 from eventlog.gbase.transactions import Position
 from eventlog.places.growing import StateFile, follow, pieces
-from tests.gbase.helpers import HERE, T1, Told, changes_of
+from tests.gbase.helpers import HERE, T1, Told, changes_of, refusals_of
 
 
 def stream(count: int) -> bytes:
@@ -73,9 +75,10 @@ def test_a_position_is_saved_only_when_its_changes_were_taken(tmp_path: Path) ->
     path, state = tmp_path / "capture", tmp_path / "state"
     path.write_bytes(stream(2))
     batches = follow("x", Tables(), Settings(), state=StateFile(state), chunks=pieces(str(path)))
-    next(batches)
+    list(next(batches))
     assert not state.exists()
-    list(batches)
+    for answers in batches:
+        list(answers)
     assert StateFile(state).load() == Position(13, 13)
 
 
@@ -133,5 +136,34 @@ def test_a_dump_is_followed_too() -> None:
 def test_the_reading_ends_where_a_length_is_unsound(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(stream(1) + bytes(40))
-    batches = list(follow("x", Tables(), Settings(), chunks=pieces(str(path), endless=True)))
-    assert "header size is 0" in batches[-1][-1].reason  # type: ignore[union-attr]
+    batches = follow("x", Tables(), Settings(), chunks=pieces(str(path), endless=True))
+    *_, last = [answer for answers in batches for answer in answers]
+    assert "header size is 0" in last.reason  # type: ignore[union-attr]
+
+
+def session_over(path: Path) -> None:
+    told = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (4, "x")).commit(3, 1)
+    path.write_bytes(told.say(Error(1, -83790)).data)
+
+
+def test_an_error_that_ends_the_session_stops_a_live_reading_behind_what_came_before(tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    session_over(path)
+    chunks = pieces(str(path), endless=True, wait=lambda: pytest.fail("it went on"))
+    batches = follow("x", Tables(), Settings(), state=StateFile(tmp_path / "state"), chunks=chunks, live=True)
+    found: list[Answer] = []
+    with pytest.raises(SessionOver, match=r"-83790.*flags 1"):
+        found.extend(answer for answers in batches for answer in answers)
+    assert [change.after["c1"] for change in changes_of(found)] == [4]
+    assert StateFile(tmp_path / "state").load() == Position(3, 3)
+
+
+def test_an_error_in_a_file_is_reported_with_flag_and_code_and_ends_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "capture"
+    session_over(path)
+    path.write_bytes(path.read_bytes() + Told().say(Error(0, -83712)).data)
+    batches = follow("x", Tables(), Settings(), chunks=pieces(str(path)))
+    ended, warned = refusals_of(answer for answers in batches for answer in answers)
+    assert "-83790" in ended.reason
+    assert "flags 1" in ended.reason
+    assert "the session goes on" in warned.reason

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import Limits, StreamReader
+from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
 from eventlog.gbase.transactions import Position
 from tests.gbase import typed
@@ -96,25 +96,6 @@ def test_a_transaction_that_begins_again_loses_what_it_had() -> None:
     stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a")).begin(3, 1).commit(4, 1)
     (refused,) = read_all([stream.data])
     assert "began again" in str(refused)
-
-
-def test_a_transaction_over_the_limit_is_given_up_and_the_others_are_not() -> None:
-    stream = told().begin(1, 1)
-    for sequence in range(2, 50):
-        stream.row(Number.INSERT, sequence, 1, 7, (sequence, "a" * 200))
-    stream.begin(50, 2).row(Number.INSERT, 51, 2, 7, (51, "b")).commit(52, 2).commit(53, 1)
-    reader = StreamReader(Tables(), limits=Limits(open=10_000))
-    answers = list(reader.feed(stream.data))
-    assert [change.after["c1"] for change in changes_of(answers)] == [51]
-    assert ["over 10000 bytes" in refused.reason for refused in refusals_of(answers)] == [True]
-
-
-def test_a_flood_of_beginnings_has_a_limit() -> None:
-    stream = told()
-    for transaction in range(100):
-        stream.begin(transaction, transaction)
-    reader = StreamReader(Tables(), limits=Limits(open=10_000))
-    assert sum("too many are open" in refused.reason for refused in reader.feed(stream.data)) == 61  # type: ignore[union-attr]
 
 
 def test_commits_that_an_earlier_run_delivered_are_skipped() -> None:

@@ -14,7 +14,7 @@ from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import Text
-from eventlog.gbase.dump import read_dump
+from eventlog.gbase.dump import Read, read_dump
 from eventlog.gbase.format import Settings
 from eventlog.gbase.stream import Described, Failed, Fault, Row, Stream
 from eventlog.gbase.transactions import Position
@@ -186,8 +186,8 @@ def test_buffers_as_hex_lines_are_cut_at_the_record(case: Any) -> None:
 def test_the_typed_dump_is_read_with_its_notes_and_stale_tails() -> None:
     dump = (HERE / "dump.txt").read_bytes()
     reads = list(read_dump([dump], 1 << 20))
-    assert [len(read) for read in reads if isinstance(read, bytes)] == [68, 68, 64, 64, 64]
-    assert reads == STALE
+    assert [len(read.data) for read in reads if isinstance(read, Read)] == [68, 68, 64, 64, 64]
+    assert reads == [Read(buffer) for buffer in STALE]
     assert read_all([dump], settings=Settings(framed=True)) == read_all([CAPTURED_STREAM])
 
 
@@ -195,7 +195,7 @@ def test_the_typed_dump_is_read_with_its_notes_and_stale_tails() -> None:
 @given(st.sets(st.integers(0, 2000)))
 def test_a_dump_may_be_cut_anywhere(places: set[int]) -> None:
     dump = (HERE / "dump.txt").read_bytes()
-    assert list(read_dump(cut(dump, places), 1 << 20)) == STALE
+    assert list(read_dump(cut(dump, places), 1 << 20)) == [Read(buffer) for buffer in STALE]
 
 
 def test_a_dump_reports_lines_that_are_no_hex() -> None:

@@ -1,0 +1,203 @@
+"""What is kept of one transaction until it ends: in memory and, where that is too much, in blocks on disk."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from typing import Final, NamedTuple, Protocol, cast
+
+from eventlog.gbase.records import Discard, Number, Truncate
+from eventlog.gbase.schema import Schema
+from eventlog.gbase.stream import Row
+
+COST: Final = 256  # bytes that a record takes here, however short it is in the stream
+BLOCK: Final = 1 << 22  # bytes of records that go to disk, and come back, together
+_WHOLE: Final = int(Number.DELETE)  # row records up to this number are operations by themselves
+
+Record = Row | Truncate | Discard
+Place = tuple[int, int]
+
+
+class Spool(Protocol):
+    """Bytes outside memory; what is put there is freed once."""
+
+    def put(self, data: bytes) -> Place: ...
+    def get(self, place: Place) -> bytes: ...
+    def free(self, place: Place) -> None: ...
+
+
+class Update(NamedTuple):
+    """The halves of an update; one is missing where the stream has it without the other."""
+
+    before: Row | None
+    after: Row | None
+
+
+Operation = Row | Truncate | Update
+
+
+class _Block(NamedTuple):
+    place: Place
+    void: int | None  # the lowest sequence that a DISCARD in it names
+
+
+class Held:
+    """The records of a transaction, in the order of the stream."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+        self._blocks: list[_Block] = []
+        self._schemas: list[Schema] = []
+        self._spool: Spool | None = None
+        self._voids = self._halves = False  # whether there is a DISCARD, a half of an update
+        self.count = 0
+        self.waiting = 0  # bytes of the records in memory
+
+    @property
+    def cost(self) -> int:
+        """Bytes of memory that all of it takes."""
+        return self.waiting + COST * (1 + len(self._blocks))
+
+    def add_row(self, row: Row, size: int) -> None:
+        """Keep a row of so many bytes."""
+        if row[0] > _WHOLE:
+            self._halves = True
+        self._records.append(row)
+        self.count += 1
+        self.waiting += size
+
+    def add(self, record: Truncate | Discard, size: int) -> None:
+        """Keep a record that is no row."""
+        if isinstance(record, Discard):
+            self._voids = True
+        self._records.append(record)
+        self.count += 1
+        self.waiting += size
+
+    def spill(self, spool: Spool) -> None:
+        """Move what is in memory to the spool."""
+        self._spool = spool
+        block: list[Record] = []
+        size = 0
+        for record in self._records:
+            block.append(record)
+            size += COST + (record.size if isinstance(record, Row) else 0)
+            if size >= BLOCK:
+                self._put(spool, block)
+                block, size = [], 0
+        if block:
+            self._put(spool, block)
+        self._records = []
+        self.waiting = 0
+
+    def drop(self) -> None:
+        """Forget everything."""
+        for block in self._blocks:
+            assert self._spool is not None
+            self._spool.free(block.place)
+        self._blocks.clear()
+        self._records.clear()
+
+    def operations(self) -> Iterable[Operation]:
+        """What counts of the records, the halves of updates joined; it is read once, and dropped then."""
+        if not self._blocks:
+            records, self._records = self._records, []
+            kept = _kept(records, None)[0] if self._voids else cast("list[Row | Truncate]", records)
+            return _paired(kept, _lone(kept)) if self._halves else kept
+        return self._from_disk()
+
+    def _from_disk(self) -> Iterator[Operation]:
+        try:
+            yield from _paired(self._read(), _lone(self._read())) if self._halves else self._read()
+        finally:
+            self.drop()
+
+    def _read(self) -> Iterator[Row | Truncate]:
+        """The records that no later DISCARD voids, block by block."""
+        kept, void = _kept(self._records, None)
+        voids: list[int | None] = []  # from which sequence on what stands behind each block voids
+        for block in reversed(self._blocks):
+            voids.append(void)
+            void = _lowest(void, block.void)
+        for block, behind in zip(self._blocks, reversed(voids), strict=True):
+            records = self._get(block.place)
+            yield from _kept(records, behind)[0] if self._voids else cast("list[Row | Truncate]", records)
+        yield from kept
+
+    def _put(self, spool: Spool, records: Sequence[Record]) -> None:
+        """A block; schemas, which are compiled, stay in memory and are named by their number."""
+        known = {id(schema): number for number, schema in enumerate(self._schemas)}
+        void: int | None = None
+        packed: list[object] = []
+        for record in records:
+            if isinstance(record, Row):
+                schema = record.schema
+                if schema is not None and id(schema) not in known:
+                    known[id(schema)] = len(self._schemas)
+                    self._schemas.append(schema)
+                packed.append((*record[:5], None if schema is None else known[id(schema)], *record[6:]))
+            else:
+                packed.append(record)
+                void = _lowest(void, record.sequence) if isinstance(record, Discard) else void
+        data = pickle.dumps(packed, pickle.HIGHEST_PROTOCOL)
+        self._blocks.append(_Block(spool.put(data), void))
+
+    def _get(self, place: Place) -> list[Record]:
+        assert self._spool is not None
+        packed = pickle.loads(self._spool.get(place))  # noqa: S301 - what _put wrote
+        return [
+            found
+            if isinstance(found, Truncate | Discard)
+            else Row._make((*found[:5], None if found[5] is None else self._schemas[found[5]], *found[6:]))
+            for found in packed
+        ]
+
+
+def _lowest(one: int | None, other: int | None) -> int | None:
+    return other if one is None else one if other is None else min(one, other)
+
+
+def _kept(records: Sequence[Record], void: int | None) -> tuple[list[Row | Truncate], int | None]:
+    """The records that no later DISCARD voids, and from which sequence on they void what stands before."""
+    kept: list[Row | Truncate] = []
+    for record in reversed(records):
+        if isinstance(record, Discard):
+            void = _lowest(void, record.sequence)
+        elif void is None or record.sequence < void:
+            kept.append(record)
+    kept.reverse()
+    return kept, void
+
+
+def _lone(records: Iterable[Row | Truncate]) -> bytearray:
+    """For each UPDBEF, in order, whether no UPDAFT of its table follows it before the next one."""
+    lone = bytearray()
+    waiting: dict[int, int] = {}  # for each table, which UPDBEF waits for its UPDAFT
+    for record in records:
+        if isinstance(record, Truncate):
+            waiting.pop(record.table, None)
+        elif record.number == Number.UPDBEF:
+            waiting[record.table] = len(lone)
+            lone.append(1)
+        elif record.number == Number.UPDAFT and (at := waiting.pop(record.table, None)) is not None:
+            lone[at] = 0
+    return lone
+
+
+def _paired(records: Iterable[Row | Truncate], lone: bytearray) -> Iterator[Operation]:
+    """The records with each UPDBEF joined to the UPDAFT of its table that follows."""
+    halves: dict[int, Row] = {}
+    number = count()
+    for record in records:
+        if isinstance(record, Truncate):
+            yield record
+        elif record.number == Number.UPDBEF:
+            if lone[next(number)]:
+                yield Update(record, None)
+            else:
+                halves[record.table] = record
+        elif record.number == Number.UPDAFT:
+            yield Update(halves.pop(record.table, None), record)
+        else:
+            yield record

@@ -210,4 +210,6 @@ _WRITERS: dict[Op, Callable[[Change, Table], Iterator[FieldRow]]] = {
 }
 
 
-FORMAT = Format("log", "rows of an event log", Shape.ROWS, LogSettings, read, write, folded=True, sheet=SHEET)
+FORMAT: Format = Format(
+    "log", "rows of an event log", Shape.ROWS, LogSettings, read, write, folded=True, sheet=SHEET
+)

@@ -225,6 +225,6 @@ def _list(line: Json, name: str) -> list[object]:
     raise WrongRow(f"{name} must be a list")
 
 
-FORMAT = Format(
+FORMAT: Format = Format(
     "changes", "our own neutral JSON Lines, one change a line", Shape.OBJECTS, NeutralSettings, read, write
 )

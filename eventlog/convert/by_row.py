@@ -72,16 +72,13 @@ class Pickup:
     def _entries(self, sources: Iterable[Source[Row]]) -> Iterable[Found]:
         by_id = self._sorter(lambda found: found.entry.record_id)
         for source in sources:
-            try:
-                for read in log.read_entries(source, self._clock):
-                    if isinstance(read, Refused):
-                        self._refused(read)
-                    else:
-                        row, entry = read
-                        name = object_of(self._tables, entry.table_name, entry.table_key)
-                        by_id.add(Found(entry, source.at(row.where), source.raw(row), name))
-            except EventlogError as fault:
-                self._refused(Refused(source.name, str(fault)))
+            for read in _entries_of(source, self._clock):
+                if isinstance(read, Refused):
+                    self._refused(read)
+                else:
+                    row, entry = read
+                    name = object_of(self._tables, entry.table_name, entry.table_key)
+                    by_id.add(Found(entry, source.at(row.where), source.raw(row), name))
         return by_id
 
     def _once(self, entries: Iterable[Found]) -> Iterator[Found]:
@@ -114,6 +111,14 @@ class Pickup:
 
     def _sorter(self, key: Callable[[Found], Any]) -> Sorter[Found]:
         return Sorter(key, _entry_size, self._memory)
+
+
+def _entries_of(source: Source[Row], clock: str) -> Iterator[tuple[Row, Entry] | Refused]:
+    """The entries of a source; one that is no log is refused as a whole."""
+    try:
+        yield from log.read_entries(source, clock)
+    except EventlogError as fault:
+        yield Refused(source.name, str(fault).removeprefix(f"{source.name}: "))
 
 
 def _object_order(found: Found) -> tuple[ObjectName, int]:

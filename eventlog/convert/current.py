@@ -48,18 +48,15 @@ class CurrentFiles:
         limits: Limits = LIMITS,
     ) -> None:
         """Take the rows of a table from a file; the error says what the file lacks."""
-        table = tables.get(table_name)
-        if not table.key:
-            raise InvalidTables(f"table {table} has no key: its current rows cannot be found by one")
+        table = keyed(tables, table_name)
         if not Path(file_name).is_file():
             raise Misuse(f"--current {table_name}: no file {file_name}")
         form = container_of(file_name, Shape.ROWS, container)
         try:
             with open_input(file_name, limits=limits) as file:
-                self._fill(table, open_source(file, file_name, Shape.ROWS, form, limits))
+                self.take(table, open_source(file, file_name, Shape.ROWS, form, limits))
         except (OSError, EOFError, zlib.error) as fault:
             raise InvalidDocument(f"{file_name}: {fault}") from None
-        self.tables.add(table)
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """The rows of one key."""
@@ -75,7 +72,8 @@ class CurrentFiles:
         for (table_key,) in rows:
             yield table.load_key(table_key)
 
-    def _fill(self, table: Table, source: Source[Row]) -> None:
+    def take(self, table: Table, source: Source[Row]) -> None:
+        """Take the rows of a table from a source; the error says what it lacks."""
         found = read_current(table, source)
         self._rows.execute("begin")
         self._rows.executemany(
@@ -84,6 +82,15 @@ class CurrentFiles:
         )
         self._rows.execute("create index if not exists by_object on current (table_name, object)")
         self._rows.execute("commit")
+        self.tables.add(table)
+
+
+def keyed(tables: Tables, name: str) -> Table:
+    """The table of that name, whose rows can be found by their keys."""
+    table = tables.get(name)
+    if not table.key:
+        raise InvalidTables(f"table {table} has no key: its current rows cannot be found by one")
+    return table
 
 
 def cell_text(cell: Cell) -> str | None:

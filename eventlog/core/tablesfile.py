@@ -38,15 +38,26 @@ def read(
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as fault:
         raise InvalidTables(str(fault)) from fault
+    return described(document, trim_char=trim_char, meta_identifiers=meta_identifiers, references=references)
+
+
+def described(
+    document: Mapping[str, Any],
+    *,
+    trim_char: bool = True,
+    meta_identifiers: bool = True,
+    references: bool = True,
+) -> Tables:
+    """The tables that a tables file describes which says this."""
     if unknown := document.keys() - {"tables", "dialect"}:
         raise InvalidTables(f"unknown entry {sorted(unknown)[0]!r}; it holds `dialect` and `[tables.NAME]`")
     dialect = document.get("dialect")
-    described = document.get("tables", {})
-    if not isinstance(described, dict):
+    entries = document.get("tables", {})
+    if not isinstance(entries, dict):
         raise InvalidTables("`tables` must hold one table for each name")
-    reader = _Reader(dialect, trim_char, meta_identifiers, references, frozenset(described))
-    tables = [reader.table(name, entry) for name, entry in described.items()]
-    sections = zip(tables, described.items(), strict=True)
+    reader = _Reader(dialect, trim_char, meta_identifiers, references, frozenset(entries))
+    tables = [reader.table(name, entry) for name, entry in entries.items()]
+    sections = zip(tables, entries.items(), strict=True)
     lists = [read_lists(*section, own) for own, section in sections if _LISTS & section[1].keys()]
     return restrict(tables, lists, dialect)
 

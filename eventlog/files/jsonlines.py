@@ -125,7 +125,13 @@ def read_rows(
     file: IO[bytes], name: str, limits: Limits = LIMITS
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """The names that the first lines use, and the rows; a name that is missing in a line is null."""
-    objects = read(file, name, limits)
+    return named_rows(read(file, name, limits), name)
+
+
+def named_rows(
+    objects: Iterator[Object | Refused], name: str
+) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+    """The names that the first objects use, and the objects as rows; a missing name is null."""
     peeked = list(islice(objects, _PEEKED))
     columns = tuple(
         dict.fromkeys(
@@ -144,7 +150,7 @@ def _row(found: Object | Refused, columns: tuple[str, ...], name: str) -> Row | 
     if not isinstance(found.value, dict):
         return Refused(f"{name}:{found.where}", "a row must be a JSON object", found.raw)
     if unknown := found.value.keys() - columns:
-        reason = f"member {min(unknown)!r} stands in none of the first {_PEEKED} lines"
+        reason = f"member {min(map(str, unknown))!r} stands in none of the first {_PEEKED} lines"
         return Refused(f"{name}:{found.where}", reason, found.raw)
     return Row(found.where, tuple(found.value.get(column) for column in columns), found.raw)
 

@@ -114,7 +114,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: Settings) -> Iter
     return write_changes(changes, tables, settings.text, settings.size_order)
 
 
-FORMAT = Format(
+FORMAT: Format = Format(
     name="gbase",
     help="GBase 8s / Informix change data capture stream",
     shape=Shape.BYTES,

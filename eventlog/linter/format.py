@@ -63,7 +63,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: Settings) -> Iter
     return write_changes(changes, tables, order, settings.lengths)
 
 
-FORMAT = Format(
+FORMAT: Format = Format(
     name="linter",
     help="LINTER replication queue (DISPATCH_QUEUE, RECEIVING_QUEUE)",
     shape=Shape.ROWS,

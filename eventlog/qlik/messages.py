@@ -347,7 +347,7 @@ def _envelope(schema_id: str | None, message: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-FORMAT = Format(
+FORMAT: Format = Format(
     name="qlik-message",
     help="messages of a Kafka target of Qlik Replicate",
     shape=Shape.OBJECTS,

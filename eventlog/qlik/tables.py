@@ -310,7 +310,7 @@ def _partition(numbered: Numbered, settings: TableSettings) -> partitions.Partit
     )
 
 
-FORMAT = Format(
+FORMAT: Format = Format(
     name="qlik-table",
     help="change tables of Qlik Replicate",
     shape=Shape.ROWS,

@@ -7,4 +7,6 @@ from eventlog.xds.documents import write
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
 
-FORMAT = Format("xds", "nds documents: add, modify, delete", Shape.BYTES, XdsFileSettings, read, write)
+FORMAT: Format = Format(
+    "xds", "nds documents: add, modify, delete", Shape.BYTES, XdsFileSettings, read, write
+)

@@ -72,11 +72,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("bare")
     wheel = build(source(folder / "source"), folder / "wheel")
     installed = Installation(folder / "installed", wheel, base())
-    script = folder / "bin" / "eventlog"
-    script.parent.mkdir()
-    script.write_text(f'#!/bin/sh\nexec "{installed.python}" -P -m eventlog "$@"\n')
-    script.chmod(0o755)
-    return script.parent
+    scripts = folder / "bin"
+    scripts.mkdir()
+    for name, words in (("eventlog", "-P -m eventlog"), ("python", "-P")):
+        script = scripts / name
+        script.write_text(f'#!/bin/sh\nexec "{installed.python}" {words} "$@"\n')
+        script.chmod(0o755)
+    return scripts
 
 
 @pytest.fixture
@@ -159,6 +161,11 @@ def port_of(folder: Path, number: str) -> int:
         with socket.create_server(("127.0.0.1", 0)) as server:
             kept.write_text(str(server.getsockname()[1]))
     return int(kept.read_text())
+
+
+def test_a_page_for_python_prints_what_stands_there(bare: dict[str, str]) -> None:
+    said = run("python -m doctest -v docs/python.md", bare)
+    assert said.endswith("Test passed.\n"), said
 
 
 @pytest.mark.parametrize(("page", "command", "output"), SESSIONS)

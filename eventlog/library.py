@@ -1,0 +1,389 @@
+"""eventlog from Python: rows in, documents and changes out, without a command.
+
+Each function stands in `eventlog` itself. Rows are dictionaries, or anything that speaks Arrow, as frames do.
+Settings are those of the command line, under their names. A record that cannot be understood is never dropped
+in silence: it is a `RecordRefused`, unless `refused` is given, which hears of each.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from eventlog.convert.by_row import Found
+from eventlog.convert.conversion import Job, Report, format_named, pick_up, read_changes
+from eventlog.convert.current import CurrentFiles, keyed
+from eventlog.core import settings, tablekey, tablesfile
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, InvalidTables, Misuse, Refused
+from eventlog.core.formats import Format, Object, Row, Shape, SheetRow, Source
+from eventlog.core.tables import Tables
+from eventlog.files.inputs import open_sources
+from eventlog.files.jsonlines import named_rows
+from eventlog.files.outputs import Output
+from eventlog.files.parquet import Batch, rows_of
+from eventlog.fold import Fate, Outcome, Rules
+from eventlog.log import LogSettings
+from eventlog.neutral import refuse
+from eventlog.xds.documents import document, finish
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+
+Rows = Any  # an iterable of mappings, or what has __arrow_c_stream__
+Told = Callable[[Refused], object]
+FileName = str | os.PathLike[str]
+
+
+class RecordRefused(EventlogError):
+    """{0}: {1}"""
+
+
+class Document(NamedTuple):
+    """An nds document of one event, and the facts of the event."""
+
+    text: str
+    event_id: str
+    op: str
+    table: str
+    key: str  # the table_key
+    settles: tuple[int, ...]  # the record_ids whose fate its answer decides
+
+
+class Explained(NamedTuple):
+    """What became of a row of a log."""
+
+    where: str
+    record_id: int | None  # None if the row cannot be understood at all
+    fate: Fate
+    reason: str
+    event_id: str | None  # the event that it stands in or is settled with
+    by: int | None  # the row that speaks for it
+
+
+class Record(NamedTuple):
+    """A record of a format: a dictionary, bytes, or whatever JSON can hold."""
+
+    table: str  # of change tables the name of the one it belongs to
+    value: Any
+
+
+class Setting(NamedTuple):
+    """A setting that a function takes by name."""
+
+    default: Any
+    help: str
+    choices: tuple[str, ...]
+
+
+def tables(source: FileName | Mapping[str, Any], dialect: str | None = None) -> Tables:
+    """The tables of a tables file, or of a mapping that says of each what `[tables.NAME]` would.
+
+    >>> import eventlog
+    >>> usr = eventlog.tables({"usr": {"key": ["idu"], "columns": {"idu": "int", "fname": "text"}}})
+    >>> [column.name for column in usr.get("usr").data]
+    ['fname']
+    """
+    if isinstance(source, Mapping):
+        return tablesfile.described({"tables": dict(source)} | ({"dialect": dialect} if dialect else {}))
+    if dialect:
+        raise Misuse("a tables file says its dialect itself")
+    try:
+        text = Path(source).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise InvalidTables(f"{source}: {fault}") from None
+    return tablesfile.read(text)
+
+
+def documents(
+    rows: Rows,
+    tables: Tables,
+    *,
+    current: Mapping[str, Rows] | None = None,
+    refused: Told | None = None,
+    **given: Any,
+) -> Iterator[Document]:
+    """The documents of the rows of a log, which are one pick-up, in the order in which they leave.
+
+    >>> import eventlog
+    >>> usr = eventlog.tables({"usr": {"key": ["idu"], "columns": {"idu": "int", "fname": "text"}}})
+    >>> row = {"record_id": 7, "event_type": 2, "table_name": "usr", "table_key": "idu=1",
+    ...        "column_name": "fname", "old_value": "Jack", "new_value": "John"}
+    >>> for sent in eventlog.documents([row], usr):
+    ...     print(sent.event_id, sent.op, sent.key, sent.settles)
+    eventlog:7 update idu=1 (7,)
+    """
+    if "batch_size" in given:
+        raise Misuse("batch_size: a document has one event here")
+    known = _known(given, Rules, LogSettings, XdsSettings)
+    writing = settings.build(XdsSettings, known)
+    report = _report(refused)
+    writer = EventWriter(tables, writing)
+    with _current(current, tables) as loaded:
+        job = Job("log", "xds", tables=tables, given=known)
+        for event in pick_up(job, loaded, report, _clock(known)).events([_source(rows, "rows")]):
+            try:
+                text = writer.write(event.change, event.event_id)
+            except EventlogError as fault:
+                report.refuse(refuse(event.change, fault))
+                continue
+            if text:
+                told = finish(document([text]), writing).decode().rstrip("\n")
+                yield Document(told, event.event_id, event.change.op, *event.object, event.settles)
+
+
+def changes(
+    records: Rows,
+    source: str = "log",
+    *,
+    tables: Tables | None = None,
+    current: Mapping[str, Rows] | None = None,
+    refused: Told | None = None,
+    name: str = "records",
+    **given: Any,
+) -> Iterator[Change]:
+    """The changes that records of any format tell; the rows of a log are folded.
+
+    `name` is what messages call the records, and where a change table's name comes from.
+
+    >>> import eventlog
+    >>> row = {"header__change_seq": "20250323105719000000000000000000001", "header__change_oper": "I",
+    ...        "header__change_mask": "08", "idu": 1}
+    >>> usr = eventlog.tables({"usr": {"key": ["idu"], "columns": {"idu": "integer"}}})
+    >>> found = eventlog.changes([row], "qlik-table", tables=usr, name="usr__ct")
+    >>> [(change.op.value, change.key) for change in found]
+    [('insert', (('idu', 1),))]
+    """
+    form = format_named(source)
+    known = _known(given, Rules, form.settings)
+    read_from = _opened(records, form, name)
+    yield from _changes(form, [read_from], tables or Tables(), current, _report(refused), known)
+
+
+def read(
+    inputs: FileName | Iterable[FileName],
+    source: str,
+    *,
+    tables: Tables | None = None,
+    current: Mapping[str, Rows] | None = None,
+    refused: Told | None = None,
+    container: str | None = None,
+    **given: Any,
+) -> Iterator[Change]:
+    """The changes that stand in files; all files of a log are one pick-up."""
+    form = format_named(source)
+    known = _known(given, Rules, form.settings)
+    names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
+    report = _report(refused)
+    opened = report.good(open_sources([os.fspath(name) for name in names], form.shape, container))
+    yield from _changes(form, opened, tables or Tables(), current, report, known)
+
+
+def records(
+    told: Iterable[Change],
+    target: str,
+    *,
+    tables: Tables | None = None,
+    refused: Told | None = None,
+    **given: Any,
+) -> Iterator[Record]:
+    """The records of a format that tell the changes.
+
+    >>> import eventlog
+    >>> name = eventlog.Field("fname", after="Jack")
+    >>> jack = eventlog.Change(eventlog.Op.INSERT, None, "usr", (("idu", 1),), (name,))
+    >>> usr = eventlog.tables({"usr": {"key": ["idu"], "columns": {"idu": "int", "fname": "text"}}})
+    >>> [record.value["new_value"] for record in eventlog.records([jack], "log", tables=usr)]
+    ['Jack']
+    """
+    form = format_named(target)
+    writing: Any = settings.build(form.settings, _known(given, form.settings))
+    for record in _report(refused).good(form.write(told, tables or Tables(), writing)):
+        if isinstance(record, SheetRow):
+            names = (column.name for column in record.sheet.columns)
+            yield Record(record.sheet.name, dict(zip(names, record.cells, strict=True)))
+        else:
+            yield Record("", record)
+
+
+def write(
+    told: Iterable[Change],
+    output: FileName,
+    target: str,
+    *,
+    tables: Tables | None = None,
+    refused: Told | None = None,
+    container: str | None = None,
+    **given: Any,
+) -> int:
+    """Write the changes to a file of a format, which appears when it is complete; how many records it got."""
+    form = format_named(target)
+    writing: Any = settings.build(form.settings, _known(given, form.settings))
+    count = 0
+    with Output(os.fspath(output), form.shape, container) as out:
+        if form.sheet is not None:
+            out.sheet(form.sheet)
+        for record in _report(refused).good(form.write(told, tables or Tables(), writing)):
+            out.write(record)
+            count += 1
+    return count
+
+
+def explain(
+    rows: Rows, tables: Tables, *, current: Mapping[str, Rows] | None = None, **given: Any
+) -> Iterator[Explained]:
+    """What becomes of each row of a log, those that cannot be understood included.
+
+    >>> import eventlog
+    >>> usr = eventlog.tables({"usr": {"key": ["idu"], "columns": {"idu": "int", "fname": "text"}}})
+    >>> rows = [{"record_id": 1, "event_type": 3, "table_name": "usr", "table_key": "idu=1",
+    ...          "column_name": "fname", "old_value": None, "new_value": "Jack"},
+    ...         {"record_id": 2, "event_type": 9, "table_name": "usr", "table_key": "idu=1"}]
+    >>> [(row.record_id, row.fate.value) for row in eventlog.explain(rows, usr)]
+    [(None, 'refused'), (1, 'sent')]
+    """
+    known = _known(given, Rules, LogSettings)
+    found: list[Explained] = []
+
+    def left_out(one: Refused) -> None:
+        found.append(Explained(one.where, None, Fate.REFUSED, one.reason, None, None))
+
+    def tell(row: Found, outcome: Outcome) -> None:
+        if outcome.fate is Fate.REFUSED:
+            found.pop()  # the same row, of which less was told
+        found.append(Explained(row.where, row.entry.record_id, *outcome))
+
+    with _current(current, tables) as loaded:
+        job = Job("log", "xds", tables=tables, given=known)
+        for _ in pick_up(job, loaded, Report(left_out), _clock(known), tell).events([_source(rows, "rows")]):
+            yield from found
+            found.clear()
+    yield from found
+
+
+def table_key(values: Mapping[str, str]) -> str:
+    """The table_key of these columns and the texts of their values, quoted where it must be.
+
+    >>> import eventlog
+    >>> eventlog.table_key({"idu": "1", "name": "a+b"})
+    'idu=1+name="a+b"'
+    """
+    return tablekey.write(values.items())
+
+
+def read_table_key(text: str) -> dict[str, str]:
+    """The columns and values of a table_key.
+
+    >>> import eventlog
+    >>> eventlog.read_table_key('idu=1+name="a+b"')
+    {'idu': '1', 'name': 'a+b'}
+    """
+    return dict(tablekey.read(text))
+
+
+def settings_of(name: str) -> dict[str, Setting]:
+    """The settings of a format, and those of what folds a log for `log`.
+
+    >>> import eventlog
+    >>> eventlog.settings_of("xds")["time_syntax"].choices
+    ('1', '2', '3')
+    """
+    form = format_named(name)
+    declaring = [Rules, form.settings] if form.folded else [form.settings]
+    return {
+        field.name: Setting(field.default, field.metadata["help"], field.metadata["choices"])
+        for declared in declaring
+        for field in settings.declared(declared)
+    }
+
+
+def _changes(
+    form: Format,
+    sources: Iterable[Source[Any]],
+    tables: Tables,
+    current: Mapping[str, Rows] | None,
+    report: Report,
+    known: Mapping[str, Any],
+) -> Iterator[Change]:
+    given = {"now": _clock(known)} | dict(known)
+    with _current(current, tables) as loaded:
+        job = Job(form.name, "changes", tables=tables, given=given)
+        yield from read_changes(job, form, sources, loaded, report, given)
+
+
+def _known(given: Mapping[str, Any], *declaring: type) -> dict[str, Any]:
+    """The settings that were given, read; Misuse for one that none of these declares."""
+    fields = {field.name: field for declared in declaring for field in settings.declared(declared)}
+    for name in given:
+        if name not in fields:
+            raise Misuse(f"unknown setting {name!r}; known are {', '.join(sorted(fields))}")
+    return {
+        name: settings.read_value(fields[name], list(value) if isinstance(value, tuple | set) else value)
+        for name, value in given.items()
+        if value is not None
+    }
+
+
+def _clock(known: Mapping[str, Any]) -> str:
+    """The time of rows without one: as given, else now."""
+    now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
+    return known.get("now") or now.isoformat(" ", "microseconds")
+
+
+def _report(refused: Told | None) -> Report:
+    def tell(found: Refused) -> None:
+        if refused is not None:
+            refused(found)
+        elif found.fault:
+            raise RecordRefused(found.where, found.reason)
+
+    return Report(tell)
+
+
+def _current(given: Mapping[str, Rows] | None, tables: Tables) -> CurrentFiles:
+    """The current rows of the tables that are named."""
+    with ExitStack() as stack:
+        loaded = stack.enter_context(CurrentFiles())
+        for name, rows in (given or {}).items():
+            loaded.take(keyed(tables, name), _source(rows, f"current {name}"))
+        stack.pop_all()
+    return loaded
+
+
+def _opened(records: Any, form: Format, name: str) -> Source[Any]:
+    """Records that were given, as a source of that format."""
+    if form.shape is Shape.ROWS:
+        return _source(records, name)
+    if form.shape is Shape.BYTES:
+        chunks = [bytes(records)] if isinstance(records, bytes | bytearray | memoryview) else records
+        return Source(name, name, (), chunks)
+    return Source(name, name, (), (Object(number, one) for number, one in enumerate(records, 1)))
+
+
+def _source(rows: Rows, name: str) -> Source[Row]:
+    """Rows that were given, as a source with columns."""
+    if hasattr(rows, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(rows)
+        return Source(name, name, tuple(reader.schema.names), _arrow_rows(reader))
+    if isinstance(rows, str | bytes | Mapping):
+        raise Misuse(
+            f"{name}: rows are an iterable of mappings, or speak Arrow; this is a {type(rows).__name__}"
+        )
+    objects = (Object(number, _mapping(row)) for number, row in enumerate(rows, 1))
+    return Source(name, name, *named_rows(objects, name))
+
+
+def _mapping(row: object) -> object:
+    return dict(row) if isinstance(row, Mapping) else row
+
+
+def _arrow_rows(reader: pa.RecordBatchReader) -> Iterator[Row]:
+    first = 0
+    for batch in reader:
+        yield from rows_of(Batch(first, batch))
+        first += batch.num_rows

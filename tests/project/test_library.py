@@ -1,0 +1,148 @@
+"""eventlog as a library: what the package offers, from any kind of rows, nothing dropped in silence."""
+
+from __future__ import annotations
+
+import ast
+import doctest
+import io
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import eventlog
+from eventlog.core.errors import Misuse
+from eventlog.files import csv
+from tests.fold.test_golden_events import CASES, sections
+from tests.fold.test_golden_events import settings as settings_of_case
+from tests.installed import ROOT
+from tests.support import CLOCK, TABLES, run_convert
+
+Rows = list[dict[str, Any]]
+GIVEN_AS: dict[str, Callable[[Rows], Any]] = {
+    "dictionaries": lambda rows: rows,
+    "a generator": lambda rows: (row for row in rows),
+    "an Arrow table": lambda rows: pa.Table.from_pylist(rows),
+    "an Arrow reader": lambda rows: pa.Table.from_pylist(rows).to_reader(2),
+}
+ROW = {"event_type": 3, "table_name": "usr", "table_key": "idu=1", "column_name": "fname", "old_value": None}
+JACK = ROW | {"record_id": 1, "new_value": "Jack"}
+BAD = ROW | {"record_id": 2, "event_type": 9, "new_value": "Jim"}
+
+
+def rows_of(text: str) -> Rows:
+    """The rows of a CSV file."""
+    columns, found = csv.read(io.BytesIO(text.encode()), "rows")
+    return [
+        dict(zip(columns, row.cells, strict=True)) for row in found if not isinstance(row, eventlog.Refused)
+    ]
+
+
+@pytest.mark.parametrize("form", GIVEN_AS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_documents_are_those_of_convert(case: Path, form: str, tmp_path: Path) -> None:
+    parts = sections(case)
+    given: dict[str, Any] = {"now": CLOCK} | settings_of_case(parts.get("settings", ""))
+    files = {"usr": parts["current usr"]} if "current usr" in parts else {}
+    text, _ = run_convert(tmp_path, "log", "xds", parts["log"], current=files, **given)
+    current = {table: GIVEN_AS[form](rows_of(rows)) for table, rows in files.items()}
+    found = eventlog.documents(GIVEN_AS[form](rows_of(parts["log"])), TABLES, current=current, **given)
+    assert "".join(f"{document.text}\n" for document in found) == text
+
+
+def test_every_row_is_settled_by_one_document_or_explained() -> None:
+    john, gone = JACK | {"record_id": 2, "new_value": "John"}, JACK | {"record_id": 3, "event_type": 4}
+    sent = eventlog.documents([JACK, john, gone], TABLES)
+    event_of = {row: document.event_id for document in sent for row in document.settles}
+    explained = eventlog.explain([JACK, john, gone, BAD | {"record_id": 4}], TABLES)
+    assert {row.where: (row.record_id, row.fate.value, row.event_id) for row in explained} == {
+        "rows:1": (1, "sent", event_of[1]),
+        "rows:2": (2, "sent", event_of[2]),
+        "rows:3": (3, "sent", event_of[3]),
+        "rows:4": (None, "refused", None),
+    }
+
+
+def test_a_record_that_is_refused_is_an_error_unless_somebody_hears_of_it() -> None:
+    with pytest.raises(eventlog.RecordRefused, match=r"^rows:2: event_type is 9"):
+        list(eventlog.documents([JACK, BAD], TABLES))
+    heard: list[eventlog.Refused] = []
+    sent = list(eventlog.documents([JACK, BAD], TABLES, refused=heard.append))
+    assert [document.settles for document in sent] == [(1,)]
+    assert [one.where for one in heard] == ["rows:2"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"batch_size": 2}, "one event"),
+        ({"tiem_syntax": 2}, "unknown setting 'tiem_syntax'"),
+        ({"time_syntax": 4}, "one of 1, 2, 3"),
+        ({"max_changes": 0}, "between 1 and"),
+    ],
+)
+def test_a_setting_that_is_none_is_misuse(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(eventlog.EventlogError, match=words):
+        list(eventlog.documents([JACK], TABLES, **given))
+
+
+@pytest.mark.parametrize("rows", ["a,b\n1,2\n", {"record_id": 1}, b""], ids=["text", "one mapping", "bytes"])
+def test_what_is_no_rows_is_misuse(rows: Any) -> None:
+    with pytest.raises(Misuse, match="an iterable of mappings"):
+        list(eventlog.documents(rows, TABLES))
+
+
+def test_a_row_that_is_no_mapping_costs_itself() -> None:
+    heard: list[eventlog.Refused] = []
+    sent = list(eventlog.documents([JACK, 5], TABLES, refused=heard.append))
+    assert (len(sent), [one.reason for one in heard]) == (1, ["a row must be a JSON object"])
+
+
+def test_what_is_written_is_read_again(tmp_path: Path) -> None:
+    told = list(
+        eventlog.changes([JACK, JACK | {"record_id": 2, "table_key": "idu=2"}], tables=TABLES, now=CLOCK)
+    )
+    file = tmp_path / "changes.jsonl"
+    assert eventlog.write(told, file, "changes", tables=TABLES) == 2
+    assert list(eventlog.read(file, "changes", tables=TABLES)) == told
+    as_rows = [record.value for record in eventlog.records(told, "log", tables=TABLES)]
+    again = eventlog.changes(as_rows, tables=TABLES)
+    assert [(change.op, change.key, change.after) for change in again] == [
+        (c.op, c.key, c.after) for c in told
+    ]
+
+
+def test_bytes_and_objects_are_read_from_memory() -> None:
+    told = list(eventlog.changes([JACK], tables=TABLES, now=CLOCK))
+    (document,) = (record.value for record in eventlog.records(told, "xds", tables=TABLES))
+    assert [change.key for change in eventlog.changes(document, "xds", tables=TABLES)] == [(("idu", 1),)]
+    objects = [record.value for record in eventlog.records(told, "changes", tables=TABLES)]
+    assert list(eventlog.changes(objects, "changes")) == told
+
+
+def test_what_is_offered_is_what_types_say() -> None:
+    stub = ast.parse((ROOT / "eventlog" / "__init__.pyi").read_text("utf-8"))
+    typed = [alias.name for node in stub.body if isinstance(node, ast.ImportFrom) for alias in node.names]
+    assert sorted(["__version__", *typed]) == sorted(dir(eventlog))
+    assert all(hasattr(eventlog, name) for name in typed)
+    with pytest.raises(AttributeError, match="no attribute 'document'"):
+        _ = eventlog.document  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("module", ["eventlog", "eventlog.library"])
+def test_the_examples_of_functions_say_what_they_give(module: str) -> None:
+    __import__(module)
+    found = doctest.testmod(sys.modules[module])
+    assert (found.failed, found.attempted > 0) == (0, True)
+
+
+def test_the_package_alone_loads_nothing_large() -> None:
+    told = (
+        "import sys, eventlog; print(sorted({'pyarrow', 'lxml', 'sqlalchemy', 'numpy'} & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert found.stdout == "[]\n"

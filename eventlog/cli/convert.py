@@ -14,6 +14,7 @@ from eventlog.cli.complaints import Complaints
 from eventlog.cli.guessing import guess, refuse_strangers
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
+from eventlog.cli.tasks import read_tasks, task_option
 from eventlog.cli.terminal import say
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import convert as run_convert
@@ -22,6 +23,8 @@ from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.places.topics import KafkaSettings
+from eventlog.streams.ordered import SEQUENCERS
+from eventlog.streams.settings import StreamSettings
 
 FORMAT_NAMES = click.Choice(tuple(FORMATS))
 DECLARING = [
@@ -30,6 +33,7 @@ DECLARING = [
     *((name, known.settings) for name, known in FORMATS.items()),
     ("qlik-message in Kafka", KafkaSettings),
 ]
+_DECLARING = [*DECLARING, ("a stream", StreamSettings)]
 
 
 @click.command(cls=SettingsCommand, short_help="Read any format, write any format.")
@@ -51,7 +55,8 @@ DECLARING = [
 @click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
 @click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here, as they came")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
-@settings_options(DECLARING)
+@settings_options(_DECLARING)
+@task_option
 def convert(
     inputs: tuple[str, ...],
     source_format: str | None,
@@ -67,6 +72,7 @@ def convert(
     expand_truncate: bool,
     refused: Path | None,
     strict: bool,
+    task: tuple[str, ...],
     **given: Any,
 ) -> None:
     """Read INPUTS (files, or - for standard input) in one format and write them in another.
@@ -77,8 +83,11 @@ def convert(
     Rows of a log are one pick-up without limit: they are folded to what they mean for each object.
     Bad records are reported on standard error and left out; the exit code is then 1.
     """
-    wanted = guess(source_format, target_format, inputs, output)
-    refuse_strangers(DECLARING, taking_part(wanted.source, wanted.target))
+    given["task"], tasks = read_tasks(task)
+    wanted = guess(
+        source_format, target_format, inputs, output, [name for _, names in tasks for name in names]
+    )
+    refuse_strangers(_DECLARING, taking_part(wanted.source, wanted.target))
     job = Job(
         wanted.source,
         wanted.target,
@@ -92,6 +101,7 @@ def convert(
         expand_truncate,
         url,
         state,
+        tasks,
     )
     with ExitStack() as stack:
         keep: IO[bytes] | None = stack.enter_context(refused.open("wb")) if refused else None
@@ -114,6 +124,8 @@ def taking_part(source: str, target: str) -> set[str]:
         parts.add("the log")
     if "qlik-message" in parts:
         parts.add("qlik-message in Kafka")
+    if source in SEQUENCERS:
+        parts.add("a stream")
     return parts
 
 

@@ -28,7 +28,13 @@ class Wanted(NamedTuple):
     output: str
 
 
-def guess(source: str | None, target: str | None, inputs: Sequence[str], output: str | None) -> Wanted:
+def guess(
+    source: str | None,
+    target: str | None,
+    inputs: Sequence[str],
+    output: str | None,
+    of_tasks: Sequence[str] = (),
+) -> Wanted:
     """The conversion: what is not said is told by names.
 
     Where neither the target nor the output is said, the last of several names is the output; it must
@@ -38,9 +44,9 @@ def guess(source: str | None, target: str | None, inputs: Sequence[str], output:
         *inputs, output = inputs
         if Path(output).exists():
             raise Misuse(f"{output} is there already: -o {output} replaces it, --to FORMAT reads it too")
-    names = tuple(inputs) or ("-",)
+    names = tuple(inputs) or (() if of_tasks else ("-",))
     return Wanted(
-        source or _told(names, "--from"),
+        source or _told((*names, *of_tasks), "--from"),
         target or _told((output or "-",), "--to"),
         names,
         output or "-",

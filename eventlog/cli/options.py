@@ -45,9 +45,10 @@ def settings_options(declaring: Iterable[tuple[str, type]]) -> Callable[[F], F]:
 
     def decorate(command: F) -> F:
         options: dict[str, SettingOption] = {}
+        own = {parameter.name for parameter in command.__dict__.get("__click_params__", ())}
         for heading, settings in declaring:
             for field in declared(settings):
-                if field.name not in options:
+                if field.name not in options and field.name not in own:
                     options[field.name] = setting_option(
                         field, heading, type=_SettingType(field), envvar=variable(field.name)
                     )

@@ -28,6 +28,8 @@ from eventlog.places import places
 from eventlog.places.growing import StateFile, pieces
 from eventlog.places.growing import follow as follow_stream
 from eventlog.places.places import FromPlace, Place
+from eventlog.streams import ordered
+from eventlog.streams.settings import StreamSettings
 from eventlog.xds.settings import XdsSettings
 
 
@@ -47,11 +49,17 @@ class Job:
     expand_truncate: bool = False
     url: str | None = None  # of the database where the source or the target stands
     state: Path | None = None  # the file that remembers how far a source was delivered
+    tasks: tuple[tuple[str, tuple[str, ...]], ...] = ()  # further inputs, of tasks that were named
 
     @property
     def place(self) -> str:
         """The kind of place, other than files, where one side stands."""
         return "kafka" if self.given.get("kafka") else "url" if self.url else ""
+
+    @property
+    def all_inputs(self) -> tuple[str, ...]:
+        """The inputs of all tasks."""
+        return (*self.inputs, *(name for _, inputs in self.tasks for name in inputs))
 
     @property
     def limits(self) -> Limits:
@@ -72,7 +80,8 @@ class Report:
 
     def refuse(self, refused: Refused) -> None:
         """Tell of a record that was left out, and keep it; what is said without a fault is only told."""
-        self._tell(refused)
+        if refused.told or self._strict:
+            self._tell(refused)
         if not refused.fault:
             return
         self.refused += 1
@@ -169,7 +178,7 @@ def files_beside(job: Job, source: Format) -> list[Path]:
     """The files that stand beside the inputs and say more of them."""
     if source.beside is None:
         return []
-    stems = (Path(name).with_name(stem_of(name)) for name in job.inputs if name != "-")
+    stems = (Path(name).with_name(stem_of(name)) for name in job.all_inputs if name != "-")
     found = (stem.with_name(stem.name + source.beside.suffix) for stem in stems)
     return [path for path in found if path.is_file()]
 
@@ -180,7 +189,7 @@ def _at_place(job: Job, source: Format, given: Mapping[str, Any]) -> AbstractCon
     if reader is None:
         return nullcontext()
     names = () if job.inputs == ("-",) else job.inputs
-    return reader(source, Place(job.tables, given, job.url or "", names, job.state))
+    return reader(source, Place(job.tables, given, job.url or "", names, job.state, job.tasks))
 
 
 def _write(
@@ -256,9 +265,17 @@ def read_changes(
         for event in pick_up(job, current, report, given["now"]).events(sources):
             yield event.change
     else:
-        read_settings: Any = settings.build(source.settings, given)
-        read = report.good(source.read(sources, job.tables, read_settings))
-        yield from report.good(allowed(read, job.tables))
+        reading: Any = settings.build(source.settings, given)
+        stream = settings.build(StreamSettings, given)
+        tasks = [("", sources)] * bool(job.inputs) + list(_tasks(job, source, report))
+        read = ordered.read_changes(source, job.tables, reading, stream, tasks)
+        yield from report.good(allowed(report.good(read), job.tables))
+
+
+def _tasks(job: Job, source: Format, report: Report) -> Iterator[ordered.Task]:
+    """The tasks whose inputs were named, with their sources."""
+    for name, inputs in job.tasks:
+        yield name, report.good(open_sources(inputs, source.shape, job.container, limits=job.limits))
 
 
 def allowed(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refused]:

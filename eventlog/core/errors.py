@@ -83,3 +83,4 @@ class Refused(NamedTuple):
     reason: str
     raw: bytes | None = None
     fault: bool = True  # False: left out by right, such as an unfinished transaction; said, and no failure
+    told: bool = True  # False: counted and kept, but another tells of it and its like together

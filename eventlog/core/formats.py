@@ -102,6 +102,14 @@ class SheetRow(NamedTuple):
     cells: tuple[Cell, ...]
 
 
+class Placed(NamedTuple):
+    """A change, where it stood, and its records as they came."""
+
+    change: Change
+    where: str
+    raw: bytes | None = None
+
+
 Read = Callable[[Iterable[Source[Any]], Tables, Any], Iterator[Change | Refused]]
 Write = Callable[[Iterable[Change], Tables, Any], Iterator[Any]]
 

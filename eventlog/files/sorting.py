@@ -34,12 +34,23 @@ class Sorter(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         """The items in order, once: the runs are gone afterwards."""
-        self._items.sort(key=self._key)
         try:
-            yield from heapq.merge(*map(_read, self._runs), self._items, key=self._key)
+            yield from self.peek()
         finally:
-            for run in self._runs:
-                run.close()
+            self.close()
+
+    def peek(self) -> Iterator[T]:
+        """The items in order, and they can be asked for again."""
+        self._items.sort(key=self._key)
+        if not self._runs:
+            yield from self._items
+        else:
+            yield from heapq.merge(*map(_read, self._runs), self._items, key=self._key)
+
+    def close(self) -> None:
+        """Give back the disk."""
+        for run in self._runs:
+            run.close()
 
     def _spill(self) -> None:
         self._items.sort(key=self._key)

@@ -22,6 +22,8 @@ from eventlog.qlik.rows import Cells
 from eventlog.qlik.structure import Column
 from eventlog.qlik.tables import ChangeTable, TableSettings
 from eventlog.qlik.types import Spec
+from eventlog.streams.ordered import read_changes
+from eventlog.streams.settings import StreamSettings
 
 _BATCH = 1_000
 _LONGEST = 4_000  # characters or bytes of a column that is no LOB, in the least of the dialects
@@ -285,6 +287,24 @@ def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings) -
         yield Row(where, tuple(row))
 
 
+def read_tasks(
+    engine: sa.Engine,
+    tasks: Sequence[tuple[str, Sequence[str]]],
+    known: Tables,
+    settings: TableSettings,
+    stream: StreamSettings | None = None,
+    schema: str | None = None,
+) -> Iterator[Change | Refused]:
+    """The changes of the change tables of tasks, by their sequence, in one snapshot where there is one."""
+    if not any(names for _, names in tasks):
+        raise Misuse("name the change tables to read")
+    with engine.connect() as connection:
+        opened = (
+            (task, (source(connection, name, settings, schema) for name in names)) for task, names in tasks
+        )
+        yield from read_changes(tables.FORMAT, known, settings, stream or StreamSettings(), opened)
+
+
 def read(
     engine: sa.Engine,
     names: Sequence[str],
@@ -292,12 +312,8 @@ def read(
     settings: TableSettings,
     schema: str | None = None,
 ) -> Iterator[Change | Refused]:
-    """The changes of change tables, one table after the other, in one snapshot where there is one."""
-    if not names:
-        raise Misuse("name the change tables to read")
-    with engine.connect() as connection:
-        sources = (source(connection, name, settings, schema) for name in names)
-        yield from tables.read(sources, known, settings)
+    """The changes of the change tables of one task, as one sequence."""
+    yield from read_tasks(engine, [("", names)], known, settings, schema=schema)
 
 
 def last_sequence(

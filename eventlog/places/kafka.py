@@ -32,6 +32,8 @@ from eventlog.qlik.messages import MessageSettings, Written
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import number
 from eventlog.qlik.structure import Structure
+from eventlog.streams.ordered import read_changes
+from eventlog.streams.settings import StreamSettings
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
@@ -61,13 +63,17 @@ class Topics:
         )
         self._consumer = _ask(lambda: Consumer(client))
 
-    def changes(self, tables: Tables, settings: MessageSettings) -> Iterator[Change | Refused]:
-        """The changes from the committed offsets to the ends; the metadata topic is read first."""
+    def changes(
+        self, tables: Tables, settings: MessageSettings, stream: StreamSettings | None = None
+    ) -> Iterator[Change | Refused]:
+        """The changes from the committed offsets to the ends, of all partitions as one sequence; the metadata
+        topic is read first."""
         published = (*settings.published, *self.metadata())
         settings = replace(
             settings, published=published, encoding=self._encoding, table_of_topic=not settings.table
         )
-        return messages.read(self.sources(), tables, settings)
+        tasks = [("", self.sources())]
+        return read_changes(messages.FORMAT, tables, settings, stream or StreamSettings(), tasks)
 
     def metadata(self) -> tuple[Metadata, ...]:
         """The metadata messages that stand in a topic of their own, from its beginning."""

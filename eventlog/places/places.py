@@ -27,6 +27,7 @@ from eventlog.places.registry import Registry
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.tables import SUFFIX
 from eventlog.sql.connect import connect
+from eventlog.streams.settings import StreamSettings
 
 Answers = Iterable[Change | Refused]
 
@@ -40,6 +41,7 @@ class Place:
     url: str = ""
     names: tuple[str, ...] = ()  # of the database's tables
     state: Path | None = None
+    tasks: tuple[tuple[str, tuple[str, ...]], ...] = ()  # with the database's tables of each
 
     def settings(self, of: type) -> Any:
         return settings.build(of, self.given)
@@ -73,7 +75,8 @@ def _read_topics(source: Format, place: Place) -> Iterator[FromPlace]:
     reading = place.settings(source.settings)
     topics = Topics(place.settings(KafkaSettings), reading.encoding)
     try:
-        yield FromPlace(topics.changes(place.tables, reading), topics.commit)
+        changes = topics.changes(place.tables, reading, place.settings(StreamSettings))
+        yield FromPlace(changes, topics.commit)
     finally:
         topics.close()
 
@@ -87,9 +90,15 @@ def _write_topics(changes: Iterable[Change], target: Format, place: Place) -> It
 
 @contextmanager
 def _read_change_tables(source: Format, place: Place) -> Iterator[FromPlace]:
-    names = [name if name.lower().endswith(SUFFIX) else name + SUFFIX for name in place.names]
+    tasks = [("", place.names)] * bool(place.names) + list(place.tasks)
+    suffixed = [(task, list(map(_change_table, names))) for task, names in tasks]
+    reading, stream = place.settings(source.settings), place.settings(StreamSettings)
     engine = connect(place.url)
-    yield FromPlace(change_tables.read(engine, names, place.tables, place.settings(source.settings)))
+    yield FromPlace(change_tables.read_tasks(engine, suffixed, place.tables, reading, stream))
+
+
+def _change_table(name: str) -> str:
+    return name if name.lower().endswith(SUFFIX) else name + SUFFIX
 
 
 def _write_change_tables(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:

@@ -89,14 +89,12 @@ class MessageReader:
         """The changes, and what was refused, in the order of the messages."""
         until = self._settings.until
         for source in sources:
-            if self._settings.table_of_topic:
-                self._topic = source.stem
             for record in source.records:
                 if isinstance(record, Refused):
                     yield record
                     continue
                 try:
-                    change = self.read(record.value)
+                    change = self.read_of(source, record.value)
                 except MissingExtra:
                     raise
                 except EventlogError as fault:
@@ -104,6 +102,28 @@ class MessageReader:
                     continue
                 if change is not None and (not until or (change.position or "") <= until):
                     yield change
+
+    def read_of(self, source: Source[Object], value: Any) -> Change | None:
+        """The same of a message of this source, which may be called as its table is."""
+        if self._settings.table_of_topic:
+            self._topic = source.stem
+        return self.read(value)
+
+    def lacks_metadata(self, value: Any) -> bool:
+        """Whether a message names metadata that was not met yet, and that may still come."""
+        if isinstance(value, dict):
+            schema_id = value.get("messageSchemaId")
+            return type(schema_id) is str and schema_id not in self.known and value.get("type") == "DT"
+        if type(value) is not bytes or not value.startswith(avro.MAGIC):
+            return False
+        try:
+            outer = avro.decode(avro.envelope(), value)
+        except MissingExtra:
+            raise
+        except EventlogError:
+            return False  # told when it is read
+        schema_id = outer["messageSchemaId"]
+        return outer["type"] == "DT" and outer["messageSchema"] is None and schema_id not in self.known
 
     def read(self, value: Any) -> Change | None:
         """The change of one message; None for a metadata message."""

@@ -25,6 +25,8 @@ class Finder:
         self.order = given
         self._given = given is not None
         self._proof: int | None = None
+        self._least: tuple[str, int] | None = None  # where the proof stands in the sequence
+        self._unsure = False
 
     def run(self, pairs: Iterable[Paired | X]) -> Iterator[Paired | X]:
         """The rows, from where the order is known on."""
@@ -38,9 +40,34 @@ class Finder:
             held.append(pair)
             if isinstance(pair, tuple) and isinstance(pair[0], ChangeRow):
                 self._look(*pair)
-        self.order = self.order or DOCUMENTED
+        self.settle()
         yield from held
         yield from pairs
+
+    def see(self, row: ChangeRow) -> None:
+        """Note what the mask of a row proves by itself; the first of the sequence counts."""
+        data = row.mask
+        if self._given or data is None or len(data) < 2 or row.letter in "BT":
+            return
+        proof = row.table.proof(data)
+        if proof is None:
+            self._unsure = True
+        elif self._least is None or (row.seq or "", row.where) < self._least:
+            self.order, self._proof, self._least = proof, row.where, (row.seq or "", row.where)
+
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether only U rows with their B rows can still prove the order."""
+        return self.order is None and self._unsure
+
+    def see_pair(self, row: ChangeRow, image: ChangeRow) -> None:
+        """Note what a U row proves together with its B row."""
+        if self.order is None:
+            self._look(row, image)
+
+    def settle(self) -> None:
+        """Read the documented order where nothing proved one."""
+        self.order = self.order or DOCUMENTED
 
     def check(self, row: ChangeRow, image: ChangeRow | None) -> Order:
         """The order to read a row in, if the row does not prove the other."""

@@ -93,6 +93,38 @@ class RowReader:
         seq = self._sequence(self._seq(cells), letter) if self._sequenced else None
         return _new(ChangeRow, (where, letter, seq, mask, self._data(cells), cells, raw, self))
 
+    def restore(
+        self,
+        where: int,
+        letter: str,
+        seq: str | None,
+        mask: bytes | None,
+        cells: Sequence[Any],
+        raw: bytes | None,
+    ) -> ChangeRow:
+        """A row that `parse` gave once."""
+        return _new(ChangeRow, (where, letter, seq, mask, self._data(cells), cells, raw, self))
+
+    def same(self, one: ChangeRow, other: ChangeRow) -> bool:
+        """Whether two rows say the same, however their containers hold it."""
+        if one.mask != other.mask:
+            return False
+        return one.data == other.data or repr(one.table._plan(one.data)) == repr(
+            other.table._plan(other.data)
+        )
+
+    def contradicted(self, row: ChangeRow, image: ChangeRow, order: Order) -> str | None:
+        """A column whose bit says that it did not change, and that is not what it was in the B row."""
+        if row.mask is None:
+            return None
+        flags = self._flags_of(row.mask, order).set
+        for i, (new, old) in enumerate(zip(row.data, image.data, strict=False)):
+            if new == old or flags[i] or new is None or old is None:
+                continue
+            if self._plan.one(i, new) != image.table._plan.one(i, old):
+                return self.structure.names[i]
+        return None
+
     def proof(self, mask: bytes) -> Order | None:
         """The byte order that a mask proves by itself."""
         if mask not in self._proofs:

@@ -158,12 +158,14 @@ def _parse(
         except Misuse as fault:
             yield Refused(source.at(1), str(fault))
             continue
-        structure = read_structure(schema, table, heading.data, tables, _of_dfm(schema, table, settings))
+        structure = read_structure(
+            schema, table, heading.data, tables, described_by_dfm(schema, table, settings)
+        )
         reader = RowReader(source, heading, structure, plans.loading(structure.columns))
         yield from _rows(reader, settings.until)
 
 
-def _of_dfm(schema: str | None, table: str, settings: TableSettings) -> Structure | None:
+def described_by_dfm(schema: str | None, table: str, settings: TableSettings) -> Structure | None:
     """The one structure of a table that a .dfm gives."""
     found = [d for d in settings.described if d.table == table and schema in (None, d.schema)]
     return found[0] if len(found) == 1 else None

@@ -1,0 +1,104 @@
+"""What rows and messages of a task share on their way into one sequence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from eventlog.core.errors import Refused
+
+_NAMED = 10  # places that a message names
+
+
+class Place(NamedTuple):
+    """The place of a record in the sequence; records sort by it.
+
+    Those of one table under one change_seq stand together. One without a change_seq stands behind
+    the greatest that its own source had before it, in the order of that source.
+    """
+
+    task: int
+    seq: str
+    behind: bool  # it has no change_seq of its own
+    table: int  # the source, where it has none
+    source: int
+    number: int
+
+
+class Mark(NamedTuple):
+    """Where a record stands in its source, and the greatest change_seq before it."""
+
+    number: int
+    greatest: str
+
+
+class Stretch:
+    """Where the records of one source stand, and which of them are wanted."""
+
+    def __init__(self, task: int, source: int, since: str, until: str) -> None:
+        self._task = task
+        self._source = source
+        self._since = since
+        self._until = until
+        self._greatest = ""
+        self._greatest_late = ""  # of the records that are placed after all others were met
+        self._number = 0
+
+    def mark(self) -> Mark:
+        """The mark of the next record."""
+        self._number += 1
+        return Mark(self._number, self._greatest)
+
+    def place(self, seq: str | None, table: int) -> Place | None:
+        """The place of the next record; None if it lies outside what is read."""
+        mark = self.mark()
+        self._greatest = max(self._greatest, seq or "")
+        return self._placed(mark, seq, table)
+
+    def place_late(self, mark: Mark, seq: str | None, table: int) -> Place | None:
+        """The same of a record that was marked before; late ones are placed in their order."""
+        self._greatest_late = max(self._greatest_late, seq or "")
+        return self._placed(Mark(mark.number, max(mark.greatest, self._greatest_late)), seq, table)
+
+    def _placed(self, mark: Mark, seq: str | None, table: int) -> Place | None:
+        if not seq:
+            return Place(self._task, mark.greatest, True, self._source, self._source, mark.number)
+        if seq <= self._since or (self._until and seq > self._until):
+            return None
+        return Place(self._task, seq, False, table, self._source, mark.number)
+
+
+class Tally:
+    """Counts the records that are told of together."""
+
+    def __init__(self, said: str, *, fault: bool) -> None:
+        self._said = said  # with {count} and {places}
+        self._fault = fault
+        self._counts: Counter[str] = Counter()
+        self._places: dict[str, list[str]] = {}
+
+    def add(self, name: str, where: str, raw: bytes | None) -> Refused:
+        """One more, kept and counted in silence."""
+        self._counts[name] += 1
+        places = self._places.setdefault(name, [])
+        if len(places) < _NAMED:
+            places.append(where)
+        return Refused(where, self._said.format(count=1, places=where), raw, self._fault, told=False)
+
+    def told(self) -> Iterator[Refused]:
+        """One sentence for each name."""
+        for name, count in self._counts.items():
+            places = self._places[name]
+            listed = ", ".join(places) + (f" and {count - len(places)} more" if count > len(places) else "")
+            yield Refused(name, self._said.format(count=count, places=listed), fault=False)
+
+
+def lone_images() -> Tally:
+    """B rows whose U row is nowhere."""
+    return Tally("{count} B rows without their U row, at {places}", fault=True)
+
+
+def repeats() -> Tally:
+    """What was there more than once, and counts once."""
+    return Tally("{count} repeated records are left out, at {places}", fault=False)

@@ -1,0 +1,151 @@
+"""Messages of all topics and partitions of a task: read where they stand, put where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from eventlog.core.change import Change, Op
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.extras import MissingExtra
+from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.tables import Tables
+from eventlog.qlik import sequence
+from eventlog.qlik.messages import MessageReader, MessageSettings
+from eventlog.qlik.sequenced import Mark, Place, Stretch, repeats
+
+MAX_EARLY = 100_000  # messages that wait for metadata; those beyond are read without it
+_MESSAGE = 1000  # bytes that a message takes at least
+
+
+class SequencedMessage(NamedTuple):
+    """What a message states, with its place in the sequence."""
+
+    place: Place
+    change: Change
+    where: str
+    raw: bytes | None
+
+
+class _Early(NamedTuple):
+    """A message that came before the metadata that it names."""
+
+    task: int
+    source: Source[Object]
+    record: Object
+    stretch: Stretch
+    mark: Mark
+
+
+class MessageSequencer:
+    """Reads messages in two steps, between which they are sorted by their places."""
+
+    def __init__(self, tables: Tables, settings: MessageSettings, since: str = "") -> None:
+        for seq in (settings.until, since):
+            if seq:
+                sequence.check(seq)
+        self._reader = MessageReader(tables, settings)
+        self._settings = settings
+        self._since = since
+        self._sources = 0
+        self._tables: dict[tuple[int, str | None, str], int] = {}
+        self._early: list[_Early] = []
+        self._repeats = repeats()
+
+    def parse(self, task: int, source: Source[Object]) -> Iterator[SequencedMessage | Refused]:
+        """The changes of a source with their places; those of unknown metadata wait for `rest`."""
+        stretch = Stretch(task, self._sources, self._since, self._settings.until)
+        self._sources += 1
+        for record in source.records:
+            if isinstance(record, Refused):
+                yield record
+            elif len(self._early) < MAX_EARLY and self._reader.lacks_metadata(record.value):
+                self._early.append(_Early(task, source, record, stretch, stretch.mark()))
+            else:
+                yield from self._read(task, source, record, stretch)
+
+    def rest(self) -> Iterator[SequencedMessage | Refused]:
+        """What waited for metadata: by now all that there is was read."""
+        for early in self._early:
+            yield from self._read(*early)
+        self._early.clear()
+
+    def _read(
+        self, task: int, source: Source[Object], record: Object, stretch: Stretch, mark: Mark | None = None
+    ) -> Iterator[SequencedMessage | Refused]:
+        try:
+            change = self._reader.read_of(source, record.value)
+        except MissingExtra:
+            raise
+        except EventlogError as fault:
+            yield Refused(source.at(record.where), str(fault), record.raw)
+            return
+        if change is None:
+            return
+        table = self._tables.setdefault((task, change.schema, change.table), len(self._tables))
+        seq = None if change.op is Op.SNAPSHOT else change.position
+        place = stretch.place(seq, table) if mark is None else stretch.place_late(mark, seq, table)
+        if place is not None:
+            yield SequencedMessage(place, change, source.at(record.where), record.raw)
+
+    @staticmethod
+    def size(message: SequencedMessage) -> int:
+        """About how many bytes a message takes."""
+        return _MESSAGE + 3 * len(message.raw or b"") + 200 * len(message.change.fields)
+
+    def join(self, messages: Callable[[], Iterable[SequencedMessage]]) -> Iterator[Placed | Refused]:
+        """The changes in the order of their places, each once; then what was repeated."""
+        for place, group in groupby(messages(), key=_table_and_sequence):
+            found = list(group)
+            if place[2] or len(found) == 1:  # place[2]: without a sequence
+                yield from map(_placed, found)
+            else:
+                yield from self._of_sequence(found)
+        yield from self._repeats.told()
+
+    def _of_sequence(self, messages: list[SequencedMessage]) -> Iterator[Placed | Refused]:
+        """The messages of one table under one changeSequence: one change, or refused together."""
+        by_op: dict[Op, SequencedMessage] = {}
+        for message in messages:
+            first = by_op.setdefault(message.change.op, message)
+            if first is message:
+                continue
+            if not same(first.change, message.change):
+                yield from _contradiction(messages, f"with different values as {message.change.op}")
+                return
+            yield self._repeats.add(_table(message.change), message.where, message.raw)
+        deleted, inserted = by_op.get(Op.DELETE), by_op.get(Op.INSERT)
+        if len(by_op) == 1:
+            yield from map(_placed, by_op.values())
+        elif len(by_op) == 2 and deleted and inserted and deleted.change.key != inserted.change.key:
+            yield from map(_placed, (deleted, inserted))
+        else:
+            yield from _contradiction(messages, f"as {', '.join(sorted(by_op))}, which are no one change")
+
+
+def same(one: Change, other: Change) -> bool:
+    """Whether two changes say the same of their row; when and where they were sent does not count."""
+    said, again = (repr((c.op, c.schema, c.table, c.key, c.fields)) for c in (one, other))
+    return said == again
+
+
+def _placed(message: SequencedMessage) -> Placed:
+    return Placed(message.change, message.where, message.raw)
+
+
+def _table_and_sequence(message: SequencedMessage) -> tuple[Any, ...]:
+    """What messages share that are looked at together; those without a sequence stand alone."""
+    place = message.place
+    return place if place.behind else place[:4]
+
+
+def _table(change: Change) -> str:
+    return f"{change.schema}.{change.table}" if change.schema else change.table
+
+
+def _contradiction(messages: Iterable[SequencedMessage], how: str) -> Iterator[Refused]:
+    for message in messages:
+        change = message.change
+        said = f"changeSequence {change.position} of {_table(change)} stands there {how}"
+        yield Refused(message.where, said, message.raw)

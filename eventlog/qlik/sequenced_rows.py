@@ -1,0 +1,235 @@
+"""Rows of all change tables of a task: parsed where they stand, joined where they belong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.formats import Placed, Row, Source
+from eventlog.core.tables import Tables
+from eventlog.qlik import partitions, plans, sequence
+from eventlog.qlik.headers import read_heading
+from eventlog.qlik.mask import Order
+from eventlog.qlik.ordering import Finder
+from eventlog.qlik.pairing import pair
+from eventlog.qlik.rows import ChangeRow, RowReader
+from eventlog.qlik.sequenced import Place, Stretch, lone_images, repeats
+from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure, table_name
+
+_ROW = 400  # bytes that a row takes beside its cells
+
+
+class SequencedRow(NamedTuple):
+    """A row with its place in the sequence."""
+
+    place: Place
+    where: int
+    letter: str
+    mask: bytes | None
+    cells: Sequence[Any]
+    raw: bytes | None
+
+
+class RowSequencer:
+    """Reads the rows of change tables in two steps, between which they are sorted by their places."""
+
+    def __init__(self, tables: Tables, settings: TableSettings, since: str = "") -> None:
+        for seq in (settings.until, since):
+            if seq:
+                sequence.check(seq)
+        self._known = tables
+        self._settings = settings
+        self._since = since
+        self._readers: list[RowReader] = []
+        self._finder_of: dict[RowReader, Finder] = {}
+        self._tables: dict[tuple[int, str | None, str], int] = {}
+        self._finders: list[Finder] = []
+        self._lone = lone_images()
+        self._repeats = repeats()
+
+    # --- the first step
+
+    def parse(self, task: int, source: Source[Row]) -> Iterator[SequencedRow | Refused]:
+        """The rows of a source with their places; Refused for those that are none."""
+        settings = self._settings
+        name = settings.table or source.stem
+        if name.lower() == partitions.TABLE:
+            yield from partitions.check([source])
+            return
+        schema, table = table_name(name, self._known)
+        try:
+            heading = read_heading(source.columns, settings.header_prefix)
+        except Misuse as fault:
+            yield Refused(source.at(1), str(fault))
+            return
+        known = described_by_dfm(schema, table, settings)
+        structure = read_structure(schema, table, heading.data, self._known, known)
+        reader = RowReader(source, heading, structure, plans.loading(structure.columns))
+        number = len(self._readers)
+        self._readers.append(reader)
+        at = self._tables.setdefault((task, structure.schema, structure.table), len(self._tables))
+        if at == len(self._finders):
+            self._finders.append(
+                Finder(None if settings.mask_order == "auto" else Order(settings.mask_order))
+            )
+        self._finder_of[reader] = self._finders[at]
+        yield from self._rows(reader, at, Stretch(task, number, self._since, settings.until))
+
+    def _rows(self, reader: RowReader, at: int, stretch: Stretch) -> Iterator[SequencedRow | Refused]:
+        finder, source = self._finders[at], reader.source
+        for record in source.records:
+            if isinstance(record, Refused):
+                yield record
+                continue
+            try:
+                row = reader.parse(*record)
+            except EventlogError as fault:
+                yield Refused(source.at(record.where), str(fault), record.raw)
+                continue
+            finder.see(row)
+            place = stretch.place(row.seq, at)
+            if place is not None:
+                yield SequencedRow(place, row.where, row.letter, row.mask, row.cells, row.raw)
+
+    def rest(self) -> Iterator[SequencedRow | Refused]:
+        """What waited for the end of all sources: nothing."""
+        return iter(())
+
+    @staticmethod
+    def size(row: SequencedRow) -> int:
+        """About how many bytes a row takes."""
+        cells = (
+            len(row.raw)
+            if row.raw is not None
+            else sum(len(cell) if isinstance(cell, str | bytes) else 8 for cell in row.cells)
+        )
+        return _ROW + 2 * cells + 50 * len(row.cells)
+
+    # --- the second step
+
+    def join(self, rows: Callable[[], Iterable[SequencedRow]]) -> Iterator[Placed | Refused]:
+        """The changes that the rows state, in the order of their places, then what was left over.
+
+        `rows` gives them sorted, and is asked twice where only U rows beside their B rows can tell
+        the byte order of a mask.
+        """
+        if any(finder.needs_pairs for finder in self._finders):
+            self._look_at_pairs(rows())
+        for finder in self._finders:
+            finder.settle()
+        for place, group in groupby(rows(), key=_table_and_sequence):
+            if place[2]:
+                yield from self._without_sequence(group)
+                continue
+            found = [self._restore(item) for item in group]
+            if len(found) == 1 and found[0].letter != "B":
+                yield self._change(found[0], None)
+            else:
+                yield from self._of_sequence(found)
+        yield from self._lone.told()
+        yield from self._repeats.told()
+
+    def _restore(self, item: SequencedRow) -> ChangeRow:
+        place, where, letter, mask, cells, raw = item
+        reader = self._readers[place.source]
+        none = "" if "change_seq" in reader.heading.headers else None
+        return reader.restore(where, letter, none if place.behind else place.seq, mask, cells, raw)
+
+    def _look_at_pairs(self, rows: Iterable[SequencedRow]) -> None:
+        for _, group in groupby(rows, key=_table_and_sequence):
+            found = {item.letter: item for item in group}
+            if "U" in found and "B" in found:
+                finder = self._finders[found["U"].place.table]
+                if finder.needs_pairs:
+                    finder.see_pair(self._restore(found["U"]), self._restore(found["B"]))
+                    if not any(f.needs_pairs for f in self._finders):
+                        return
+
+    def _without_sequence(self, group: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
+        """Rows of a full load and of tables without a column change_seq, paired as they come."""
+        rows = (self._restore(item) for item in group)
+        for row, image in pair(rows, ChangeRow):
+            yield self._leave_out(row) if row.letter == "B" else self._change(row, image)
+
+    def _of_sequence(self, rows: list[ChangeRow]) -> Iterator[Placed | Refused]:
+        """The rows of one table under one change_seq, which are one change, or are refused together."""
+        by_letter: dict[str, ChangeRow] = {}
+        for row in rows:
+            first = by_letter.setdefault(row.letter, row)
+            if first is row:
+                continue
+            if not _same(first, row):
+                yield from _contradiction(rows, f"with different values as {row.letter} rows")
+                return
+            yield self._repeats.add(str(row.table.structure), _at(row), row.raw)
+        image = by_letter.pop("B", None)
+        if image is not None and "U" not in by_letter:
+            yield self._leave_out(image)
+            image = None
+        yield from self._stated([by_letter[letter] for letter in sorted(by_letter)], image)
+
+    def _stated(self, rows: list[ChangeRow], image: ChangeRow | None) -> Iterator[Placed | Refused]:
+        letters = "".join(row.letter for row in rows)
+        if letters == "DI":
+            both = [self._change(row, None) for row in rows]
+            if _keys_differ(*both):
+                yield from both
+                return
+        if len(rows) > 1:
+            known = rows if image is None else [*rows, image]
+            yield from _contradiction(known, f"as rows {', '.join(letters)}, which are no one change")
+        elif rows:
+            yield from self._paired(rows[0], image)
+
+    def _paired(self, row: ChangeRow, image: ChangeRow | None) -> Iterator[Placed | Refused]:
+        if image is not None:
+            try:
+                column = row.table.contradicted(row, image, self._order(row, image))
+            except EventlogError:
+                column = None  # what is wrong with the row is told with it
+            if column is not None:
+                said = f"B row of change_seq {row.seq}: {column} is another in the U row, but not in its mask"
+                yield Refused(_at(image), said, image.raw)
+                image = None
+        yield self._change(row, image)
+
+    def _leave_out(self, image: ChangeRow) -> Refused:
+        return self._lone.add(str(image.table.structure), _at(image), image.raw)
+
+    def _order(self, row: ChangeRow, image: ChangeRow | None) -> Order:
+        return self._finder_of[row.table].check(row, image)
+
+    def _change(self, row: ChangeRow, image: ChangeRow | None) -> Placed | Refused:
+        raw = row.raw if image is None or image.raw is None else image.raw + (row.raw or b"")
+        try:
+            return Placed(row.table.change(row, image, self._order(row, image)), _at(row), raw)
+        except EventlogError as fault:
+            return Refused(_at(row), str(fault), raw)
+
+
+def _table_and_sequence(row: SequencedRow) -> tuple[Any, ...]:
+    return row.place[:4]
+
+
+def _at(row: ChangeRow) -> str:
+    return row.table.source.at(row.where)
+
+
+def _same(one: ChangeRow, other: ChangeRow) -> bool:
+    try:
+        return one.table.same(one, other)
+    except EventlogError:  # of a value that cannot be read
+        return False
+
+
+def _keys_differ(one: Placed | Refused, other: Placed | Refused) -> bool:
+    if isinstance(one, Refused) or isinstance(other, Refused):
+        return True  # what can be read of the two is
+    return not one.change.key or one.change.key != other.change.key
+
+
+def _contradiction(rows: Iterable[ChangeRow], how: str) -> Iterator[Refused]:
+    for row in rows:
+        yield Refused(_at(row), f"change_seq {row.seq} of {row.table.structure} stands there {how}", row.raw)

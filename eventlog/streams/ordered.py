@@ -1,0 +1,77 @@
+"""All sources of a task as one sequence, sorted on disk where memory does not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
+from typing import Any, Final, Protocol
+
+from eventlog.core.change import Change
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import Format, Placed, Source
+from eventlog.core.tables import Tables
+from eventlog.files.sorting import Sorter
+from eventlog.qlik import transactions
+from eventlog.qlik.sequenced_messages import MessageSequencer
+from eventlog.qlik.sequenced_rows import RowSequencer
+from eventlog.streams.settings import StreamSettings
+
+MEMORY: Final = 256 << 20
+
+
+class Sequencer(Protocol):
+    """Reads sources in two steps; the first item of what `parse` gives is its place in the sequence."""
+
+    def parse(self, task: int, source: Any, /) -> Iterator[Any]: ...
+    def rest(self) -> Iterator[Any]: ...
+    def size(self, item: Any, /) -> int: ...
+    def join(self, items: Callable[[], Iterable[Any]], /) -> Iterator[Placed | Refused]: ...
+
+
+Task = tuple[str, Iterable[Source[Any]]]
+SEQUENCERS: Final[dict[str, Callable[[Tables, Any, str], Sequencer]]] = {
+    "qlik-table": RowSequencer,
+    "qlik-message": MessageSequencer,
+}
+
+
+def ordered(sequencer: Sequencer, tasks: Iterable[Task], memory: int = MEMORY) -> Iterator[Placed | Refused]:
+    """The changes of all sources by their sequence, task after task; Refused as it is met."""
+    sorter: Sorter[Any] = Sorter(itemgetter(0), sequencer.size, memory)
+    names: list[str] = []
+    try:
+        for number, (name, sources) in enumerate(tasks):
+            names.append(name)
+            for source in sources:
+                yield from _kept(sequencer.parse(number, source), sorter)
+        yield from _kept(sequencer.rest(), sorter)
+        if len(names) > 1:
+            said = f"the changes of {len(names)} tasks follow each other: they share no sequence"
+            yield Refused(", ".join(name or "the others" for name in names), said, fault=False)
+        yield from sequencer.join(sorter.peek)
+    finally:
+        sorter.close()
+
+
+def _kept(items: Iterable[Any], sorter: Sorter[Any]) -> Iterator[Refused]:
+    for item in items:
+        if isinstance(item, Refused):
+            yield item
+        else:
+            sorter.add(item)
+
+
+def read_changes(
+    source: Format, tables: Tables, reading: Any, stream: StreamSettings, tasks: Iterable[Task]
+) -> Iterator[Change | Refused]:
+    """The changes of a format's sources: by their sequence if there is one, else as they come."""
+    make = SEQUENCERS.get(source.name)
+    whole = getattr(reading, "whole_transactions", False)
+    if stream.order == "as-is" or make is None:
+        if whole or stream.since:
+            raise Misuse(f"{'whole-transactions' if whole else 'since'} needs --order sequence")
+        yield from source.read((one for _, sources in tasks for one in sources), tables, reading)
+        return
+    placed = ordered(make(tables, reading, stream.since), tasks)
+    changes = (item if isinstance(item, Refused) else item.change for item in placed)
+    yield from transactions.whole(changes) if whole else changes

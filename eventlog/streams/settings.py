@@ -1,0 +1,17 @@
+"""Settings of sources whose changes stand in one sequence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventlog.core.settings import setting
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    order: str = setting(
+        "sequence",
+        "the order of changes: by their sequence over all inputs of a task, or as the inputs have them",
+        choices=("sequence", "as-is"),
+    )
+    since: str = setting("", "read what stands behind this sequence", metavar="SEQ")

@@ -38,6 +38,7 @@ COMMANDS = {
     "deliver": "eventlog.cli.deliver",
     "receive": "eventlog.cli.receive",
     "convert": "eventlog.cli.convert",
+    "compare": "eventlog.cli.compare",
     "backlog": "eventlog.cli.backlog",
     "import-config": "eventlog.cli.import_config",
     "bench": "eventlog.cli.bench",

@@ -44,6 +44,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog convert --from qlik-table --to changes --tables tables.toml usr__ct.csv",
         "eventlog convert --from gbase --to changes --follow tcp://localhost:9099",
     ),
+    "compare": (
+        "eventlog compare monday.csv tuesday.csv --to xds --tables tables.toml --rows-of usr",
+        "eventlog compare usr.parquet hr.usr --url postgresql://reader@localhost/hr --to changes",
+        "eventlog compare hr.usr hr.usr --url postgresql://a@old/hr --url-b mariadb://b@new/hr -o diff.jsonl",
+    ),
     "backlog": (
         "eventlog backlog --from log --to xds --tables tables.toml -o out logs/",
         "eventlog backlog --from log --to xds --url postgresql://owner@localhost/hr -o out --finish",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -99,3 +100,30 @@ def moved(values: Ints, sizes: Ints, order: Ints) -> tuple[Ints, Ints]:
     starts = np.cumsum(sizes) - sizes
     run, place = spread(sizes[order])
     return values[starts[order][run] + place], sizes[order]
+
+
+def shares(rows: pa.RecordBatch, share: Ints) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """The rows of each share."""
+    order = np.argsort(share, kind="stable")
+    sorted_rows = rows.take(pa.array(order))
+    edges = np.flatnonzero(np.diff(share[order], prepend=-1))
+    for begin, end in zip(edges, np.append(edges[1:], len(order)), strict=True):
+        yield int(share[order[begin]]), sorted_rows.slice(begin, end - begin)
+
+
+def scattered(texts: pa.Array) -> Ints:
+    """A number for each text, spread evenly."""
+    at = offsets(texts).astype(np.int64)
+    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[at[0] : at[-1]].astype(np.uint64)
+    place = np.arange(len(data)) - np.repeat(at[:-1] - at[0], np.diff(at))
+    with np.errstate(over="ignore"):
+        mixed = (data + np.uint64(1)) * (
+            place.astype(np.uint64) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)
+        )
+        mixed ^= mixed >> np.uint64(29)
+        mixed *= np.uint64(0xBF58476D1CE4E5B9)
+        total = np.concatenate([[np.uint64(0)], np.cumsum(mixed)])
+        found = total[at[1:] - at[0]] - total[at[:-1] - at[0]]
+        found = (found ^ (found >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
+    numbers: Ints = (found >> np.uint64(1)).view(np.int64)
+    return numbers

@@ -117,7 +117,7 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
             changes = report.good(allowed(report.good(stands.answers), job.tables))
         if job.expand_truncate:
             changes = report.good(expand_truncates(changes, job.tables, current))
-        _write(job, target, changes, report, given, to_place=stands is None)
+        write_changes(job, target, changes, report, given, to_place=stands is None)
         if stands is not None:
             stands.delivered()
 
@@ -192,7 +192,7 @@ def _at_place(job: Job, source: Format, given: Mapping[str, Any]) -> AbstractCon
     return reader(source, Place(job.tables, given, job.url or "", names, job.state, job.tasks))
 
 
-def _write(
+def write_changes(
     job: Job,
     target: Format,
     changes: Iterable[Change],

@@ -88,6 +88,11 @@ def decoded(column: Any) -> Any:
     return column.dictionary_decode() if _copied(column, arrow) <= _MOST_COPIED else None
 
 
+def cells(column: Any) -> list[Cell]:
+    """The values of a column, one by one."""
+    return _cells(column, _arrow()[0])
+
+
 def _check_plain(schema: Any, arrow: Any) -> None:
     for field in schema:
         if arrow.types.is_nested(field.type):

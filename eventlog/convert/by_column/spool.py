@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.keys import named_form
-from eventlog.columnar.vectors import Ints, codes, flags, offsets
+from eventlog.columnar.vectors import Ints, codes, flags, scattered, shares
 from eventlog.convert.by_column.sound import SCHEMA
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
@@ -89,7 +89,7 @@ class Spool:
             self._folder = tempfile.TemporaryDirectory(prefix="eventlog-rows-")
             self._writers = [pa.ipc.new_stream(self._path(share), SCHEMA) for share in range(_SHARES)]
         for rows in self._held:
-            for share, some in _shares(rows, object_numbers(rows, self._tables) % _SHARES):
+            for share, some in shares(rows, object_numbers(rows, self._tables) % _SHARES):
                 self._writers[share].write_batch(some)
         self._held, self._size = [], 0
 
@@ -105,7 +105,7 @@ def _divided(rows: pa.RecordBatch, tables: Tables) -> Iterator[pa.RecordBatch]:
         yield _by_id(rows)
         return
     numbers = (object_numbers(rows, tables) // _SHARES) % parts
-    for _, some in _shares(rows, numbers):
+    for _, some in shares(rows, numbers):
         yield _by_id(some)
 
 
@@ -114,15 +114,6 @@ def _by_id(rows: pa.RecordBatch) -> pa.RecordBatch:
     if (ids[1:] >= ids[:-1]).all():
         return rows
     return rows.take(pa.array(np.argsort(ids, kind="stable")))
-
-
-def _shares(rows: pa.RecordBatch, share: Ints) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """The rows of each share."""
-    order = np.argsort(share, kind="stable")
-    sorted_rows = rows.take(pa.array(order))
-    edges = np.flatnonzero(np.diff(share[order], prepend=-1))
-    for begin, end in zip(edges, np.append(edges[1:], len(order)), strict=True):
-        yield int(share[order[begin]]), sorted_rows.slice(begin, end - begin)
 
 
 def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
@@ -136,12 +127,12 @@ def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
         of_table = table == number
         for form in _forms(tables, str(name)):
             odd &= ~(of_table & flags(pc.match_substring_regex(keys, form)))
-    found = _digests(pc.utf8_lower(keys))
+    found = scattered(pc.utf8_lower(keys))
     some = np.flatnonzero(odd)
     if len(some):
         named = zip(table[some].tolist(), keys.take(pa.array(some)).to_pylist(), strict=True)
         own = pa.array([_canonical(tables, str(names[number]), key) for number, key in named], pa.string())
-        found[some] = _digests(pc.utf8_lower(own))
+        found[some] = scattered(pc.utf8_lower(own))
     return found
 
 
@@ -163,21 +154,3 @@ def _canonical(tables: Tables, name: str, key: str) -> str:
     except EventlogError:
         return key
     return "+".join(f"{column}={text}" for column, text in pairs)
-
-
-def _digests(texts: pa.Array) -> Ints:
-    """A number for each text, spread evenly."""
-    at = offsets(texts).astype(np.int64)
-    data = np.frombuffer(texts.buffers()[2] or b"", np.uint8)[at[0] : at[-1]].astype(np.uint64)
-    place = np.arange(len(data)) - np.repeat(at[:-1] - at[0], np.diff(at))
-    with np.errstate(over="ignore"):
-        mixed = (data + np.uint64(1)) * (
-            place.astype(np.uint64) * np.uint64(2) + np.uint64(0x9E3779B97F4A7C15)
-        )
-        mixed ^= mixed >> np.uint64(29)
-        mixed *= np.uint64(0xBF58476D1CE4E5B9)
-        total = np.concatenate([[np.uint64(0)], np.cumsum(mixed)])
-        found = total[at[1:] - at[0]] - total[at[:-1] - at[0]]
-        found = (found ^ (found >> np.uint64(32))) * np.uint64(0x94D049BB133111EB)
-    numbers: Ints = (found >> np.uint64(1)).view(np.int64)
-    return numbers

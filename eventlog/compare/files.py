@@ -1,0 +1,124 @@
+"""A state that stands in files: the rows of each table in a file of its own."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+
+from eventlog.compare import rows
+from eventlog.convert.current import cell_text
+from eventlog.core.errors import InvalidDocument, InvalidTables, Misuse, Refused
+from eventlog.core.formats import Row, Shape, Source
+from eventlog.core.tables import Table, Tables
+from eventlog.files import parquet
+from eventlog.files.inputs import CONTAINERS, Advance, container_of, open_input, open_source, stem_of
+from eventlog.files.limits import LIMITS, Limits
+
+_PLAIN = (pa.types.is_string, pa.types.is_integer)  # whose texts Arrow writes as ours
+
+
+def files_of(name: str, tables: Tables, only: str | None = None) -> dict[Table, str]:
+    """The files of a state by their tables: a file of one table, or a folder of files named after theirs."""
+    path = Path(name)
+    if not path.is_dir():
+        return {_table_of(name, tables, only): name}
+    found: dict[Table, str] = {}
+    for file in sorted(path.iterdir()):
+        extension = Path(file.name.removesuffix(".gz")).suffix.removeprefix(".").lower()
+        table = tables.find(stem_of(file.name)) if extension in CONTAINERS[Shape.ROWS] else None
+        if table is not None:
+            if table in found:
+                raise Misuse(f"{found[table]} and {file} both hold {table}")
+            found[table] = str(file)
+    if not found:
+        raise Misuse(f"{name}: no file in this folder is named after a table, as in {_example(tables)}.csv")
+    return found
+
+
+def _example(tables: Tables) -> str:
+    return next((table.name for table in tables), "usr")
+
+
+def _table_of(name: str, tables: Tables, only: str | None) -> Table:
+    """The table whose rows a file holds: as said, else by the file's name, else the only one."""
+    if only is not None:
+        return tables.get(only)
+    found = tables.find(stem_of(name))
+    if found is None and len(tables) == 1:
+        (found,) = tables
+    if found is None:
+        raise Misuse(f"{name}: of which table are these rows? Say --rows-of TABLE")
+    return found
+
+
+def read_file(
+    table: Table,
+    name: str,
+    container: str | None = None,
+    advance: Advance = lambda size: None,
+    limits: Limits = LIMITS,
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a file; one that cannot be read spoils the state, for its object would seem gone."""
+    form = container_of(name, Shape.ROWS, container)
+    try:
+        with open_input(name, advance, limits) as file:
+            if form == "parquet":
+                columns, batches = parquet.read_batches(file, name, limits)
+                yield from _of_columns(table, name, columns, batches)
+            else:
+                source = open_source(file, name, Shape.ROWS, form, limits)
+                yield from rows.in_batches(table, _of_rows(table, source))
+    except (OSError, EOFError, zlib.error) as fault:
+        raise InvalidDocument(f"{name}: {fault}") from None
+
+
+def _of_rows(table: Table, source: Source[Row]) -> Iterator[tuple[str, rows.Cells, rows.Cells]]:
+    keys = [_column(source.columns, source.name, table, name) for name in table.key]
+    data = [_column(source.columns, source.name, table, column.name) for column in table.data]
+    for row in source.records:
+        if isinstance(row, Refused):
+            raise InvalidTables(f"{row.where}: {row.reason}: the rows of a state cannot be told")
+        cells = row.cells
+        yield (
+            source.at(row.where),
+            tuple(cell_text(cells[at]) for at in keys),
+            tuple(cell_text(cells[at]) for at in data),
+        )
+
+
+def _of_columns(
+    table: Table, name: str, columns: tuple[str, ...], batches: Iterator[parquet.Batch | Refused]
+) -> Iterator[pa.RecordBatch]:
+    keys = [_column(columns, name, table, one) for one in table.key]
+    data = [_column(columns, name, table, column.name) for column in table.data]
+    for one in batches:
+        if isinstance(one, Refused):
+            raise InvalidTables(f"{one.where}: {one.reason}: the rows of a state cannot be told")
+        found = one.columns
+        last = one.first + found.num_rows
+        places = pa.array([f"{name}:{number}" for number in range(one.first + 1, last + 1)], pa.string())
+        texts = {at: _texts(found.column(at)) for at in {*keys, *data}}
+        yield rows.batch(table, places, [texts[at] for at in keys], [texts[at] for at in data])
+
+
+def _texts(column: pa.Array) -> pa.Array:
+    """The texts of a column's values, as a log would hold them."""
+    if any(is_type(column.type) for is_type in _PLAIN):
+        return column.cast(pa.string())
+    plain = parquet.decoded(column)
+    if plain is not None and plain is not column:
+        return _texts(plain)
+    return pa.array([cell_text(cell) for cell in parquet.cells(column)], pa.string())
+
+
+def _column(columns: tuple[str, ...], source: str, table: Table, name: str) -> int:
+    """Where a column stands: under exactly its name, else the only one but for case."""
+    folded = [column.lower() for column in columns]
+    if name in columns:
+        return columns.index(name)
+    if folded.count(name.lower()) == 1:
+        return folded.index(name.lower())
+    raise InvalidTables(f"{source} lacks column {name} of table {table}")

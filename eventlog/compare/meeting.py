@@ -1,0 +1,143 @@
+"""Two sides of one table meet by their keys: in memory where they fit, else in shares on disk."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from itertools import chain
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.columnar.vectors import flags, scattered, shares
+from eventlog.compare.rows import Cells, gathered, schema
+from eventlog.core.tables import Table
+
+MEMORY = 256 << 20  # bytes of both sides that are compared at once
+_SHARES = 64
+_DEEPEST = 5  # how often a share that is still too large is divided again
+
+
+class Difference(NamedTuple):
+    """An object that is not the same on both sides; None for the side that has none."""
+
+    key: str
+    before: Cells | None
+    after: Cells | None
+
+
+def differences(
+    table: Table, old: Iterable[pa.RecordBatch], new: Iterable[pa.RecordBatch], memory: int = MEMORY
+) -> Iterator[Difference]:
+    """The objects that differ, in no order."""
+    yield from _meet(table, iter(old), iter(new), memory, 0)
+
+
+def _meet(
+    table: Table, old: Iterator[pa.RecordBatch], new: Iterator[pa.RecordBatch], memory: int, level: int
+) -> Iterator[Difference]:
+    held_old, all_old = _hold(old, memory // 2)
+    held_new, all_new = _hold(new, memory // 2) if all_old else ([], False)
+    if all_old and all_new:
+        yield from _compare(table, _joined(table, held_old), _joined(table, held_new))
+        return
+    with tempfile.TemporaryDirectory(prefix="eventlog-compare-") as folder:
+        sides = [Path(folder, "old"), Path(folder, "new")]
+        _divide(table, chain(held_old, old), sides[0], memory // 4, level)
+        held_old.clear()
+        _divide(table, chain(held_new, new), sides[1], memory // 4, level)
+        held_new.clear()
+        for share in range(_SHARES):
+            room = memory if level < _DEEPEST else 1 << 40
+            before, after = (_read(side / str(share)) for side in sides)
+            yield from _meet(table, before, after, room, level + 1)
+
+
+def _hold(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.RecordBatch], bool]:
+    """The first batches, up to so many bytes; and whether these are all."""
+    held, size = [], 0
+    for one in batches:
+        held.append(one)
+        size += one.nbytes
+        if size > memory:
+            return held, False
+    return held, True
+
+
+def _joined(table: Table, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    of = schema(table)
+    return pa.concat_batches(batches) if batches else pa.record_batch([[]] * len(of), schema=of)
+
+
+def _divide(table: Table, batches: Iterable[pa.RecordBatch], folder: Path, memory: int, level: int) -> None:
+    """Write the rows to a file for each share that has some; a level looks at other digits of the hash than
+    those above."""
+    folder.mkdir()
+    with ExitStack() as stack:
+        writers: dict[int, pa.RecordBatchStreamWriter] = {}
+        for rows in _large(batches, memory):
+            for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
+                if share not in writers:
+                    made = pa.ipc.new_stream(str(folder / str(share)), schema(table))
+                    writers[share] = stack.enter_context(made)
+                writers[share].write_batch(some)
+
+
+def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:
+    """The rows in batches of about so many bytes."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for one in batches:
+        held.append(one)
+        size += one.nbytes
+        if size > memory:
+            yield pa.concat_batches(held)
+            held, size = [], 0
+    if held:
+        yield pa.concat_batches(held)
+
+
+def _read(path: Path) -> Iterator[pa.RecordBatch]:
+    if path.exists():
+        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
+            yield from reader
+        path.unlink()
+
+
+def _compare(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> Iterator[Difference]:
+    old, new = gathered(table, old), gathered(table, new)
+    found = pc.index_in(new.column("key"), value_set=old.column("key"))
+    known = flags(found.is_valid())
+    in_old = found.drop_null().to_numpy().astype(np.int64)
+    in_new = np.flatnonzero(known)
+    gone = np.ones(old.num_rows, np.bool_)
+    gone[in_old] = False
+    for key, *cells in _rows(old, np.flatnonzero(gone)):
+        yield Difference(key, tuple(cells), None)
+    for key, *cells in _rows(new, np.flatnonzero(~known)):
+        yield Difference(key, None, tuple(cells))
+    one, other = old.take(pa.array(in_old)), new.take(pa.array(in_new))
+    differ = np.zeros(len(in_old), np.bool_)
+    for name in old.schema.names[2:]:
+        before, after = one.column(name), other.column(name)
+        differ |= flags(pc.not_equal(before, after))
+        differ |= flags(before.is_null()) != flags(after.is_null())
+    changed = np.flatnonzero(differ)
+    pairs = zip(_rows(one, changed), _rows(other, changed), strict=True)
+    for (key, *before_cells), (_, *after_cells) in pairs:
+        yield Difference(key, tuple(before_cells), tuple(after_cells))
+
+
+def _rows(rows: pa.RecordBatch, at: np.ndarray) -> Iterator[tuple[str, *tuple[str | None, ...]]]:
+    """Key and cells of some rows."""
+    some = rows.take(pa.array(at))
+    columns = [
+        column.to_pylist()
+        for name, column in zip(some.schema.names, some.columns, strict=True)
+        if name != "place"
+    ]
+    yield from zip(*columns, strict=True)

@@ -1,0 +1,99 @@
+"""The order in which the differences of one comparison leave.
+
+First what is gone, children before their parents; then what is new, parents before the children that refer
+to them; then what changed. Where tables refer to each other in a circle, a new object leaves without the
+reference, which a later change adds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from enum import IntEnum
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.files.sorting import Sorter
+
+T = TypeVar("T")
+
+
+class Phase(IntEnum):
+    GONE = 0
+    NEW = 1
+    CHANGED = 2
+
+
+class Ranks(NamedTuple):
+    """The place of each table: those that refer to others stand behind them."""
+
+    of: dict[str, int]
+    circles: frozenset[tuple[str, str]]  # tables that refer to each other, by their names
+
+    def circular(self, table: Table, column: Column) -> bool:
+        """Whether the column refers to a table that refers back."""
+        return column.reference is not None and (str(table), column.reference) in self.circles
+
+
+def ranks(tables: Iterable[Table]) -> Ranks:
+    """The ranks of tables by their references."""
+    known = {str(table): table for table in tables}
+    targets = {name: _targets(table, known) for name, table in known.items()}
+    reached = {name: _reached(name, targets) for name in known}
+    order = sorted(known, key=lambda name: (len(reached[name]), name))
+    circles = {(one, other) for one in known for other in targets[one] if one in reached[other]}
+    return Ranks({name: rank for rank, name in enumerate(order)}, frozenset(circles))
+
+
+def _targets(table: Table, known: dict[str, Table]) -> set[str]:
+    found = {column.reference for column in table.data if column.reference is not None}
+    return {name for name in found if name in known}
+
+
+def _reached(name: str, targets: dict[str, set[str]]) -> set[str]:
+    """The tables to which one leads, itself only if it does."""
+    found: set[str] = set()
+    coming = set(targets[name])
+    while coming:
+        one = coming.pop()
+        if one not in found:
+            found.add(one)
+            coming |= targets[one]
+    return found
+
+
+class Ordered(NamedTuple, Generic[T]):
+    """Something with its place in the order."""
+
+    phase: Phase
+    rank: int
+    key: bytes
+    what: T
+
+
+class Order(Generic[T]):
+    """Takes differences in any order, on disk beyond what memory holds, and gives them back in theirs."""
+
+    def __init__(self, tables: Tables | Sequence[Table], memory: int) -> None:
+        self.ranks = ranks(tables)
+        self._sorter: Sorter[Ordered[T]] = Sorter(lambda one: one[:3], _size, memory)
+
+    def add(self, phase: Phase, table: Table, key: str, what: T) -> None:
+        """Take something of a table, by the key of its object."""
+        rank = self.ranks.of[str(table)]
+        self._sorter.add(Ordered(phase, -rank if phase is Phase.GONE else rank, key.encode(), what))
+
+    def __iter__(self) -> Iterator[tuple[Phase, str, T]]:
+        """Each phase, key and thing, once."""
+        for one in self._sorter:
+            yield one.phase, one.key.decode(), one.what
+
+
+def _size(one: Ordered[Any]) -> int:
+    """About how many bytes it takes in memory."""
+    return 400 + len(one.key) + _weight(one.what)
+
+
+def _weight(what: object) -> int:
+    if isinstance(what, str):
+        return 50 + len(what)
+    return 60 + sum(map(_weight, what)) if isinstance(what, tuple) else 30

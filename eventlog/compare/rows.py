@@ -1,0 +1,124 @@
+"""Rows of one side as Arrow holds them: the object's key, where the row stands, the texts of its columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.columnar.vectors import flags
+from eventlog.core import tablekey
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Table
+
+_ROWS = 16_384  # of a batch
+_LETTERS = 32 << 20  # likewise: Arrow's texts end at two GiB
+_SPECIAL = r"""[,;'+"=\\<>]"""
+
+Cells = tuple[str | None, ...]
+
+
+class NullKey(EventlogError):
+    """{0}: {1} is null, and belongs to the key of {2}"""
+
+
+class TwoRows(EventlogError):
+    """{0} and {1} have the same key, {2}: the state is not clear"""
+
+
+def schema(table: Table) -> pa.Schema:
+    """The columns of the batches of a table."""
+    texts = [(f"c{number}", pa.string()) for number in range(len(table.data))]
+    return pa.schema([("key", pa.string()), ("place", pa.string()), *texts])
+
+
+def batch(
+    table: Table, places: pa.Array, keys: Sequence[pa.Array], texts: Sequence[pa.Array]
+) -> pa.RecordBatch:
+    """Rows whose key has these texts, in the order of the key; NullKey where one is null."""
+    for name, one in zip(table.key, keys, strict=True):
+        if one.null_count:
+            at = flags(one.is_null()).argmax()
+            raise NullKey(places[int(at)].as_py(), name, table)
+    return pa.record_batch([_table_keys(table, keys), places, *texts], schema=schema(table))
+
+
+def in_batches(table: Table, rows: Iterable[tuple[str, Cells, Cells]]) -> Iterator[pa.RecordBatch]:
+    """Rows that come one by one: where each stands, the texts of its key, and those of its columns."""
+    held: list[tuple[str | None, ...]] = []
+    size = 0
+    for place, key, texts in rows:
+        held.append((place, *key, *texts))
+        size += sum(len(text) for text in texts if text is not None)
+        if len(held) >= _ROWS or size > _LETTERS:
+            yield _packed(table, held)
+            held, size = [], 0
+    if held:
+        yield _packed(table, held)
+
+
+def _packed(table: Table, rows: Sequence[Cells]) -> pa.RecordBatch:
+    places, *columns = (pa.array(column, pa.string()) for column in zip(*rows, strict=True))
+    width = len(table.key)
+    return batch(table, places, columns[:width], columns[width:])
+
+
+def _table_keys(table: Table, keys: Sequence[pa.Array]) -> pa.Array:
+    """The table_key of each row, each value quoted where it must be."""
+    parts: list[pa.Array | str] = []
+    for number, (name, texts) in enumerate(zip(table.key, keys, strict=True)):
+        tablekey.write([(name, "")])  # whose error says what no key can name
+        parts += [f"+{name}=" if number else f"{name}=", _quoted(texts)]
+    return pc.binary_join_element_wise(*parts, "")
+
+
+def _quoted(texts: pa.Array) -> pa.Array:
+    odd = pc.match_substring_regex(texts, _SPECIAL)
+    if not pc.any(odd).as_py():
+        return texts
+    quoted = [tablekey.quote(text) for text in texts.filter(odd).to_pylist()]
+    return pc.replace_with_mask(texts, odd, pa.array(quoted, pa.string()))
+
+
+def gathered(table: Table, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """One row for each key: where columns have many values they hold them as a JSON list; TwoRows where
+    nothing explains a second row."""
+    many = {number for number, column in enumerate(table.data) if column.multivalued}
+    if not many:
+        _demand_one(rows)
+        return rows
+    found: dict[str, list[object]] = {}
+    for key, place, *texts in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        row = found.get(key)
+        if row is None:
+            row = found[key] = [key, place, *({} if n in many else text for n, text in enumerate(texts))]
+        for number, text in enumerate(texts, 2):
+            known = row[number]
+            if isinstance(known, dict):
+                known |= {} if text is None else {text: None}
+            elif known != text:
+                raise TwoRows(row[1], place, key)
+    listed = [[_listed(cell) for cell in row] for row in found.values()]
+    columns = zip(*listed, strict=True) if listed else [[]] * len(rows.columns)
+    return pa.record_batch([pa.array(column, pa.string()) for column in columns], schema=rows.schema)
+
+
+def _listed(cell: object) -> object:
+    """The text of a cell; of many values a list of them, in the order of their bytes."""
+    if not isinstance(cell, dict):
+        return cell
+    return json.dumps(sorted(cell, key=str.encode), ensure_ascii=False) if cell else None
+
+
+def _demand_one(rows: pa.RecordBatch) -> None:
+    keys = rows.column("key")
+    if pc.count_distinct(keys).as_py() == len(keys):
+        return
+    seen: dict[str, int] = {}
+    for at, key in enumerate(keys.to_pylist()):
+        if key in seen:
+            places = rows.column("place")
+            raise TwoRows(places[seen[key]].as_py(), places[at].as_py(), key)
+        seen[key] = at

@@ -1,0 +1,257 @@
+"""What `eventlog compare` says happened is what makes the one state the other, and nothing else."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import text
+
+from eventlog.compare.changes import changes, in_order
+from eventlog.compare.digest import digest
+from eventlog.compare.meeting import differences
+from eventlog.compare.rows import TwoRows, in_batches
+from eventlog.core import tablekey, tablesfile
+from eventlog.core.change import Change, Op
+from eventlog.core.tables import Table
+from tests.commands import Shell
+from tests.databases import Database
+from tests.support import USR
+
+ROOT = Path(__file__).parents[2]
+HEADER = "idu,fname,lname,photo\n"
+
+# Values that a collation or a careless reader would take for the same.
+_TEXT = st.sampled_from(
+    ["", " ", "a", "a ", "A", "ä", "a\u0308", "é,'\"=\\<>;+", "\n", "0", "x" * 300]
+) | st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=4)
+_CELLS = st.tuples(*[st.none() | _TEXT] * 2, st.none() | st.just("qqo="))
+_STATE = st.dictionaries(_TEXT, _CELLS, max_size=12)
+PEOPLE = tablesfile.read(
+    '[tables.p]\nkey = ["k"]\ncolumns = { k = "text", a = "text", b = "text", c = "blob" }\n'
+)
+P = PEOPLE.get("p")
+
+
+def _batches(table: Table, state: dict[str, Any], name: str) -> Any:
+    return in_batches(table, ((f"{name}:{n}", (key,), cells) for n, (key, cells) in enumerate(state.items())))
+
+
+@settings(max_examples=40)
+@given(_STATE, _STATE, st.sampled_from([600, 1 << 20]))
+def test_the_changes_make_one_state_the_other(old: Any, new: Any, memory: int) -> None:
+    found = differences(P, _batches(P, old, "a"), _batches(P, new, "b"), memory)
+    replica, phases = dict(old), []
+    for change in changes(in_order(PEOPLE, ((P, one) for one in found), memory)):
+        assert isinstance(change, Change)
+        key = str(change.key[0][1])
+        phases.append((change.op, tablekey.quote(key).encode()))
+        if change.op is Op.DELETE:
+            del replica[key]
+            continue
+        assert (key in replica) == (change.op is Op.UPDATE)
+        if change.op is Op.UPDATE:
+            assert change.before != change.after
+        a, b, c = (change.after[name] for name in "abc")
+        replica[key] = (a, b, None if c is None else "qqo=")
+    assert replica == new
+    order = (Op.DELETE, Op.INSERT, Op.UPDATE)
+    assert phases == sorted(phases, key=lambda one: (order.index(one[0]), one[1]))
+    assert len(phases) == sum(old.get(key) != new.get(key) for key in old.keys() | new.keys())
+
+
+def test_two_rows_of_one_key_are_an_error_that_names_both(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(HEADER + "1,a,,\n")
+    (tmp_path / "b.csv").write_text(HEADER + "1,a,,\n2,b,,\n1,c,,\n")
+    found = _compare(tmp_path, "a.csv", "b.csv", exit_code=1)
+    assert "b.csv:2 and " in found
+    assert "b.csv:4 have the same key, idu=1" in found
+
+
+@pytest.mark.parametrize("memory", [1, 1 << 20])
+def test_rows_of_one_key_on_disk_too(memory: int) -> None:
+    rows = [("b:1", ("x",), (None, None, None)), ("b:2", ("x",), (None, None, None))]
+    with pytest.raises(TwoRows, match="b:1 and b:2"):
+        list(differences(P, iter(()), in_batches(P, rows), memory))
+
+
+def test_every_container_says_the_same(tmp_path: Path) -> None:
+    old = [(1, "Jack", None, b"\xaa\xaa"), (2, "", "x", None), (3, "k", "k", None)]
+    new = [(3, "k", "k", None), (2, None, "x", b"\xbb"), (4, "ä", "y", None)]
+    names = ("idu", "fname", "lname", "photo")
+    for name, rows in (("a", old), ("b", new)):
+        columns = list(zip(*rows, strict=True))
+        types = (pa.int64(), pa.string(), pa.string(), pa.binary())
+        arrays = [pa.array(column, kind) for column, kind in zip(columns, types, strict=True)]
+        pq.write_table(pa.table(arrays, names), tmp_path / f"{name}.parquet")
+        texts = [[_BASE64.get(cell, cell) for cell in row] for row in rows]
+        lines = "".join(
+            ",".join("" if c is None else f'"{c}"' if c == "" else str(c) for c in row) + "\n"
+            for row in texts
+        )
+        (tmp_path / f"{name}.csv.gz").write_bytes(gzip.compress((HEADER + lines).encode()))
+        objects = (json.dumps(dict(zip(names, row, strict=True))) + "\n" for row in texts)
+        (tmp_path / f"{name}.jsonl").write_text("".join(objects))
+    told = [_compare(tmp_path, f"a.{one}", f"b.{two}") for one in _KINDS for two in _KINDS]
+    assert len(set(told)) == 1
+    assert [json.loads(line)["op"] for line in told[0].splitlines()] == ["delete", "insert", "update"]
+
+
+_BASE64: dict[object, object] = {b"\xaa\xaa": "qqo=", b"\xbb": "uw=="}
+_KINDS = ("parquet", "csv.gz", "jsonl")
+
+
+def test_values_that_are_written_otherwise_are_no_change(tmp_path: Path) -> None:
+    columns = 'k = "integer", n = "numeric(9,2)", c = "char(4)", i = "integer"'
+    tables = f'[tables.t]\nkey = ["k"]\ncolumns = {{ {columns} }}\n'
+    (tmp_path / "tables.toml").write_text(tables)
+    (tmp_path / "a.csv").write_text("k,n,c,i\n1,1.10,ab  ,5\n2,1,x,1\n")
+    (tmp_path / "b.csv").write_text("k,n,c,i\n2,1.0,x,2\n1,1.1,ab,+05\n")
+    (line,) = _compare(tmp_path, "a.csv", "b.csv", tables="tables.toml").splitlines()
+    told = {one["column"]: (one["before"], one["after"]) for one in json.loads(line)["fields"]}
+    assert told == {"k": (2, 2), "n": ("1.0", "1.0"), "c": ("x", "x"), "i": (1, 2)}
+
+
+def test_a_circle_of_references_is_closed_by_a_change(tmp_path: Path) -> None:
+    tables = """
+[tables.dept]
+key = ["d"]
+columns = { d = "integer", boss = "integer" }
+references = { boss = "emp" }
+[tables.emp]
+key = ["e"]
+columns = { e = "integer", d = "integer", name = "text" }
+references = { d = "dept" }
+[tables.site]
+key = ["s"]
+columns = { s = "integer", d = "integer" }
+references = { d = "dept" }
+"""
+    (tmp_path / "tables.toml").write_text(tables)
+    for side in ("old", "new"):
+        (tmp_path / side).mkdir()
+    for table, header, gone, new in (
+        ("dept", "d,boss", "1,1", "2,2"),
+        ("emp", "e,d,name", "1,1,a", "2,2,b"),
+        ("site", "s,d", "1,1", "2,2"),
+    ):
+        (tmp_path / "old" / f"{table}.csv").write_text(f"{header}\n{gone}\n")
+        (tmp_path / "new" / f"{table}.csv").write_text(f"{header}\n{new}\n")
+    told = [json.loads(line) for line in _compare(tmp_path, "old", "new", tables="tables.toml").splitlines()]
+    steps = [(one["op"], one["table"]) for one in told]
+    assert steps[:3] == [("delete", "site"), ("delete", "emp"), ("delete", "dept")]
+    assert steps[3:] == [
+        *(("insert", name) for name in ("dept", "emp", "site")),
+        *(("update", name) for name in ("dept", "emp")),
+    ]
+    site = told[5]["fields"]
+    assert {"column": "d", "after": 2} in site  # refers to nothing that comes later
+    assert {"column": "boss", "before": None, "after": 2} in told[6]["fields"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("a.csv", "none.csv"), "none.csv: no such file"),
+        (("a.csv", "short.csv"), "lacks column photo"),
+        (("a.csv", "null.csv"), "idu is null, and belongs to the key"),
+        (("a.csv", "torn.csv"), "the rows of a state cannot be told"),
+        (("a.csv", "b.txt"), "--as"),
+    ],
+)
+def test_what_cannot_be_compared_is_said(words: tuple[str, str], said: str, tmp_path: Path) -> None:
+    for name, content in {
+        "a.csv": HEADER + "1,a,,\n",
+        "short.csv": "idu,fname,lname\n",
+        "null.csv": HEADER + ",a,,\n",
+        "torn.csv": HEADER + "1,a\n",
+        "b.txt": "",
+    }.items():
+        (tmp_path / name).write_text(content)
+    assert said in _compare(tmp_path, *words, exit_code=2 if "none" in words[1] or "txt" in words[1] else 1)
+
+
+def test_tables_of_databases_and_files_compare(database: Database, tmp_path: Path) -> None:
+    """Rows of a database beside a file of what it held before, and beside themselves."""
+    engine = database.engine()
+    with engine.begin() as connection:
+        connection.execute(
+            text(
+                "create table usr (idu integer primary key, fname varchar(64), lname varchar(64), ok boolean)"
+            )
+        )
+        rows = [
+            {"i": 1, "f": "Jack", "l": None, "o": True},
+            {"i": 2, "f": "a ", "l": "ä", "o": False},
+            {"i": 3, "f": "", "l": "x", "o": None},
+        ]
+        connection.execute(text("insert into usr values (:i, :f, :l, :o)"), rows)
+    url = database.url.render_as_string(hide_password=False)
+    (tmp_path / "usr.csv").write_text('idu,fname,lname,ok\n3,"",x,\n2,a,ä,false\n4,gone,,\n')
+    assert _compare(tmp_path, "usr", "usr", "--url", url, tables=None) == ""
+    told = _compare(tmp_path, "usr.csv", "usr", "--url-b", url, tables=None)
+    found = [json.loads(line) for line in told.splitlines()]
+    assert [(one["op"], one["key"]) for one in found] == [
+        ("delete", {"idu": 4}),
+        ("insert", {"idu": 1}),
+        ("update", {"idu": 2}),
+    ]
+    assert {"column": "fname", "before": "a", "after": "a "} in found[2]["fields"]
+    assert {"column": "ok", "before": False, "after": False} in found[2]["fields"]
+    back = _compare(tmp_path, "usr", "usr.csv", "--url", url, tables=None)
+    assert [json.loads(line)["op"] for line in back.splitlines()] == ["delete", "insert", "update"]
+    engine.dispose()
+
+
+def test_the_published_vectors_of_digests() -> None:
+    lines = (ROOT / "examples" / "digests.jsonl").read_text("utf-8").splitlines()
+    assert len(lines) > 10
+    for line in lines:
+        vector = json.loads(line)
+        table = tablesfile.read(_described(vector["columns"])).get("v")
+        texts = [tuple(t) if isinstance(t, list) else t for _, t in vector["columns"]]
+        assert vector["format"] == 1
+        assert digest(table.data, texts).hex() == vector["digest"], line
+
+
+def _described(columns: list[tuple[str, object]]) -> str:
+    listed = "".join(f', c{number} = "{kind}"' for number, (kind, _) in enumerate(columns))
+    return f'[tables.v]\nkey = ["k"]\ncolumns = {{ k = "text"{listed} }}\n'
+
+
+def _compare(folder: Path, *words: str, tables: str | None = "usr.toml", exit_code: int = 0) -> str:
+    """What the command writes as changes; what it says where it fails."""
+    (folder / "usr.toml").write_text(USR)
+    more = {None: [], "usr.toml": ["--tables", "usr.toml", "--rows-of", "usr"]}
+    done = shell_in(folder).run(
+        "compare", *words, *more.get(tables, ["--tables", str(tables)]), "--to", "changes"
+    )
+    assert done.code == exit_code, done.stderr
+    return done.stdout if exit_code == 0 else done.stderr
+
+
+_SHELLS: list[Shell] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _closed() -> Iterator[None]:
+    yield
+    for shell in _SHELLS:
+        shell.close()
+    _SHELLS.clear()
+
+
+def shell_in(folder: Path) -> Shell:
+    """The one shell of this module, in a folder."""
+    if not _SHELLS:
+        _SHELLS.append(Shell(folder))
+    _SHELLS[0].folder = folder
+    return _SHELLS[0]

@@ -30,7 +30,6 @@ from eventlog.places.topics import KafkaSettings
 from eventlog.qlik import messages
 from eventlog.qlik.messages import MessageSettings, Written
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.numbering import number
 from eventlog.qlik.structure import Structure
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
@@ -175,7 +174,7 @@ def publish(
     """Writes the messages of the changes; ends when the brokers have all of them."""
     sender = Sender(kafka)
     writer = messages.Writer(tables, settings)
-    for numbered in number(changes, settings.last_sequence, settings.now or None):
+    for numbered in messages.numbers(changes, tables, settings):
         for written in writer.write(numbered):
             refused = written if isinstance(written, Refused) else sender.send(written)
             if refused is not None:

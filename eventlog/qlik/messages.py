@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from eventlog.core.change import Change
@@ -16,9 +16,9 @@ from eventlog.qlik import avro, envelope, metadata, sequence, transactions
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.mask import Order
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.numbering import Numbered, number
+from eventlog.qlik.numbering import Numbered, number, utc_millis, without_no_ops
 from eventlog.qlik.records import RecordReader, RecordWriter, Style
-from eventlog.qlik.structure import Column, Structure, observe, structure_of
+from eventlog.qlik.structure import Column, Structure, observe, shown, structure_of
 from eventlog.qlik.tables import read_structure, table_name
 
 Message = dict[str, Any] | bytes
@@ -46,6 +46,11 @@ class MessageSettings:
     metadata: bool = setting(True, "write metadata messages, and their ids into data messages")
     external_schema_id: bool = setting(False, "write the header externalSchemaId")
     before_images: bool = setting(True, "write beforeData on updates")
+    no_op_updates: str = setting(
+        "write",
+        "updates that are known to change nothing: written or dropped",
+        choices=("write", "drop"),
+    )
     whole_transactions: bool = setting(False, "read only complete transactions, each change once")
     until: str = setting("", "read to this change_seq, and no further", metavar="SEQ")
     server: str = setting("", "the name of the server in metadata messages")
@@ -243,9 +248,18 @@ def write(
 ) -> Iterator[Message | Refused]:
     """The messages: before the first of a structure its metadata message."""
     writer = Writer(tables, settings)
-    for numbered in number(changes, settings.last_sequence, settings.now or None):
+    for numbered in numbers(changes, tables, settings):
         for written in writer.write(numbered):
             yield written.message if isinstance(written, Written) else written
+
+
+def numbers(
+    changes: Iterable[Change], tables: Tables, settings: MessageSettings
+) -> Iterator[Numbered | Refused]:
+    """The changes of which a message is written, with their numbers."""
+    drops = settings.no_op_updates == "drop"
+    kept = without_no_ops(changes, tables) if drops else changes
+    return number(kept, settings.last_sequence, settings.now or None, recounted=drops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,7 +290,10 @@ class Writer:
             settings.before_images,
             Order.BIG if settings.mask_order == "auto" else Order(settings.mask_order),
         )
-        self._last = {(m.structure.schema, m.structure.table): m for m in settings.published}
+        self._last = {
+            (m.structure.schema, m.structure.table): replace(m, structure=shown(m.structure))
+            for m in settings.published
+        }
         self._writers: dict[tuple[str | None, str], RecordWriter] = {}
         self._encoders: dict[str, Callable[[Mapping[str, Any]], bytes]] = {}
 
@@ -323,12 +340,13 @@ class Writer:
             return writer.structure
         table = self._tables.of(*at)
         if table is not None and table.columns:
-            return Structure(*at, structure_of(table).columns)
+            return Structure(*at, shown(structure_of(table)).columns)
         return last.structure if last else None
 
     def _following(self, last: Metadata | None, structure: Structure) -> Metadata:
         settings, style = self._settings, self._style
-        lineage = Metadata("", structure, 0, "", None, settings.server, settings.task, settings.now)
+        made = utc_millis(settings.now) if settings.now else ""
+        lineage = Metadata("", structure, 0, "", None, settings.server, settings.task, made)
         return metadata.following(last, structure, style.logical, style.names, style.external, lineage)
 
     def _wrap(self, writer: RecordWriter, message: dict[str, Any]) -> Message:

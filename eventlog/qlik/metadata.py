@@ -184,14 +184,17 @@ def following(
 ) -> Metadata:
     """The metadata of a new structure: one version later, under an id of its own.
 
-    `identity` brings the lineage that no structure tells.
+    `identity` brings the lineage that no structure tells. The id is a hash of what the structure is and of
+    its version alone: who writes it, and when, makes no other one.
     """
     version = last.version + 1 if last else 1
     schema = avro.dump_schema(avro.data_schema(structure.columns, logical, names, external))
-    seed = json.dumps(
-        [structure.schema, structure.table, version, payload(replace(identity, structure=structure))]
-    )
-    schema_id = hashlib.sha256(f"{seed}\n{schema}".encode()).hexdigest()[:32].upper()
+    columns = [
+        [name, *_column(place, c).values()]
+        for place, (name, c) in enumerate(zip(structure.names, structure.columns, strict=True), 1)
+    ]
+    seed = json.dumps([structure.schema, structure.table, version, columns])
+    schema_id = hashlib.sha256(seed.encode()).hexdigest()[:32].upper()
     return replace(identity, schema_id=schema_id, structure=structure, version=version, data_schema=schema)
 
 

@@ -1,17 +1,23 @@
-"""What a writer adds to every change: its change_seq, and its place in its transaction."""
+"""What a writer adds to every change: its change_seq, its transaction's id, its place in the transaction."""
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
-from eventlog.core.change import Change, Op
+from eventlog.core.change import ABSENT, Change, Op
 from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.tables import Tables
 from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
+from eventlog.qlik.plans import alike
+from eventlog.qlik.structure import structure_of
 
 _NO_TIME = "1970-01-01T00:00:00"
+_ID = re.compile(r"[0-9A-Fa-f]{32}")
 
 
 class Numbered(NamedTuple):
@@ -19,13 +25,17 @@ class Numbered(NamedTuple):
     sequence: str  # empty for a row of a full load
     counter: int | None  # from 1; None outside a transaction
     last: bool | None
+    transaction: str  # the id, as Replicate writes one
 
 
-def number(changes: Iterable[Change], last: str, now: str | None) -> Iterator[Numbered | Refused]:
+def number(
+    changes: Iterable[Change], last: str, now: str | None, *, recounted: bool = False
+) -> Iterator[Numbered | Refused]:
     """The changes with their numbers; one is held back, to know which ends its transaction.
 
     A change that has a change_seq keeps it. All others of one transaction share a time part, so
-    that transaction id and time tell transactions apart.
+    that transaction id and time tell transactions apart. What the source said of a change's place in
+    its transaction is kept, unless changes of it were left out: then they are counted again.
     """
     held: tuple[Change, str, int] | None = None
     held_key: object = None
@@ -43,12 +53,12 @@ def number(changes: Iterable[Change], last: str, now: str | None) -> Iterator[Nu
         if not same:
             time = change.time or now
         if held is not None:
-            yield _closed(*held, held_key, not same)
+            yield _closed(*held, held_key, not same, recounted)
         if seq > last:
             last = seq
         held, held_key = (change, seq, counter), key
     if held is not None:
-        yield _closed(*held, held_key, True)
+        yield _closed(*held, held_key, True, recounted)
 
 
 def transaction_of(change: Change) -> tuple[str, str] | None:
@@ -69,14 +79,43 @@ def _sequence(change: Change, last: str, time: str | None) -> str:
     return sequence.following(last, sequence.time_part(time or _NO_TIME))
 
 
-def _closed(change: Change, seq: str, counter: int, key: object, last: bool) -> Numbered:
+def _closed(change: Change, seq: str, counter: int, key: object, last: bool, recounted: bool) -> Numbered:
     """What its own source said of the change's place in the transaction wins over what was counted."""
+    known = transaction_id(change.transaction or "")
     if key is None:
-        return Numbered(change, seq, None, None)
-    told, ends = (change.fact("event_counter"), change.fact("last_event")) if change.extra else (None, None)
-    if isinstance(told, int) and isinstance(ends, bool):
-        return Numbered(change, seq, told, ends)
-    return Numbered(change, seq, counter, last)
+        return Numbered(change, seq, None, None, known)
+    if change.extra and not recounted:
+        told, ends = change.fact("event_counter"), change.fact("last_event")
+        if isinstance(told, int) and isinstance(ends, bool):
+            return Numbered(change, seq, told, ends, known)
+    return Numbered(change, seq, counter, last, known)
+
+
+@lru_cache(maxsize=1000)
+def transaction_id(known: str) -> str:
+    """The id of a transaction as Replicate has it, 32 digits of a number of 128 bits; that of another
+    source is hashed into one."""
+    if not known or _ID.fullmatch(known):
+        return known
+    return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32].upper()
+
+
+def without_no_ops(changes: Iterable[Change], tables: Tables) -> Iterator[Change]:
+    """The changes without updates that surely change nothing: all they captured is known and the same, and
+    their table is known to have no LOB column, which might have changed unseen."""
+    lobs: dict[tuple[str | None, str], bool] = {}
+    for change in changes:
+        if change.op is Op.UPDATE and all(
+            before is not ABSENT and after is not ABSENT and alike(before, after)
+            for _, before, after in change.fields
+        ):
+            at = change.schema, change.table
+            if at not in lobs:
+                table = tables.of(*at)
+                lobs[at] = table is None or not table.columns or any(structure_of(table).lobs)
+            if not lobs[at]:
+                continue
+        yield change
 
 
 @lru_cache(maxsize=1000)
@@ -85,6 +124,12 @@ def utc(time: str, digits: int = 0) -> str:
     moment = read_moment(Kind.TIMESTAMP, time)
     fraction = moment.fraction[1:].rstrip("0").ljust(digits, "0")
     return moment.at.isoformat() + (f".{fraction}" if fraction else "")
+
+
+def utc_millis(time: str) -> str:
+    """The same with three digits after the second, no more and no fewer."""
+    whole, _, fraction = utc(time, 3).partition(".")
+    return f"{whole}.{fraction[:3]}"
 
 
 def stream_position(change: Change) -> str:

@@ -290,7 +290,7 @@ class RecordWriter:
         return dict(zip(names, old, strict=True)) if says_more else None
 
     def _headers(self, numbered: Numbered, changed: int, captured: int) -> dict[str, Any]:
-        change, seq, counter, last = numbered
+        change, seq, counter, last, transaction = numbered
         refresh = change.op is Op.SNAPSHOT
         partial = captured != self.structure.all_bits
         headers = {
@@ -298,7 +298,7 @@ class RecordWriter:
             "changeSequence": seq,
             "timestamp": "" if refresh or change.time is None else utc(change.time, 3),
             "streamPosition": "" if refresh else stream_position(change),
-            "transactionId": "" if refresh else change.transaction or "",
+            "transactionId": "" if refresh else transaction,
             "changeMask": None if refresh else self._mask(changed),
             "columnMask": self._mask(captured) if partial or not refresh else None,
             "transactionEventCounter": counter,

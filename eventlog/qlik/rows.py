@@ -321,7 +321,7 @@ class RowWriter:
         told = (
             numbered.sequence,
             stream_position(change),
-            change.transaction or "",
+            numbered.transaction,
             None if change.time is None else utc(change.time).replace("T", " "),
             (change.extra and change.fact("partition_name")) or partition,
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from eventlog.core.change import ABSENT, Change, Field, Key, Side, Value
@@ -100,6 +100,16 @@ def structure_of(table: Table) -> Structure:
             for column in table.columns.values()
         ),
     )
+
+
+def shown(structure: Structure) -> Structure:
+    """The structure as messages tell it: Replicate's mapping for Kafka shows a WSTRING as STRING."""
+    columns = tuple(replace(c, spec=_shown(c.spec)) for c in structure.columns)
+    return Structure(structure.schema, structure.table, columns)
+
+
+def _shown(spec: Spec | None) -> Spec | None:
+    return spec._replace(name="STRING") if spec is not None and spec.name == "WSTRING" else spec
 
 
 def observe(known: Structure | None, change: Change) -> Structure:

@@ -27,7 +27,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik import dfm, headers, partitions, plans, sequence
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import Order
-from eventlog.qlik.numbering import Numbered, number
+from eventlog.qlik.numbering import Numbered, number, without_no_ops
 from eventlog.qlik.ordering import DOCUMENTED, Finder
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import Cells, ChangeRow, RowReader, RowWriter
@@ -51,6 +51,11 @@ class TableSettings:
     )
     until: str = setting("", "read to this change_seq, and no further", metavar="SEQ")
     before_images: bool = setting(True, "write B rows before U rows")
+    no_op_updates: str = setting(
+        "drop",
+        "updates that are known to change nothing: written or dropped",
+        choices=("write", "drop"),
+    )
     partition_length: int = setting(0, "minutes of a change data partition; 0: no partitions", metavar="N")
     dfm: bool = setting(False, "write .dfm metadata beside each file of a change table")
     server: str = setting("", "the name of the server in the partition table")
@@ -219,6 +224,8 @@ def write_rows(
     """Each row with its change table."""
     known: dict[tuple[str | None, str], ChangeTable] = {}
     names = header_names(settings)
+    if settings.no_op_updates == "drop":
+        changes = without_no_ops(changes, tables)
     for numbered in number(changes, settings.last_sequence, settings.now or None):
         if isinstance(numbered, Refused):
             yield numbered

@@ -46,7 +46,7 @@ def row(number: int, letter: str, mask: Any, *data: Any, **told: Any) -> tuple[A
         mask,
         told.get("stream", "0003;4"),
         told.get("operation", names.get(letter)),
-        told.get("transaction", "AB"),
+        told.get("transaction", f"{0xAB:032X}"),
         told.get("timestamp", "2024-01-01 12:00:00.000"),
         *data,
     )

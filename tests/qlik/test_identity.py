@@ -31,7 +31,7 @@ HEADER_COUNT = 7
 @settings(max_examples=80)
 @given(cases(tabular=True), st.sampled_from(["little", "big"]), st.booleans())
 def test_change_table(case: Case, order: str, csv: bool) -> None:
-    written = write_rows(case.changes, case.tables, mask_order=order)
+    written = write_rows(case.changes, case.tables, mask_order=order, no_op_updates="write")
     again = read_rows(*as_sources(written, csv=csv), known=case.tables, mask_order=order)
     assert list(map(told, again)) == list(map(told, case.changes))
 
@@ -98,7 +98,7 @@ def test_wide_tables(count: int, data: st.DataObject, order: str) -> None:
         Change(Op.UPDATE, None, "t", (("c0", fields[0].after),), fields, seq(1)),  # type: ignore[arg-type]
         Change(Op.INSERT, None, "t", (("c0", 0),), lacking, seq(2)),
     ]
-    sources = as_sources(write_rows(changes, known, mask_order=order))
+    sources = as_sources(write_rows(changes, known, mask_order=order, no_op_updates="write"))
     assert read_rows(*sources, known=known, mask_order=order) == changes
     written = write_messages(changes, known, mask_order=order)
     assert read_messages(written, mask_order=order) == changes
@@ -140,4 +140,4 @@ def test_the_tables_file_covers_every_data_type(name: str) -> None:
     known = tables(["c_int4", name] if name != "c_int4" else [name])
     metadata = write_messages([Change(Op.INSERT, "app", "usr", (("c_int4", 1),))], known)[0]
     columns = metadata["message"]["tableStructure"]["tableColumns"]
-    assert columns[name]["type"] == TYPES[name][1]
+    assert columns[name]["type"] == TYPES[name][1].replace("WSTRING", "STRING")  # as Kafka shows it

@@ -46,7 +46,7 @@ def changes(count: int, table: str = "usr") -> list[Change]:
             (("id", i),),
             (Field("id", ABSENT, i), Field("name", ABSENT, f"n{i}")),
             seq(i),
-            "AB",
+            f"{0xAB:032X}",
         )
         for i in range(1, count + 1)
     ]

@@ -692,7 +692,7 @@ class Registry:
 
 def test_the_wire_format_of_confluent() -> None:
     registry = Registry()
-    moved = update(Field("id", 1, 1), Field("name", "a", "b"), transaction="A")
+    moved = update(Field("id", 1, 1), Field("name", "a", "b"), transaction="A" * 32)
     (written,) = write_messages(
         [moved], KNOWN, encoding="avro", framing="confluent", register=registry.register
     )

@@ -80,10 +80,18 @@ def every_type() -> tuple[Tables, list[Change]]:
     time = "2024-01-01T12:00:00.25Z"
     return known_tables(names), [
         Change(
-            Op.INSERT, "app", "usr", ((KEY, 1),), first, seq(1), "AB", time, extra=(("stream_position", "7"),)
+            Op.INSERT,
+            "app",
+            "usr",
+            ((KEY, 1),),
+            first,
+            seq(1),
+            f"{0xAB:032X}",
+            time,
+            extra=(("stream_position", "7"),),
         ),
-        Change(Op.UPDATE, "app", "usr", ((KEY, 2),), both, seq(2), "AB", time),
-        Change(Op.DELETE, "app", "usr", ((KEY, 2),), gone, seq(3), "AC"),
+        Change(Op.UPDATE, "app", "usr", ((KEY, 2),), both, seq(2), f"{0xAB:032X}", time),
+        Change(Op.DELETE, "app", "usr", ((KEY, 2),), gone, seq(3), f"{0xAC:032X}"),
         Change(Op.TRUNCATE, "app", "usr", (), (), seq(4)),
     ]
 

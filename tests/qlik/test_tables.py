@@ -116,12 +116,12 @@ def test_an_update_that_moves_the_key() -> None:
 def test_five_header_columns_occupy_bits_0_to_4() -> None:
     headers = ("change_seq", "change_oper", "change_mask", "operation", "transaction_id")
     columns = ct("id", "name", "age", headers=headers)
-    cells = (seq(1), "I", "60", "INSERT", "AB", "1", "x", None)  # bits 5 and 6
+    cells = (seq(1), "I", "60", "INSERT", "AB" * 16, "1", "x", None)  # bits 5 and 6
     found = only(cells, columns=columns)
     assert found.fields == (Field("id", ABSENT, 1), Field("name", ABSENT, "x"))
     (written,) = write_rows([found], KNOWN, header_columns=headers)
     assert isinstance(written, SheetRow)
-    assert written.cells == (seq(1), "I", b"\x60", "INSERT", "AB", 1, "x", None)
+    assert written.cells == (seq(1), "I", b"\x60", "INSERT", "AB" * 16, 1, "x", None)
 
 
 @pytest.mark.parametrize("name", ["BEFOREIMAGE", "BEFORE-IMAGE", "before-image"])

@@ -1,0 +1,122 @@
+"""What is written says of itself: the ids of structures and transactions, and updates that change nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import pytest
+
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op, Side
+from tests.qlik.helpers import seq, write_messages, write_rows
+
+KNOWN = tablesfile.read('[tables.t]\nkey = ["id"]\ncolumns = { id = "integer", name = "nvarchar(20)" }\n')
+WIDER = tablesfile.read(
+    '[tables.t]\nkey = ["id"]\ncolumns = { id = "integer", name = "nvarchar(20)", age = "integer" }\n'
+)
+WITH_LOB = tablesfile.read(
+    '[tables.t]\nkey = ["id"]\ncolumns = { id = "integer", name = "text", b = "blob" }\n'
+)
+JACK = Change(Op.INSERT, None, "t", (("id", 1),), (Field("id", ABSENT, 1), Field("name", ABSENT, "Jack")))
+
+
+def update(before: Side, after: Side, number: int = 1, **told: Any) -> Change:
+    fields = (Field("id", 1, 1), Field("name", before, after))
+    return Change(Op.UPDATE, None, "t", (("id", 1),), fields, seq(number), **told)
+
+
+def metadata(known: Any = KNOWN, **settings: Any) -> dict[str, Any]:
+    found: dict[str, Any] = write_messages([JACK], known, **settings)[0]
+    assert found["type"] == "MD"
+    return found
+
+
+def test_the_id_of_a_structure_is_that_of_its_content_alone() -> None:
+    one = metadata(server="a", task="x", now="2024-01-01 10:00:00")
+    other = metadata(server="b", task="y", now="2025-01-01 10:00:00")
+    assert one["messageSchemaId"] == other["messageSchemaId"]
+    assert one["messageSchemaId"] != metadata(WIDER)["messageSchemaId"]
+    assert one["messageSchemaId"] == "E0B01FCB14C16A7BDCEF699A50CA6CCE"
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        ("2024-01-01 10:00:00", "2024-01-01T10:00:00.000"),
+        ("2024-01-01T10:00:00.1234567Z", "2024-01-01T10:00:00.123"),
+        ("2024-01-01T10:00:00.5+02:00", "2024-01-01T08:00:00.500"),
+    ],
+)
+def test_the_time_of_lineage_has_three_digits(now: str, told: str) -> None:
+    assert metadata(now=now)["message"]["lineage"]["timestamp"] == told
+
+
+def test_texts_are_shown_as_strings() -> None:
+    columns = metadata()["message"]["tableStructure"]["tableColumns"]
+    assert (columns["name"]["type"], columns["name"]["length"]) == ("STRING", 20)
+
+
+@pytest.mark.parametrize(
+    ("told", "written"),
+    [
+        (None, ""),
+        ("0" * 30 + "ab", "0" * 30 + "ab"),
+        ("39@4711", hashlib.sha256(b"39@4711").hexdigest()[:32].upper()),
+        ("2A", hashlib.sha256(b"2A").hexdigest()[:32].upper()),
+    ],
+)
+def test_a_transaction_has_an_id_of_128_bits(told: str | None, written: str) -> None:
+    change = JACK._replace(transaction=told)
+    assert write_rows([change], KNOWN)[0].cells[5] == written  # type: ignore[union-attr]
+    assert write_messages([change], KNOWN)[1]["message"]["headers"]["transactionId"] == written
+
+
+@pytest.mark.parametrize(
+    ("change", "known", "no_op"),
+    [
+        (update("a", "a"), KNOWN, True),
+        (update("a", "b"), KNOWN, False),
+        (update(0.0, -0.0), KNOWN, False),
+        (update(ABSENT, "a"), KNOWN, False),
+        (update("a", ABSENT), KNOWN, False),
+        (update("a", "a"), WITH_LOB, False),
+        (update("a", "a"), tablesfile.read(""), False),
+        (JACK, KNOWN, False),
+    ],
+    ids=[
+        "the same",
+        "another",
+        "the sign of zero",
+        "no before",
+        "no after",
+        "a LOB",
+        "nobody knows",
+        "an insert",
+    ],
+)
+def test_an_update_of_nothing_is_left_out_of_change_tables_and_told_in_messages(
+    change: Change, known: Any, no_op: bool
+) -> None:
+    assert (write_rows([change], known) == []) == no_op
+    assert write_rows([change], known, no_op_updates="write") != []
+    data = [m for m in write_messages([change], known) if m["type"] == "DT"]
+    assert len(data) == 1
+    if no_op:
+        assert data[0]["message"]["headers"]["changeMask"] == "00"
+    dropped = [m for m in write_messages([change], known, no_op_updates="drop") if m["type"] == "DT"]
+    assert (dropped == []) == no_op
+
+
+def test_a_transaction_is_counted_behind_what_is_dropped() -> None:
+    told = [{"event_counter": n, "last_event": n == 3} for n in (1, 2, 3)]
+    changes = [
+        update(before, "b", number, transaction="A" * 32, extra=tuple(facts.items()))
+        for number, (before, facts) in enumerate(zip("aab", told, strict=True), 1)
+    ]
+    written = write_messages(changes, KNOWN, no_op_updates="drop", metadata=False)
+    places = [
+        (m["message"]["headers"]["transactionEventCounter"], m["message"]["headers"]["transactionLastEvent"])
+        for m in written
+    ]
+    assert places == [(1, False), (2, True)]

@@ -84,3 +84,4 @@ class Refused(NamedTuple):
     raw: bytes | None = None
     fault: bool = True  # False: left out by right, such as an unfinished transaction; said, and no failure
     told: bool = True  # False: counted and kept, but another tells of it and its like together
+    spoils: tuple[str, str] | None = None  # the transaction that is not whole without it

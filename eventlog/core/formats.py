@@ -108,6 +108,8 @@ class Placed(NamedTuple):
     change: Change
     where: str
     raw: bytes | None = None
+    source: str = ""
+    number: int = 0  # in the source; for a topic the offset
 
 
 Read = Callable[[Iterable[Source[Any]], Tables, Any], Iterator[Change | Refused]]

@@ -24,7 +24,7 @@ from confluent_kafka import (
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, NotExpressible, Refused
-from eventlog.core.formats import Object, Source
+from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik import messages
@@ -51,6 +51,7 @@ class Topics:
         self._settings = settings
         self._encoding = encoding
         self.done: dict[tuple[str, int], int] = {}  # how far each partition was handed out
+        self._partitions_named: dict[str, tuple[str, int]] = {}
         client = settings.client(
             **{
                 "group.id": settings.kafka_group,
@@ -72,7 +73,12 @@ class Topics:
             settings, published=published, encoding=self._encoding, table_of_topic=not settings.table
         )
         tasks = [("", self.sources())]
-        return read_changes(messages.FORMAT, tables, settings, stream or StreamSettings(), tasks)
+        return read_changes(messages.FORMAT, tables, settings, stream or StreamSettings(), tasks, self.leave)
+
+    def leave(self, placed: Placed) -> None:
+        """Read a message again the next time, and all behind it in its partition."""
+        at = self._partitions_named[placed.source]
+        self.done[at] = min(self.done[at], placed.number)
 
     def metadata(self) -> tuple[Metadata, ...]:
         """The metadata messages that stand in a topic of their own, from its beginning."""
@@ -117,6 +123,7 @@ class Topics:
 
     def _source(self, partition: TopicPartition, offset: int) -> Source[Object]:
         name = f"{partition.topic}[{partition.partition}]"
+        self._partitions_named[name] = (partition.topic, partition.partition)
         return Source(name, partition.topic, (), self._records(name, partition, offset))
 
     def _records(self, name: str, partition: TopicPartition, start: int) -> Iterator[Object | Refused]:

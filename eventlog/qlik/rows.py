@@ -93,17 +93,10 @@ class RowReader:
         seq = self._sequence(self._seq(cells), letter) if self._sequenced else None
         return _new(ChangeRow, (where, letter, seq, mask, self._data(cells), cells, raw, self))
 
-    def restore(
-        self,
-        where: int,
-        letter: str,
-        seq: str | None,
-        mask: bytes | None,
-        cells: Sequence[Any],
-        raw: bytes | None,
-    ) -> ChangeRow:
-        """A row that `parse` gave once."""
-        return _new(ChangeRow, (where, letter, seq, mask, self._data(cells), cells, raw, self))
+    def transaction(self, row: ChangeRow) -> tuple[str, str] | None:
+        """What tells the transaction of a row apart: its id and the time part of its change_seq."""
+        found = self._circumstance(row.cells)[0]
+        return (str(found), row.seq[: sequence.TIME]) if found and row.seq else None
 
     def same(self, one: ChangeRow, other: ChangeRow) -> bool:
         """Whether two rows say the same, however their containers hold it."""

@@ -13,6 +13,7 @@ from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import sequence
 from eventlog.qlik.messages import MessageReader, MessageSettings
+from eventlog.qlik.numbering import transaction_of
 from eventlog.qlik.sequenced import Mark, Place, Stretch, repeats
 
 MAX_EARLY = 100_000  # messages that wait for metadata; those beyond are read without it
@@ -26,6 +27,8 @@ class SequencedMessage(NamedTuple):
     change: Change
     where: str
     raw: bytes | None
+    source: str
+    number: int  # in the source; for a topic the offset
 
 
 class _Early(NamedTuple):
@@ -87,7 +90,9 @@ class MessageSequencer:
         seq = None if change.op is Op.SNAPSHOT else change.position
         place = stretch.place(seq, table) if mark is None else stretch.place_late(mark, seq, table)
         if place is not None:
-            yield SequencedMessage(place, change, source.at(record.where), record.raw)
+            yield SequencedMessage(
+                place, change, source.at(record.where), record.raw, source.name, record.where
+            )
 
     @staticmethod
     def size(message: SequencedMessage) -> int:
@@ -131,7 +136,7 @@ def same(one: Change, other: Change) -> bool:
 
 
 def _placed(message: SequencedMessage) -> Placed:
-    return Placed(message.change, message.where, message.raw)
+    return Placed(*message[1:])
 
 
 def _table_and_sequence(message: SequencedMessage) -> tuple[Any, ...]:
@@ -148,4 +153,4 @@ def _contradiction(messages: Iterable[SequencedMessage], how: str) -> Iterator[R
     for message in messages:
         change = message.change
         said = f"changeSequence {change.position} of {_table(change)} stands there {how}"
-        yield Refused(message.where, said, message.raw)
+        yield Refused(message.where, said, message.raw, spoils=transaction_of(change))

@@ -43,6 +43,7 @@ class RowSequencer:
         self._settings = settings
         self._since = since
         self._readers: list[RowReader] = []
+        self._data: list[Callable[[Sequence[Any]], Sequence[Any]]] = []
         self._finder_of: dict[RowReader, Finder] = {}
         self._tables: dict[tuple[int, str | None, str], int] = {}
         self._finders: list[Finder] = []
@@ -69,6 +70,7 @@ class RowSequencer:
         reader = RowReader(source, heading, structure, plans.loading(structure.columns))
         number = len(self._readers)
         self._readers.append(reader)
+        self._data.append(heading.row())
         at = self._tables.setdefault((task, structure.schema, structure.table), len(self._tables))
         if at == len(self._finders):
             self._finders.append(
@@ -135,7 +137,8 @@ class RowSequencer:
         place, where, letter, mask, cells, raw = item
         reader = self._readers[place.source]
         none = "" if "change_seq" in reader.heading.headers else None
-        return reader.restore(where, letter, none if place.behind else place.seq, mask, cells, raw)
+        seq = none if place.behind else place.seq
+        return ChangeRow(where, letter, seq, mask, self._data[place.source](cells), cells, raw, reader)
 
     def _look_at_pairs(self, rows: Iterable[SequencedRow]) -> None:
         for _, group in groupby(rows, key=_table_and_sequence):
@@ -161,7 +164,7 @@ class RowSequencer:
             if first is row:
                 continue
             if not _same(first, row):
-                yield from _contradiction(rows, f"with different values as {row.letter} rows")
+                yield from self._contradiction(rows, f"with different values as {row.letter} rows")
                 return
             yield self._repeats.add(str(row.table.structure), _at(row), row.raw)
         image = by_letter.pop("B", None)
@@ -179,7 +182,7 @@ class RowSequencer:
                 return
         if len(rows) > 1:
             known = rows if image is None else [*rows, image]
-            yield from _contradiction(known, f"as rows {', '.join(letters)}, which are no one change")
+            yield from self._contradiction(known, f"as rows {', '.join(letters)}, which are no one change")
         elif rows:
             yield from self._paired(rows[0], image)
 
@@ -195,6 +198,12 @@ class RowSequencer:
                 image = None
         yield self._change(row, image)
 
+    def _contradiction(self, rows: Sequence[ChangeRow], how: str) -> Iterator[Refused]:
+        """Rows that are refused together, and their transactions with them."""
+        for row in rows:
+            said = f"change_seq {row.seq} of {row.table.structure} stands there {how}"
+            yield Refused(_at(row), said, row.raw, spoils=row.table.transaction(row))
+
     def _leave_out(self, image: ChangeRow) -> Refused:
         return self._lone.add(str(image.table.structure), _at(image), image.raw)
 
@@ -204,7 +213,8 @@ class RowSequencer:
     def _change(self, row: ChangeRow, image: ChangeRow | None) -> Placed | Refused:
         raw = row.raw if image is None or image.raw is None else image.raw + (row.raw or b"")
         try:
-            return Placed(row.table.change(row, image, self._order(row, image)), _at(row), raw)
+            change = row.table.change(row, image, self._order(row, image))
+            return Placed(change, _at(row), raw, row.table.source.name, row.where)
         except EventlogError as fault:
             return Refused(_at(row), str(fault), raw)
 
@@ -228,8 +238,3 @@ def _keys_differ(one: Placed | Refused, other: Placed | Refused) -> bool:
     if isinstance(one, Refused) or isinstance(other, Refused):
         return True  # what can be read of the two is
     return not one.change.key or one.change.key != other.change.key
-
-
-def _contradiction(rows: Iterable[ChangeRow], how: str) -> Iterator[Refused]:
-    for row in rows:
-        yield Refused(_at(row), f"change_seq {row.seq} of {row.table.structure} stands there {how}", row.raw)

@@ -1,5 +1,7 @@
 """Changes of a whole task as one sequence that can be stopped and gone on with.
 
 ordered        all sources of a task by their sequence, sorted on disk
+transactions   complete by their counters, in the order of their ends
+held ranges    what waits for them, in memory and on disk; sets of counters and offsets
 delivery       what is handed out: a whole transaction, and the state behind it
 """

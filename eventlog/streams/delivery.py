@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from eventlog.core.change import Change
@@ -17,7 +17,7 @@ class Delivery(NamedTuple):
     run are covered by later ones.
     """
 
-    changes: Collection[Change]  # in their order; one that is large is read from disk as it is gone through
+    changes: Sequence[Change]  # in their order; one that is large is read from disk as it is gone through
     state: str | None = None
     late: bool = False  # it came after one that stands behind it in the sequence was handed out
     incomplete: bool = False  # some of its changes never came (--open-transactions deliver)

@@ -11,10 +11,10 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.files.sorting import Sorter
-from eventlog.qlik import transactions
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.streams.settings import StreamSettings
+from eventlog.streams.transactions import assemble
 
 MEMORY: Final = 256 << 20
 
@@ -62,9 +62,17 @@ def _kept(items: Iterable[Any], sorter: Sorter[Any]) -> Iterator[Refused]:
 
 
 def read_changes(
-    source: Format, tables: Tables, reading: Any, stream: StreamSettings, tasks: Iterable[Task]
+    source: Format,
+    tables: Tables,
+    reading: Any,
+    stream: StreamSettings,
+    tasks: Iterable[Task],
+    leave: Callable[[Placed], None] | None = None,
 ) -> Iterator[Change | Refused]:
-    """The changes of a format's sources: by their sequence if there is one, else as they come."""
+    """The changes of a format's sources: by their sequence if there is one, else as they come.
+
+    Where only whole transactions are wanted, `leave` takes what a later read may complete.
+    """
     make = SEQUENCERS.get(source.name)
     whole = getattr(reading, "whole_transactions", False)
     if stream.order == "as-is" or make is None:
@@ -73,5 +81,11 @@ def read_changes(
         yield from source.read((one for _, sources in tasks for one in sources), tables, reading)
         return
     placed = ordered(make(tables, reading, stream.since), tasks)
-    changes = (item if isinstance(item, Refused) else item.change for item in placed)
-    yield from transactions.whole(changes) if whole else changes
+    if not whole:
+        yield from (item if isinstance(item, Refused) else item.change for item in placed)
+        return
+    for item in assemble(placed, stream.open_transactions, leave):
+        if isinstance(item, Refused):
+            yield item
+        else:
+            yield from (placed.change for placed in item.changes)

@@ -14,4 +14,10 @@ class StreamSettings:
         "the order of changes: by their sequence over all inputs of a task, or as the inputs have them",
         choices=("sequence", "as-is"),
     )
+    open_transactions: str = setting(
+        "stop",
+        "what becomes of a transaction of which changes are missing: the run stops, its changes are refused,"
+        " or what is there is written",
+        choices=("stop", "refuse", "deliver"),
+    )
     since: str = setting("", "read what stands behind this sequence", metavar="SEQ")

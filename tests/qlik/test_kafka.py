@@ -149,6 +149,28 @@ def test_what_is_no_message_is_refused_with_partition_and_offset(kafka: KafkaSet
     ]
 
 
+def test_a_transaction_that_is_open_at_the_end_is_read_again_as_a_whole(kafka: KafkaSettings) -> None:
+    def told(counter: int, last: bool) -> Change:
+        facts = (("event_counter", counter), ("last_event", last))
+        return changes(counter)[-1]._replace(extra=facts)
+
+    send([told(1, False), told(2, False)], replace(kafka, kafka_key="primary-key"), metadata=False)
+    assert _whole(kafka) == []
+    send([told(3, True)], replace(kafka, kafka_key="primary-key"), metadata=False)
+    assert _whole(kafka) == [1, 2, 3], "its first half was not committed past, in whatever partition it is"
+    assert _whole(kafka) == []
+
+
+def _whole(kafka: KafkaSettings) -> list[object]:
+    topics = Topics(kafka)
+    try:
+        found = list(topics.changes(NONE, MessageSettings(whole_transactions=True)))
+        topics.commit()
+        return [item.fields[0].after for item in found if isinstance(item, Change)]
+    finally:
+        topics.close()
+
+
 def test_a_table_that_makes_no_topic_is_refused(kafka: KafkaSettings) -> None:
     refused = send(changes(1, "ü"), replace(kafka, kafka_topics="table"), metadata=False)
     assert "is no name of a topic" in refused[0].reason

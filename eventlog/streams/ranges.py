@@ -1,0 +1,72 @@
+"""Sets of whole numbers that mostly follow each other: counters of a transaction, offsets of a topic."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+
+
+class Ranges:
+    """A set of numbers, kept as the stretches that they make."""
+
+    __slots__ = ("_ends", "_starts")
+
+    def __init__(self, found: Iterable[tuple[int, int]] = ()) -> None:
+        self._starts: list[int] = []
+        self._ends: list[int] = []  # behind the last number of a stretch
+        for start, end in found:
+            for number in (start, end):
+                if type(number) is not int:
+                    raise TypeError(number)
+            self._starts.append(start)
+            self._ends.append(end)
+
+    def add(self, number: int) -> None:
+        """Take one more."""
+        if self._ends and number == self._ends[-1]:
+            self._ends[-1] += 1
+            return
+        at = bisect_right(self._starts, number)
+        if at and number < self._ends[at - 1]:
+            return
+        joins_before = at > 0 and self._ends[at - 1] == number
+        joins_behind = at < len(self._starts) and self._starts[at] == number + 1
+        if joins_before and joins_behind:
+            self._ends[at - 1] = self._ends.pop(at)
+            del self._starts[at]
+        elif joins_before:
+            self._ends[at - 1] += 1
+        elif joins_behind:
+            self._starts[at] -= 1
+        else:
+            self._starts.insert(at, number)
+            self._ends.insert(at, number + 1)
+
+    def __contains__(self, number: int) -> bool:
+        at = bisect_right(self._starts, number)
+        return at > 0 and number < self._ends[at - 1]
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return iter(zip(self._starts, self._ends, strict=True))
+
+    def missing(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The stretches between two numbers, both included, that are not in it."""
+        found = []
+        at = first
+        for start, end in self:
+            if at < start <= last:
+                found.append((at, start))
+            at = max(at, end)
+        return [*found, (at, last + 1)] if at <= last else found
+
+    def end_from(self, number: int) -> int:
+        """The first number from this one on that is not in it."""
+        at = bisect_right(self._starts, number)
+        return self._ends[at - 1] if at and number < self._ends[at - 1] else number
+
+    def drop_below(self, number: int) -> None:
+        """Forget the numbers below this one."""
+        while self._ends and self._ends[0] <= number:
+            del self._starts[0], self._ends[0]
+        if self._starts and self._starts[0] < number:
+            self._starts[0] = number

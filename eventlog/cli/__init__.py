@@ -40,6 +40,7 @@ COMMANDS = {
     "convert": "eventlog.cli.convert",
     "compare": "eventlog.cli.compare",
     "backlog": "eventlog.cli.backlog",
+    "apply": "eventlog.cli.apply",
     "import-config": "eventlog.cli.import_config",
     "bench": "eventlog.cli.bench",
 }

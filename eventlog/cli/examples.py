@@ -53,6 +53,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog backlog --from log --to xds --tables tables.toml -o out logs/",
         "eventlog backlog --from log --to xds --url postgresql://owner@localhost/hr -o out --finish",
     ),
+    "apply": (
+        "eventlog apply --to-url postgresql://owner@localhost/dwh --tables tables.toml changes.jsonl",
+        "eventlog apply --from qlik-table --to-url mariadb://owner@localhost/dwh --history usr__ct.csv",
+    ),
     "import-config": ("eventlog import-config driver.xml > eventlog.toml",),
     "bench": ("eventlog bench core",),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -110,16 +110,43 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
         _convert_log(job, inputs, given, report, advance)
         return
     with load_current(job) as current, _at_place(job, source, given) as stands:
-        if stands is None:
-            sources = report.good(open_sources(job.inputs, source.shape, job.container, advance, job.limits))
-            changes: Iterable[Change] = read_changes(job, source, sources, current, report, given)
-        else:
-            changes = report.good(allowed(report.good(stands.answers), job.tables))
+        changes = _read(job, source, stands, current, report, given, advance)
         if job.expand_truncate:
             changes = report.good(expand_truncates(changes, job.tables, current))
         write_changes(job, target, changes, report, given, to_place=stands is None)
         if stands is not None:
             stands.delivered()
+
+
+@contextmanager
+def changes_of(
+    job: Job, report: Report, clock: str, advance: Advance = lambda size: None
+) -> Iterator[Iterator[Change]]:
+    """The changes of a job's source, whoever takes them; they are delivered when the context ends well."""
+    source = format_named(job.source_format)
+    given = all_given(job, source, clock)
+    with load_current(job) as current, _at_place(job, source, given) as stands:
+        if stands is None and job.place:
+            raise Misuse(f"--{job.place}: {job.source_format} does not stand there")
+        yield _read(job, source, stands, current, report, given, advance)
+        if stands is not None:
+            stands.delivered()
+
+
+def _read(
+    job: Job,
+    source: Format,
+    stands: FromPlace | None,
+    current: CurrentFiles,
+    report: Report,
+    given: Mapping[str, Any],
+    advance: Advance,
+) -> Iterator[Change]:
+    """The changes of files, or of a place."""
+    if stands is not None:
+        return report.good(allowed(report.good(stands.answers), job.tables))
+    sources = report.good(open_sources(job.inputs, source.shape, job.container, advance, job.limits))
+    return read_changes(job, source, sources, current, report, given)
 
 
 def _by_column(job: Job, given: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -72,7 +72,7 @@ def _name(address: URL) -> dict[str, str]:
 
 def execute_plain(connection: Connection, statement: str) -> None:
     """Run a statement whose text is all its own: no colon or percent sign in it means a parameter."""
-    connection.execution_options(no_parameters=True).exec_driver_sql(statement)
+    connection.exec_driver_sql(statement, execution_options={"no_parameters": True})
 
 
 def dialect_at(engine: Engine) -> Dialect:

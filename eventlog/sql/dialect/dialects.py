@@ -42,6 +42,8 @@ class Dialect:
     compares_by_case: bool = True  # columns of users do, unless they say otherwise
     chunk: int = 10_000  # ids or keys that one statement is sent
     text_type: str = "text"  # of any length
+    long_text: str = "text"  # of a column for texts that are long
+    table_options: str = ""  # of tables whose texts compare exactly
     utc_now: str = ""  # the transaction's clock, in UTC
     local_now: str = ""  # the same in the server's own zone
     local_as_utc: str = ""  # {column}, which stands in the server's own zone, in UTC
@@ -57,6 +59,10 @@ class Dialect:
     force_index: str = ""  # said behind a table, where the optimizer would rather sort
     lock_is_transactional: bool = False  # the leader's lock is a transaction's, until its session has it
     empty_is_null: bool = False  # '' is stored as null
+    holds_zero: bool = True  # texts may hold the character U+0000
+    fraction: int = 6  # digits behind the second of a time type that does not say how many
+    copies: bool = False  # takes rows by `copy ... from stdin`
+    refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     wakes: bool = False  # sessions can be told that there is work
     transactional_ddl: bool = False  # a failed migration leaves nothing
     shares_snapshots: bool = False  # other sessions can see what one of ours sees
@@ -108,6 +114,9 @@ def literal(text: str) -> str:
 _NUMBER = "'^ *[+]?0*[1-9][0-9]{0,18} *$'"
 _NUMBER_IN_MYSQL = f"(case when {{column}} regexp {_NUMBER} then cast(trim({{column}}) as decimal(20)) end)"
 
+# a wrong moment, no default, invalid characters, a signal of a trigger, out of range, invalid JSON, a check
+_MYSQL_REFUSALS = frozenset(["1292", "1300", "1364", "1411", "1644", "1690", "3140", "3819", "4025"])
+
 POSTGRESQL = Dialect(
     name="postgresql",
     title="PostgreSQL",
@@ -128,6 +137,9 @@ POSTGRESQL = Dialect(
     number_of_text=f"(case when {{column}} ~ {_NUMBER} then cast({{column}} as numeric) end)",
     indexes_expressions=True,
     share_lock="for share",
+    holds_zero=False,
+    refusals=frozenset(("21000", "44000", "P0001")),  # a row met twice; a view's check; raised by a trigger
+    copies=True,
     wakes=True,
     packs_columns=True,
     shares_snapshots=True,
@@ -153,6 +165,12 @@ ORACLE = Dialect(
     dual=" from dual",
     chunk=1_000,
     text_type="varchar2(4000)",
+    long_text="clob",
+    # too long, too large, no number, no date; raised by triggers, as all from 20000 to 20999 are
+    refusals=frozenset(
+        ["1401", "1426", "1438", "1722", "1839", "1841", "1843", "1847", "1858", "1861", "12899"]
+        + [str(number) for number in range(20_000, 21_000)]
+    ),
     current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
     utc_now="sys_extract_utc(systimestamp)",
     local_now="cast(systimestamp as timestamp)",
@@ -186,6 +204,10 @@ MYSQL = Dialect(
     session_name="program_name",
     compares_by_case=False,
     text_type="longtext",
+    long_text="longtext",
+    table_options="character set utf8mb4 collate utf8mb4_0900_bin",
+    fraction=0,
+    refusals=_MYSQL_REFUSALS,
     collation="utf8mb4_0900_bin",
     current_schema="database()",
     utc_now="utc_timestamp(6)",
@@ -217,6 +239,10 @@ MARIADB = Dialect(
     session_name="program_name",
     compares_by_case=False,
     text_type="longtext",
+    long_text="longtext",
+    table_options="character set utf8mb4 collate utf8mb4_nopad_bin",
+    fraction=0,
+    refusals=_MYSQL_REFUSALS,
     collation="utf8mb4_nopad_bin",
     current_schema="database()",
     utc_now="utc_timestamp(6)",

@@ -1,0 +1,12 @@
+"""Changes become rows of tables, and the target itself remembers which.
+
+run         from changes to groups of whole transactions, which a target takes one by one
+progress    what was applied of a source, and is passed over when it is read again
+target      what a target must do
+database    a database as one: a group in one transaction, with what was applied
+catalogue   its tables, found or made
+goal        a table: what a change does to which row
+cells       what a value becomes in a column
+reduction   many changes of a row as one effect
+staging     effects of a batch, written by few statements
+"""

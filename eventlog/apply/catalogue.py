@@ -1,0 +1,196 @@
+"""The tables of the target: found for the changes of a source, made and extended where they are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from eventlog.apply.cells import to_cell
+from eventlog.apply.errors import NoColumn, NoTable, OwnTable
+from eventlog.apply.goal import Goal, NoKey
+from eventlog.core.change import ABSENT, Change, Field, Value
+from eventlog.core.errors import EventlogError, NotExpressible
+from eventlog.core.tables import Column, Tables
+from eventlog.places.change_tables import SQL_TYPES
+from eventlog.qlik.sqltypes import holds, spec_of, spec_of_value
+from eventlog.qlik.types import Spec
+from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.connect import execute_plain
+from eventlog.sql.dialect.dialects import Dialect
+from eventlog.sql.relation import qualified
+from eventlog.sql.statements import templates
+
+OWN = ("eventlog_applied", "eventlog_applied_marks", "eventlog_applied_ddl")
+_LONGEST_KEY = 250  # characters of a text in a key that nobody declared
+Named = tuple[str | None, str]
+
+
+class Goals:
+    """The tables of the target that changes are for."""
+
+    def __init__(self, connection: Connection, dialect: Dialect, tables: Tables, schema_changes: str) -> None:
+        self._connection = connection
+        self._dialect = dialect
+        self._tables = tables
+        self._policy = schema_changes
+        self._catalogue = Catalogue(connection)
+        self._home = self._catalogue.home()
+        self._found: dict[Named, Goal | None] = {}
+        self._faults: dict[Named, EventlogError] = {}
+
+    def get(self, change: Change) -> Goal | None:
+        """The table for a change; None where changes of tables that the target lacks are left out."""
+        named = change.schema, change.table
+        if named in self._faults:
+            raise self._faults[named]
+        goal = self._found[named]
+        if goal is None and self._policy != "ignore":
+            raise NoTable(change.table)
+        if goal is not None and (lacking := goal.lacks(change)):
+            raise NoColumn(str(goal), ", ".join(lacking))
+        return goal
+
+    def prepare(self, changes: Iterable[Change]) -> Iterator[str]:
+        """Look up the tables of changes, make what they lack if that is wanted; yields what was done."""
+        by_table: dict[Named, list[Change]] = {}
+        for change in changes:
+            named = change.schema, change.table
+            goal = self._found.get(named)
+            if named not in self._faults and (goal is None or goal.lacks(change)):
+                by_table.setdefault(named, []).append(change)
+        for named, wanting in by_table.items():
+            try:
+                yield from self._prepare(named, wanting)
+            except (NoKey, OwnTable) as fault:
+                self._faults[named] = fault
+
+    def _prepare(self, named: Named, changes: list[Change]) -> Iterator[str]:
+        goal = self._found.get(named) or self._look_up(named)
+        if self._policy == "apply":
+            made = False
+            for statement in self._statements(named, goal, changes):
+                execute_plain(self._connection, statement)
+                made = True
+                yield statement
+            goal = self._look_up(named) if made else goal
+        self._found[named] = goal
+
+    def _statements(self, named: Named, goal: Goal | None, changes: list[Change]) -> Iterator[str]:
+        """The statements by which the target can take the changes."""
+        if goal is None:
+            yield self._creation(named, changes)
+            return
+        known = goal.source.columns if goal.source is not None else {}
+        for name in dict.fromkeys(name for change in changes for name in goal.lacks(change)):
+            column = f"{self._quoted(name)} {self._type(name, known.get(name), changes, keyed=False)}"
+            yield templates.statement(self._dialect, "apply_add_column", table=goal.name, column=column)
+
+    def _look_up(self, named: Named) -> Goal | None:
+        """The table of the target as it stands now."""
+        schema, name = self._place(named)
+        standing = [known for _, known, kind in self._catalogue.names(schema) if not kind.endswith("view")]
+        alike = [known for known in standing if known.lower() == name.lower()]
+        if name not in standing and len(alike) != 1:
+            return None
+        relation = self._catalogue.relation(schema, name if name in standing else alike[0])
+        facts = {row["column_name"]: row for row in self._facts(schema, relation.table.name)}
+        columns = {n: c for n, c in relation.table.columns.items() if not int(facts[n]["computed"])}
+        table = replace(relation.table, columns=columns)
+        return Goal(
+            table,
+            qualified(self._dialect, schema, table.name),
+            tuple(to_cell(column, self._dialect) for column in columns.values()),
+            frozenset(place for place, n in enumerate(columns) if int(facts[n]["has_default"])),
+            self._tables.of(*named),
+            self._policy == "ignore",
+        )
+
+    def _facts(self, schema: str, name: str) -> list[Any]:
+        statement = text(templates.statement(self._dialect, "apply_columns"))
+        found = self._connection.execute(statement, {"schema": schema, "table_name": name})
+        return [{str(key).lower(): value for key, value in row.items()} for row in found.mappings()]
+
+    def _place(self, named: Named) -> tuple[str, str]:
+        """Where the table of a change stands, or would: in the schema of that name, else in our own."""
+        schema, name = named
+        if name.lower() in OWN:
+            raise OwnTable(name)
+        if schema is not None and self._dialect.fold(schema) in self._schemas():
+            return self._dialect.fold(schema), self._dialect.fold(name)
+        return self._home, self._dialect.fold(name)
+
+    def _schemas(self) -> set[str]:
+        statement = text(templates.statement(self._dialect, "catalogue_schemas"))
+        return {str(row[0]) for row in self._connection.execute(statement)}
+
+    def _creation(self, named: Named, changes: list[Change]) -> str:
+        """The statement that makes the table of changes; an EventlogError if too little is known of it."""
+        source = self._tables.of(*named)
+        known = dict(source.columns) if source is not None else {}
+        key = source.key if source is not None else ()
+        key = key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
+        if not key:
+            raise NoKey(named[1])
+        names = dict.fromkeys([*known, *key, *(f.column for change in changes for f in change.fields)])
+        columns = [
+            f"{self._quoted(name)} {self._type(name, known.get(name), changes, keyed=name in key)}"
+            + (" not null" if name in key else "")
+            for name in names
+        ]
+        schema, table = self._place(named)
+        return templates.statement(
+            self._dialect,
+            "apply_create",
+            table=qualified(self._dialect, schema, table),
+            columns=",\n  ".join(columns),
+            key_name=self._quoted(_shortened(f"{table}_key", self._dialect.max_name)),
+            key=", ".join(map(self._quoted, key)),
+            table_options=self._dialect.table_options,
+        )
+
+    def _quoted(self, name: str) -> str:
+        return self._dialect.quote(self._dialect.fold(name))
+
+    def _type(self, name: str, column: Column | None, changes: list[Change], *, keyed: bool) -> str:
+        """The type of a column in the target's words."""
+        spec = spec_of(column) if column is not None else _guess(_values(name, changes))
+        if keyed and spec.length == 0 and spec.name in _UNBOUNDED:
+            spec = Spec("STRING" if spec.name != "BYTES" else "BYTES", _LONGEST_KEY)
+        made = SQL_TYPES[spec.name](spec)
+        return str(made.compile(dialect=self._connection.dialect))
+
+
+_UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))
+
+
+def _values(name: str, changes: list[Change]) -> Iterator[Value]:
+    """The values that changes give a column."""
+    for change in changes:
+        told = [*change.fields, *(Field(column, ABSENT, value) for column, value in change.key)]
+        for field in told:
+            if field.column == name:
+                yield from (side for side in field[1:] if side is not ABSENT)
+
+
+def _guess(values: Iterator[Value]) -> Spec:
+    """The data type that holds values of a column that nobody described; text, where it is not one."""
+    spec: Spec | None = None
+    for value in values:
+        if value is None or (spec is not None and holds(spec, value)):
+            continue
+        try:
+            guess = spec_of_value(value)
+        except NotExpressible:
+            continue
+        if spec is not None and guess.name != spec.name:
+            return Spec("CLOB")
+        spec = guess
+    return spec or Spec("CLOB")
+
+
+def _shortened(name: str, most: int) -> str:
+    return name.encode()[:most].decode(errors="ignore")

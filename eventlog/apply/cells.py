@@ -1,0 +1,204 @@
+"""What a value of a change becomes in a column of the target: exactly the same value, or it is refused.
+
+A cell is null, a boolean, an integer, a float, a text or bytes; dates, times and decimals are texts that
+every database of ours reads. Databases round, cut and pad without a word, so what a column cannot hold as
+it is must be seen here.
+"""
+
+from __future__ import annotations
+
+import decimal
+import re
+import struct
+from collections.abc import Callable, Sequence
+
+from eventlog.core.change import Absent, Scalar, Undecoded, Value
+from eventlog.core.errors import NotExpressible
+from eventlog.core.tables import Column
+from eventlog.core.values import Kind, Number, plain_text, read_moment
+from eventlog.sql.dialect.dialects import Dialect
+
+Cell = bool | int | float | str | bytes | None
+ToCell = Callable[[Value], Cell]
+Cells = Sequence[Cell | Absent]
+
+_SIZES = re.compile(r"\(\s*(\d{1,9})[^,)]*(?:,\s*(-?\d{1,9})\s*)?\)")
+_ZONE = re.compile(r"(?:Z|[+-]\d\d(?::?\d\d)?)$", re.ASCII)
+_INTEGER = re.compile(r" *[+-]?[0-9]{1,1000} *")
+_NON_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))
+_EXACT = decimal.Context(prec=2_000)
+_CHARACTERS = re.compile(r"(?:n|national )?(?:var)?char(?:acter)?(?: varying)?2?\b|n?varchar2?\b|bpchar\b")
+
+
+def to_cell(column: Column, dialect: Dialect) -> ToCell:
+    """What makes the cells of a column; it raises NotExpressible for a value that the column cannot hold."""
+    if column.number is Number.EXACT:
+        return _decimal(column)
+    if column.number is not None:
+        return _float(column.number)
+    if column.kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP):
+        return _moment(column, dialect)
+    if column.kind in (Kind.STRING, Kind.PADDED):
+        return _text(column, dialect)
+    return {Kind.INT: _integer, Kind.STATE: _state, Kind.OCTET: _octets}[column.kind]
+
+
+def _refuse(value: object, why: str) -> NotExpressible:
+    shown = repr(value)
+    return NotExpressible(f"{shown if len(shown) <= 60 else shown[:57] + '...'} {why}")
+
+
+def _scalar(value: Value) -> Cell:
+    if isinstance(value, tuple):
+        raise NotExpressible("a column holds one value, and the change has several")
+    if isinstance(value, Undecoded):
+        raise NotExpressible(f"bytes that are not text in their code set: {value.data.hex()[:60]}")
+    return value
+
+
+def _integer(value: Value) -> Cell:
+    if type(value) is int or value is None:
+        return value
+    found = _scalar(value)
+    if isinstance(found, bool | float) and found == int(found):
+        return int(found)
+    if isinstance(found, str) and _INTEGER.fullmatch(found):
+        return int(found)
+    raise _refuse(value, "is no integer, as the column holds")
+
+
+def _state(value: Value) -> Cell:
+    found = _scalar(value)
+    if found is None or isinstance(found, bool):
+        return found
+    if isinstance(found, int) and found in (0, 1):
+        return bool(found)
+    if isinstance(found, str) and found.lower() in ("true", "false"):
+        return found.lower() == "true"
+    raise _refuse(value, "is neither true nor false")
+
+
+def _octets(value: Value) -> Cell:
+    if value is None or isinstance(value, bytes):
+        return value
+    raise _refuse(value, "is no binary value, as the column holds")
+
+
+def _decimal(column: Column) -> ToCell:
+    """Decimals as texts; digits behind the column's last one would be rounded away."""
+    sizes = _SIZES.search(column.type)
+    scale = int(sizes[2] or 0) if sizes else None
+
+    def read(value: Value) -> Cell:
+        found = _scalar(value)
+        if found is None:
+            return None
+        if found in _NON_FINITE:
+            return str(found)
+        if isinstance(found, bytes):
+            raise _refuse(value, "is no number")
+        try:
+            number = _EXACT.create_decimal(plain_text(found) if not isinstance(found, bool) else int(found))
+        except decimal.InvalidOperation:
+            raise _refuse(value, "is no number") from None
+        if scale is not None and number.is_finite() and number != _EXACT.quantize(number, _unit(scale)):
+            raise _refuse(value, f"has more digits behind the point than {column.type} holds")
+        return f"{number:f}" if number.is_finite() else str(number)
+
+    return read
+
+
+def _unit(scale: int) -> decimal.Decimal:
+    return decimal.Decimal(1).scaleb(-scale)
+
+
+def _float(number: Number) -> ToCell:
+    """Floats; what is no finite number keeps its name."""
+
+    def read(value: Value) -> Cell:
+        found = _scalar(value)
+        if found is None or found in _NON_FINITE:
+            return found
+        if isinstance(found, bytes):
+            raise _refuse(value, "is no number")
+        try:
+            made = float(found)
+        except (ValueError, OverflowError):
+            raise _refuse(value, "is no number that the column holds") from None
+        if (isinstance(found, int) and int(made) != found) or (number is Number.SINGLE and _loses(made)):
+            raise _refuse(value, "has more digits than the column holds")
+        return made
+
+    return read
+
+
+def _loses(number: float) -> bool:
+    """Whether a float of 4 bytes has no text of up to 9 digits that means this number."""
+    try:
+        single = float(struct.unpack("<f", struct.pack("<f", number))[0])
+    except OverflowError:
+        return True
+    return number == number and all(float(f"{single:.{digits}g}") != number for digits in range(6, 10))
+
+
+def _moment(column: Column, dialect: Dialect) -> ToCell:
+    """Dates and times as ISO texts with a blank, in UTC where the value says its zone."""
+    sizes = _SIZES.search(column.type)
+    unsized = 0 if column.type.lower() == "date" else dialect.fraction
+    digits = int(sizes[1]) if sizes else unsized
+    zoned = "with" in column.type and "zone" in column.type and "without" not in column.type
+
+    def read(value: Value) -> Cell:
+        found = _scalar(value)
+        if found is None:
+            return None
+        if not isinstance(found, str):
+            raise _refuse(value, f"is not {column.kind.value}")
+        text = found.replace("T", " ", 1)
+        if ":" in text and _ZONE.search(text):
+            moment = read_moment(column.kind, found)
+            text = moment._replace(zoned=False).iso.replace("T", " ", 1) + ("+00:00" if zoned else "")
+            fraction = moment.fraction
+        else:
+            fraction = "." + text.partition(".")[2]
+        if fraction[digits + 1 :].strip("0"):
+            raise _refuse(value, f"has more than the {digits} digits that {column.type} holds")
+        return text
+
+    return read
+
+
+def _text(column: Column, dialect: Dialect) -> ToCell:
+    """Texts; one that is too long would lose blanks at its end without a word."""
+    sizes = _SIZES.search(column.type)
+    of_characters = _CHARACTERS.match(column.type.lower()) is not None
+    most = int(sizes[1]) if sizes and of_characters else None
+    padded = column.kind is Kind.PADDED
+
+    def read(value: Value) -> Cell:
+        if value is None:
+            return None
+        if isinstance(value, bytes):
+            raise _refuse(value, "is binary, and the column holds text")
+        text = value if isinstance(value, str) else plain_text(_known(_scalar(value)))
+        if most is not None and len(text) > most and len(text.rstrip(" ") if padded else text) > most:
+            raise _refuse(value, f"is longer than {column.type} holds")
+        if not text.isascii() and not text.isprintable():
+            _encodable(text)
+        if not dialect.holds_zero and "\0" in text:
+            raise _refuse(value, "holds a zero character, and no text of the target can")
+        return text
+
+    return read
+
+
+def _known(value: Cell) -> Scalar:
+    assert value is not None
+    return value
+
+
+def _encodable(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _refuse(text, "is no text in UTF-8") from None

@@ -1,0 +1,33 @@
+"""What can keep changes from becoming rows."""
+
+from __future__ import annotations
+
+from eventlog.core.errors import EventlogError
+
+
+class NoRow(EventlogError):
+    """the row that it changes is not there (missing-rows = insert makes it of what the change tells)"""
+
+
+class NoTable(EventlogError):
+    """the target has no table {0} (schema-changes = apply makes it)"""
+
+
+class NoColumn(EventlogError):
+    """{0} has no column {1} (schema-changes = apply adds it)"""
+
+
+class OwnTable(EventlogError):
+    """{0} is a table of ours in the target: no change is applied to it"""
+
+
+class OtherApply(EventlogError):
+    """another apply of the source {0!r} works on this target: end one of them"""
+
+
+class Late(EventlogError):
+    """its transaction came after later ones had been applied, which changed the same rows"""
+
+
+class Reload(EventlogError):
+    """a full load of {0} begins, which had changes before (reload = replace takes its rows out first)"""

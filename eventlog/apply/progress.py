@@ -1,0 +1,174 @@
+"""How far a source was applied, where the source itself has no states: what is passed over in a repeat.
+
+Three ways: by positions, which ascend in each table; by names of events, which are noted one by one, for
+their order says nothing; by counting, for inputs that only grow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from eventlog.core.change import Change, Op
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.neutral import dumps
+
+
+class OtherInput(EventlogError):
+    """change {0} of the input is not the one that was applied last: another input is another --source"""
+
+
+class NoState(Misuse):
+    """the target's state of the source {0!r} is of another kind of source: name another --source"""
+
+
+class Unnamed(EventlogError):
+    """it has no event-id, by which a repeat could be told"""
+
+
+Named = tuple[str | None, str]
+
+
+class Fresh(NamedTuple):
+    """What of a transaction was not applied before."""
+
+    changes: Sequence[Change]
+    loaded: tuple[Named, ...] = ()  # tables with rows of a full load that came after changes
+    begun: tuple[Named, ...] = ()  # those of them whose load begins here
+
+
+class Progress(Protocol):
+    """What of a source was applied, and what is noted of what follows."""
+
+    def fresh(self, changes: Sequence[Change], /) -> Fresh: ...
+
+    def state(self) -> str: ...  # behind all that was asked about
+
+    def marks(self, changes: Sequence[Change], /) -> list[str]: ...  # one for each change, if any
+
+
+class ByPosition:
+    """By positions that ascend in each table; full loads without one by their number behind a position."""
+
+    def __init__(self, state: dict[str, Any] | None) -> None:
+        found: dict[str, Any] = {} if state is None else state["tables"]
+        self._old = {name: (str(position), int(number)) for name, (position, number) in found.items()}
+        self._now: dict[str, tuple[str, int]] = {}
+        self._tables: dict[tuple[str | None, str], str] = {}
+
+    def fresh(self, changes: Sequence[Change]) -> Fresh:
+        """The changes behind what was applied of their tables."""
+        new = [change for change in changes if self._pass(change)]
+        loaded, begun = dict[Named, None](), dict[Named, None]()
+        for change in new:
+            if change.op is Op.SNAPSHOT and change.position is None:
+                named = change.schema, change.table
+                position, number = self._now[self._tables[named]]
+                if position:
+                    loaded[named] = None
+                    if number == 1:
+                        begun[named] = None
+        return Fresh(new, tuple(loaded), tuple(begun))
+
+    def state(self) -> str:
+        tables = self._old | {
+            name: max(place, self._old.get(name, place)) for name, place in self._now.items()
+        }
+        return json.dumps({"by": "position", "tables": tables})
+
+    def marks(self, changes: Sequence[Change]) -> list[str]:
+        return []
+
+    def _pass(self, change: Change) -> bool:
+        named = change.schema, change.table
+        name = self._tables.get(named) or self._tables.setdefault(named, json.dumps(named))
+        position, number = self._now.get(name) or self._now.setdefault(name, ("", 0))
+        if change.position is not None:
+            position, number = max(position, change.position), 0
+        else:
+            number += 1
+        self._now[name] = position, number
+        return self._now[name] > self._old.get(name, ("", -1))
+
+
+class ByName:
+    """By the names of events, which the target keeps."""
+
+    def __init__(self, state: dict[str, Any] | None) -> None:
+        pass
+
+    def fresh(self, changes: Sequence[Change]) -> Fresh:
+        return Fresh(changes)
+
+    def state(self) -> str:
+        return json.dumps({"by": "event-id"})
+
+    def marks(self, changes: Sequence[Change]) -> list[str]:
+        return [_name(change) for change in changes]
+
+
+class ByCount:
+    """By counting the changes of inputs that only grow; the last one that was applied must be the same."""
+
+    def __init__(self, state: dict[str, Any] | None) -> None:
+        self._done = 0 if state is None else int(state["changes"])
+        self._digest = "" if state is None else str(state["last"])
+        self._number = 0
+        self._last: Change | None = None
+
+    def fresh(self, changes: Sequence[Change]) -> Fresh:
+        """The changes behind as many as were applied."""
+        passed = min(len(changes), max(0, self._done - self._number))
+        if passed and self._number + passed == self._done and _digest(changes[passed - 1]) != self._digest:
+            raise OtherInput(self._done)
+        self._number += len(changes)
+        new = changes[passed:]
+        self._last = new[-1] if new else self._last
+        return Fresh(new)
+
+    def state(self) -> str:
+        if self._last is None:
+            return json.dumps({"by": "number", "changes": self._done, "last": self._digest})
+        return json.dumps({"by": "number", "changes": self._number, "last": _digest(self._last)})
+
+    def marks(self, changes: Sequence[Change]) -> list[str]:
+        return []
+
+
+KINDS: dict[str, Callable[[dict[str, Any] | None], Progress]] = {
+    "position": ByPosition,
+    "event-id": ByName,
+    "number": ByCount,
+}
+BY_FORMAT = {"log": "event-id", "xds": "event-id", "qlik-table": "position", "qlik-message": "position"}
+
+
+def progress_of(source: str, format_name: str, state: str | None) -> Progress:
+    """What of a source of this format was applied, by the target's state."""
+    kind = BY_FORMAT.get(format_name, "number")
+    if state is None:
+        return KINDS[kind](None)
+    try:
+        found = json.loads(state)
+        if found["by"] == kind:
+            return KINDS[kind](found)
+    except (ValueError, KeyError, TypeError):
+        pass
+    raise NoState(source)
+
+
+def _digest(change: Change) -> str:
+    return hashlib.sha256(dumps(change).encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def _name(change: Change) -> str:
+    """The name of an event as the target keeps it: a long one by its digest."""
+    name = change.fact("event_id")
+    if not isinstance(name, str):
+        raise Unnamed
+    return name if len(name) <= _LONGEST else hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()
+
+
+_LONGEST = 150

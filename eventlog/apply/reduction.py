@@ -1,0 +1,101 @@
+"""Many changes of one row as one effect: for each column the last value that was supplied.
+
+A row that is deleted and inserted again is replaced. Changes that meet no row are told apart here where
+the batch itself knows it, else by what the target says of the rows that must be there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from eventlog.apply.cells import Cell
+from eventlog.apply.goal import Act, Deed, Goal, RowKey
+from eventlog.core.change import ABSENT, Absent, Op
+
+ASKED, UNASKED = "d", "f"  # how a row leaves: counted as missing if it was not there, or not
+
+
+class Effect:
+    """What a batch does to one row: first it leaves, then it is written or changed."""
+
+    __slots__ = ("act", "cells", "expected", "gone", "key", "write")
+
+    def __init__(self, act: Act) -> None:
+        self.act = act  # the first one
+        self.key = act.key
+        self.gone = ""
+        self.write = ""  # "w": the row is there afterwards; "u": it is changed if it is there
+        self.expected = False  # the first change is refused if the row is not there
+        self.cells: list[Cell | Absent] = []
+
+
+class Reduced(NamedTuple):
+    """The effects of a batch on one table, by key, and the changes that meet no row."""
+
+    effects: dict[RowKey, Effect]
+    unmet: list[Act]  # updates of rows that are not there
+    absent: int  # deletes of rows that are not there
+
+
+def reduce(acts: Iterable[Act], missing: Collection[RowKey] = (), *, insert: bool = False) -> Reduced:
+    """The effects of acts on one table; `missing` are keys that the target does not have before them, and
+    `insert` says that an update of a row that is not there makes it."""
+    reduced = Reduced({}, [], 0)
+    effects, unmet, absent = reduced.effects, reduced.unmet, 0
+    for act in acts:
+        deed, key = act.deed, act.key
+        effect = effects.get(key)
+        if effect is None:
+            if key not in missing:
+                effects[key] = _first(act)
+                continue
+            there = False
+        else:
+            there = effect.write != ""
+        if deed is Deed.WRITE or (deed is Deed.UPDATE and not there and insert):
+            if effect is None:
+                effects[key] = _first(act._replace(deed=Deed.WRITE))
+            elif there:
+                _merge(effect, act)
+                effect.write = "w"
+            else:
+                effect.cells, effect.write = list(act.cells), "w"
+        elif not there:
+            if deed is Deed.UPDATE:
+                unmet.append(act)
+            else:
+                absent += act.change.op is Op.DELETE
+        elif deed is Deed.UPDATE:
+            assert effect is not None
+            _merge(effect, act)
+        else:
+            assert effect is not None
+            effect.cells, effect.write, effect.gone = [], "", effect.gone or UNASKED
+    return reduced._replace(absent=absent)
+
+
+def _first(act: Act) -> Effect:
+    effect = Effect(act)
+    if act.deed is Deed.DELETE:
+        effect.gone = ASKED if act.change.op is Op.DELETE else UNASKED
+    else:
+        effect.cells = list(act.cells)
+        effect.write = "w" if act.deed is Deed.WRITE else "u"
+        effect.expected = act.deed is Deed.UPDATE
+    return effect
+
+
+def _merge(effect: Effect, act: Act) -> None:
+    cells = effect.cells
+    for place, cell in enumerate(act.cells):
+        if cell is not ABSENT:
+            cells[place] = cell
+
+
+def by_goal(acts: Iterable[Act]) -> dict[Goal, list[Act]]:
+    """The acts of each table, the tables in the order in which they come."""
+    found: dict[Goal, list[Act]] = {}
+    for act in acts:
+        found.setdefault(act.goal, []).append(act)
+    return found

@@ -1,0 +1,31 @@
+"""Where changes become rows: what a kind of target must do."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import NamedTuple, Protocol
+
+from eventlog.apply.tally import Tally
+from eventlog.core.change import Change
+
+
+class Group(NamedTuple):
+    """Whole transactions of the source that become one of the target, and the state behind them."""
+
+    changes: Sequence[Change]
+    state: str | None
+    marks: Sequence[str] = ()  # what is noted one by one, where states say nothing
+    emptied: Collection[tuple[str | None, str]] = ()  # tables whose rows make way for a full load
+
+
+class Target(Protocol):
+    """A database or a folder of tables, which remembers what of a source was applied to it."""
+
+    @property
+    def state(self) -> str | None: ...  # behind what was applied last
+
+    def marked(self, marks: Sequence[str]) -> set[str]: ...  # those that were applied
+
+    def apply(self, group: Group) -> Tally: ...  # all of it, or nothing
+
+    def close(self) -> None: ...

@@ -1,0 +1,89 @@
+"""eventlog apply: changes become rows of tables."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+import click
+
+from eventlog.apply.settings import ApplySettings
+from eventlog.cli.complaints import Complaints
+from eventlog.cli.convert import DECLARING as CONVERTING
+from eventlog.cli.convert import FORMAT_NAMES, clock, taking_part
+from eventlog.cli.guessing import guess, refuse_strangers
+from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
+from eventlog.cli.progress import progress
+from eventlog.cli.terminal import say
+from eventlog.convert.conversion import Job, Report
+from eventlog.core import settings
+from eventlog.core.errors import Misuse
+
+DECLARING = [("the target", ApplySettings), *CONVERTING]
+
+
+@click.command(cls=SettingsCommand, short_help="Make rows of changes, in a database or a Delta table.")
+@click.argument("inputs", nargs=-1)
+@click.option("--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]")
+@click.option("--to-url", help="the database whose tables take the changes, as a SQLAlchemy URL")
+@click.option(
+    "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
+)
+@tables_option
+@current_option
+@click.option("--url", help="the database where the source stands: INPUTS name its tables")
+@click.option("--state", help="misuse: the target itself remembers what was applied")
+@click.option("--refused", type=click.Path(path_type=Path), help="keep refused changes here, one a line")
+@click.option("--strict", is_flag=True, help="stop at the first change that is refused")
+@settings_options(DECLARING)
+def apply(
+    inputs: tuple[str, ...],
+    source_format: str | None,
+    to_url: str | None,
+    container: str | None,
+    tables_file: Path | None,
+    current: tuple[tuple[str, str], ...],
+    url: str | None,
+    state: str | None,
+    refused: Path | None,
+    strict: bool,
+    **given: Any,
+) -> None:
+    """Apply the changes in INPUTS (files, or - for standard input) to the tables of a database.
+
+    Inserts and updates are upserts by the key; deletes delete; what a change does not tell stays as it is.
+    Whole transactions are applied together with the note of what was applied: any repeat is harmless.
+
+    Changes that cannot be applied are reported on standard error and left out; the exit code is then 1.
+    """
+    from eventlog.apply.sources import apply_to_database
+
+    if state is not None:
+        raise Misuse("--state takes no part: the target itself remembers what was applied")
+    if to_url is None:
+        raise Misuse("name the target: --to-url URL")
+    wanted = guess(source_format, "changes", inputs, "-")
+    refuse_strangers(DECLARING, {"the target", *taking_part(wanted.source, wanted.source)})
+    job = Job(
+        source_format=wanted.source,
+        target_format="changes",
+        inputs=wanted.inputs,
+        container=container,
+        tables=read_tables(tables_file),
+        current=current,
+        given=given,
+        url=url,
+    )
+    chosen = settings.build(ApplySettings, given)
+    with ExitStack() as stack:
+        keep: IO[bytes] | None = stack.enter_context(refused.open("wb")) if refused else None
+        complaints = Complaints()
+        stack.callback(complaints.close)
+        report = Report(complaints.tell, keep, strict)
+        advance = stack.enter_context(progress(job.inputs))
+        tally = apply_to_database(job, to_url, chosen, report, clock(), advance)
+    say(str(tally))
+    if report.refused:
+        sys.exit(1)

@@ -1,0 +1,42 @@
+-- applied_marked --
+-- Those of some marks that are noted.
+select mark from {applied_marks}
+where source = :source
+  and mark in (select w.mark from json_table(:marks, '$[*]' columns (mark varchar(200) path '$')) as w)
+
+-- apply_columns --
+-- The columns of a table: which the database computes, and which take more than null where nothing is given.
+select column_name as column_name,
+  case when generation_expression <> '' then 1 else 0 end as computed,
+  case when column_default is not null and column_default <> 'NULL' or extra like '%auto_increment%'
+    then 1 else 0 end as has_default
+from information_schema.columns
+where table_schema = :schema and table_name = :table_name
+
+-- apply_update --
+-- Gives the rows that are there what was staged for them.
+update {stage} as s
+straight_join {table} as t on {same}
+set {settings}
+where s.act = :act
+
+-- apply_delete --
+-- Takes the staged rows that leave from a table.
+delete t from {stage} as s
+straight_join {table} as t on {same}
+where s.gone = :gone
+
+-- stage_make --
+-- Makes a stage, in which columns have the types of the target's, and take null.
+create temporary table {stage} (
+  n integer,
+  expected integer,
+  gone char(1),
+  act char(1),
+  lacks longtext,
+  mask longtext
+) as
+select {columns}
+from (select 1 as one) as d
+left join {table} as t on 1 = 0
+limit 0

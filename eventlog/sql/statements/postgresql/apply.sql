@@ -1,0 +1,71 @@
+-- applied_marked --
+-- Those of some marks that are noted.
+select mark from {applied_marks}
+where source = :source and mark in (select json_array_elements_text(cast(:marks as json)))
+
+-- apply_session --
+-- What a transaction begins with that applies changes: each staged row looks its target up by the key.
+set local enable_hashjoin = off
+/
+set local enable_mergejoin = off
+
+-- apply_check --
+-- Has constraints speak that would else wait until the transaction ends.
+set constraints all immediate
+/
+set constraints all deferred
+
+-- apply_columns --
+-- The columns of a table: which the database computes, and which take more than null where nothing is given.
+select a.attname as column_name,
+  case when a.attgenerated <> '' then 1 else 0 end as computed,
+  case when a.atthasdef or a.attidentity <> '' or t.typdefault is not null then 1 else 0 end as has_default
+from pg_catalog.pg_attribute a
+join pg_catalog.pg_class c on c.oid = a.attrelid
+join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+join pg_catalog.pg_type t on t.oid = a.atttypid
+where n.nspname = :schema and c.relname = :table_name and a.attnum > 0 and not a.attisdropped
+
+-- apply_empty --
+-- Takes every row from a table.
+truncate table {table}
+
+-- apply_update --
+-- Gives the rows that are there what was staged for them.
+update {table} as t set {settings}
+from {stage} as s
+where s.act = :act and {same}
+
+-- apply_delete --
+-- Takes the staged rows that leave from a table.
+delete from {table} as t
+using {stage} as s
+where s.gone = :gone and {same}
+
+-- apply_insert --
+-- Inserts the staged rows that are not there and lack the same columns.
+insert into {table} ({names}) overriding system value
+select {cells}
+from {stage} as s
+where s.act = 'w' and s.lacks = :lacks
+  and not exists (select from {table} as t where {same})
+
+-- stage_make --
+-- Makes a stage, in which columns have the types of the target's.
+create temporary table {stage} on commit delete rows as
+select cast(null as integer) as n, cast(null as integer) as expected, cast(null as text) as gone,
+  cast(null as text) as act, cast(null as text) as lacks, cast(null as text) as mask, {columns}
+from {table} as t
+with no data
+
+-- stage_copy --
+-- Stages rows.
+copy {stage} ({names}) from stdin
+
+-- stage_empty --
+-- Takes all rows from a stage.
+truncate table {stage}
+
+-- apply_setting --
+-- An assignment of an update that joins a stage.
+{column} = {value}

@@ -78,7 +78,8 @@ def test_refused_changes_are_told_kept_and_the_exit_is_1(shell: Shell, postgres:
     assert done.code == 1
     assert done.stderr == (
         "usr: public.usr has no column x (--schema-changes apply adds it)\n"
-        "usr: the row that it changes is not there (--missing-rows insert makes it of what the change tells)\n"
+        "usr: the row that it changes is not there"
+        " (--missing-rows insert makes it of what the change tells)\n"
         "eventlog: 1 inserted, 0 updated, 0 deleted, 2 refused\n"
     )
     kept = [json.loads(line) for line in (shell.folder / "refused.jsonl").read_text().splitlines()]

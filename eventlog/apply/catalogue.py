@@ -15,7 +15,7 @@ from eventlog.apply.goal import Goal, NoKey
 from eventlog.core.change import ABSENT, Change, Field, Value
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.tables import Column, Tables
-from eventlog.places.change_tables import SQL_TYPES
+from eventlog.places.sql_cells import SQL_TYPES
 from eventlog.qlik.sqltypes import holds, spec_of, spec_of_value
 from eventlog.qlik.types import Spec
 from eventlog.sql.catalogue import Catalogue

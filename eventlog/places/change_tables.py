@@ -2,158 +2,55 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import decimal
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mssql, mysql, oracle
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.types import TypeEngine
 
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
+from eventlog.places.sql_cells import HEADER_TYPES, Bind, binds_of, datetime_type, sql_type
 from eventlog.qlik import headers, partitions, sequence, tables
-from eventlog.qlik.headers import HEADERS, Header
+from eventlog.qlik.headers import HEADERS
 from eventlog.qlik.rows import Cells
-from eventlog.qlik.structure import Column
 from eventlog.qlik.tables import ChangeTable, TableSettings
-from eventlog.qlik.types import Spec
+from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 
 _BATCH = 1_000
-_LONGEST = 4_000  # characters or bytes of a column that is no LOB, in the least of the dialects
 
 
 class StoreFault(EventlogError):
     """change tables: {0}"""
 
 
-# --- types, per dialect where the generic one says too little
-
-
-def _binary(length: int) -> TypeEngine[Any]:
-    if not 0 < length <= _LONGEST:
-        return sa.LargeBinary()
-    return (
-        sa.LargeBinary(length)
-        .with_variant(mssql.VARBINARY(length), "mssql")  # type: ignore[no-untyped-call]
-        .with_variant(mysql.VARBINARY(length), "mysql", "mariadb")
-        .with_variant(oracle.RAW(min(length, 2000)), "oracle")
-    )
-
-
-def _text(length: int) -> TypeEngine[Any]:
-    return sa.String(length) if 0 < length <= _LONGEST else sa.Text()
-
-
-def _datetime(digits: int) -> TypeEngine[Any]:
-    return (
-        sa.DateTime()
-        .with_variant(mysql.DATETIME(fsp=min(digits, 6)), "mysql", "mariadb")
-        .with_variant(mssql.DATETIME2(precision=min(digits, 7)), "mssql")  # type: ignore[no-untyped-call]
-        .with_variant(oracle.TIMESTAMP(), "oracle")
-    )
-
-
-def _time(spec: Spec) -> TypeEngine[Any]:
-    clock = sa.Time().with_variant(mysql.TIME(fsp=min(spec.scale, 6)), "mysql", "mariadb")
-    return clock.with_variant(sa.String(18), "oracle")
-
-
-def _numeric(precision: int, scale: int) -> TypeEngine[Any]:
-    """Exact decimals; SQLite has none, and a NUMERIC without sizes is one only in PostgreSQL."""
-    exact: TypeEngine[Any] = sa.Numeric(precision, scale) if precision else sa.Text()
-    if not precision:
-        return exact.with_variant(sa.Numeric(), "postgresql")
-    return exact.with_variant(sa.Text(), "sqlite")
-
-
-SQL_TYPES: dict[str, Callable[[Spec], TypeEngine[Any]]] = {
-    "BOOLEAN": lambda spec: sa.Boolean(),
-    "BYTES": lambda spec: _binary(spec.length),
-    "BLOB": lambda spec: sa.LargeBinary(),
-    "DATE": lambda spec: sa.Date(),
-    "TIME": _time,
-    "DATETIME": lambda spec: _datetime(spec.scale),
-    "INT1": lambda spec: sa.SmallInteger(),
-    "INT2": lambda spec: sa.SmallInteger(),
-    "INT4": lambda spec: sa.Integer(),
-    "INT8": lambda spec: sa.BigInteger(),
-    "UINT1": lambda spec: sa.SmallInteger(),
-    "UINT2": lambda spec: sa.Integer(),
-    "UINT4": lambda spec: sa.BigInteger(),
-    "UINT8": lambda spec: _numeric(20, 0),
-    "REAL4": lambda spec: sa.REAL(),
-    "REAL8": lambda spec: sa.Double(),
-    "NUMERIC": lambda spec: _numeric(spec.precision, spec.scale),
-    "STRING": lambda spec: _text(spec.length),
-    "WSTRING": lambda spec: sa.Unicode(spec.length) if 0 < spec.length <= _LONGEST // 2 else sa.UnicodeText(),
-    "CLOB": lambda spec: sa.Text(),
-    "NCLOB": lambda spec: sa.UnicodeText(),
-}
-
-_HEADER_TYPES: dict[str, Callable[[Header], TypeEngine[Any]]] = {
-    "text": lambda header: _text(header.width),
-    "bytes": lambda header: _binary(header.width),
-    "timestamp": lambda header: _datetime(6),
-}
-
-
-def _sql_type(column: Column) -> TypeEngine[Any]:
-    spec = column.spec or Spec("STRING")
-    return SQL_TYPES[spec.name](spec)
-
-
-def table_of(
-    change_table: ChangeTable, names: Sequence[str], prefix: str, metadata: sa.MetaData, schema: str | None
-) -> sa.Table:
-    """The change table as SQLAlchemy knows it."""
-    own = [sa.Column(prefix + h.name, _HEADER_TYPES[h.type](h)) for h in HEADERS if h.name in names]
-    data = [sa.Column(c.name, _sql_type(c)) for c in change_table.structure.columns]
-    return sa.Table(f"{change_table.structure.table}{tables.SUFFIX}", metadata, *own, *data, schema=schema)
-
-
-# --- values, by the type that the dialect has in the end
-
-
-def _temporal(read: Callable[[str], Any]) -> Callable[[Any], Any]:
-    def bind(cell: Any) -> Any:
-        if not isinstance(cell, str):
-            return cell
-        try:
-            value = read(cell)
-        except ValueError:
-            raise NotExpressible(f"{cell!r} is no date or time of this database") from None
-        if _digits(cell) > 6:
-            raise NotExpressible(f"{cell!r} has more than 6 digits after the second")
-        return value
-
-    return bind
-
-
-def _digits(text: str) -> int:
-    return len(text.partition(".")[2].rstrip("0"))
-
-
-_BINDS: tuple[tuple[type[TypeEngine[Any]], Callable[[Any], Any]], ...] = (
-    (sa.DateTime, _temporal(lambda text: dt.datetime.fromisoformat(text[:26]))),
-    (sa.Date, _temporal(dt.date.fromisoformat)),
-    (sa.Time, _temporal(lambda text: dt.time.fromisoformat(text[:15]))),
-    (sa.Numeric, lambda cell: None if cell is None else decimal.Decimal(str(cell))),
-)
-
-
-def _bind(sql_type: TypeEngine[Any], dialect: sa.Dialect) -> Callable[[Any], Any] | None:
-    own = sql_type.dialect_impl(dialect)
-    return next((bind for kind, bind in _BINDS if isinstance(own, kind)), None)
-
-
 # --- writing
+
+
+def table_of(change_table: ChangeTable, settings: TableSettings) -> sa.Table:
+    """The change table as SQLAlchemy knows it."""
+    names, prefix = tables.header_names(settings), settings.header_prefix
+    structure = change_table.structure
+    own = [sa.Column(prefix + h.name, HEADER_TYPES[h.type](h)) for h in HEADERS if h.name in names]
+    data = [sa.Column(c.name, sql_type(c)) for c in structure.columns]
+    schema = _schema(structure.schema, settings)
+    return sa.Table(structure.table + settings.suffix, sa.MetaData(), *own, *data, schema=schema)
+
+
+def name_of(schema: str | None, table: str, settings: TableSettings) -> str:
+    """The name of the change table of a table, with the schema where it is written if one was set."""
+    written = _schema(schema, settings)
+    return f"{written}.{table}{settings.suffix}" if written else table + settings.suffix
+
+
+def _schema(schema: str | None, settings: TableSettings) -> str | None:
+    told = settings.change_table_schema
+    return (schema if told == "*" else told) or None
 
 
 def write(
@@ -161,11 +58,10 @@ def write(
     known: Tables,
     settings: TableSettings,
     engine: sa.Engine,
-    schema: str | None = None,
 ) -> Iterator[Refused]:
     """Writes change tables in one transaction, created where they are not there; yields what was refused."""
     with engine.begin() as connection:
-        store = _Store(connection, settings, schema)
+        store = _Store(connection, settings)
         closed: dict[tuple[str, str], partitions.Partition] = {}
         for item in tables.write_rows(changes, known, settings, closed):
             if isinstance(item, Refused):
@@ -177,23 +73,31 @@ def write(
             store.list_partitions(closed.values())
 
 
+class _Standing(NamedTuple):
+    """A change table that stands in the database, of which table it is, and how its cells are bound."""
+
+    table: sa.Table
+    of: tuple[str | None, str]
+    binds: list[Bind]
+
+
 class _Store:
-    def __init__(self, connection: sa.Connection, settings: TableSettings, schema: str | None) -> None:
+    def __init__(self, connection: sa.Connection, settings: TableSettings) -> None:
         self._connection = connection
-        self._prefix = settings.header_prefix
-        self._names = tables.header_names(settings)
-        self._schema = schema
+        self._settings = settings
         self._metadata = sa.MetaData()
-        self._tables: dict[str, tuple[sa.Table, list[Callable[[Any], Any] | None]]] = {}
+        self._standing: dict[tuple[str | None, str], _Standing] = {}
         self._waiting: list[tuple[sa.Table, dict[str, Any]]] = []
 
     def add(self, change_table: ChangeTable, cells: Cells) -> Iterator[Refused]:
-        table, binds = self._table(change_table)
-        try:
-            bound = [cell if bind is None else bind(cell) for bind, cell in zip(binds, cells, strict=True)]
-        except (EventlogError, decimal.InvalidOperation) as fault:
-            yield Refused(f"{table.name}:{cells[0]}", str(fault))
-            return
+        table, _, binds = self._table(change_table)
+        bound = []
+        for column, bind, cell in zip(table.columns, binds, cells, strict=True):
+            try:
+                bound.append(bind(cell))
+            except (EventlogError, decimal.InvalidOperation) as fault:
+                yield Refused(f"{table.name}:{cells[0]}", f"column {column.name!r}: {fault}")
+                return
         self._waiting.append((table, {f"c{i}": value for i, value in enumerate(bound)}))
         if len(self._waiting) >= _BATCH:
             yield from self.flush()
@@ -214,9 +118,10 @@ class _Store:
 
     def list_partitions(self, closed: Iterable[partitions.Partition]) -> None:
         """Adds to the control table what it does not list yet."""
-        kinds = {"text": sa.String(128), "timestamp": _datetime(6)}
+        kinds = {"text": sa.String(128), "timestamp": datetime_type(6)}
         columns = [sa.Column(c.name, kinds[c.type]) for c in partitions.SHEET.columns]
-        table = sa.Table(partitions.TABLE, self._metadata, *columns, schema=self._schema)
+        schema = _schema(None, self._settings)
+        table = sa.Table(partitions.TABLE, self._metadata, *columns, schema=schema)
         table.create(self._connection, checkfirst=True)
         listed = set(
             self._connection.execute(
@@ -229,26 +134,39 @@ class _Store:
                 self._connection.execute(table.insert().values(cells))
 
     def _insert(self, insert: sa.Insert, rows: list[dict[str, Any]]) -> str | None:
+        """Why the database does not take the rows; a connection that is lost is no fault of theirs."""
         try:
             with self._connection.begin_nested():
                 self._connection.execute(insert, rows)
-        except (DBAPIError, ValueError, OverflowError) as fault:
-            return str(getattr(fault, "orig", fault)).strip()
+        except ConnectionLost:
+            raise
+        except DBAPIError as fault:
+            if fault.connection_invalidated:
+                raise
+            return str(fault.orig).strip()
+        except (EventlogError, SQLAlchemyError, ValueError, TypeError, ArithmeticError) as fault:
+            return str(fault).strip()
         return None
 
-    def _table(self, change_table: ChangeTable) -> tuple[sa.Table, list[Callable[[Any], Any] | None]]:
-        name = f"{change_table.structure.schema}.{change_table.structure.table}"
-        found = self._tables.get(name)
+    def _table(self, change_table: ChangeTable) -> _Standing:
+        of = change_table.structure.schema, change_table.structure.table
+        found = self._standing.get(of)
         if found is None:
-            found = self._tables[name] = self._make(change_table)
+            found = self._standing[of] = self._make(change_table, of)
         return found
 
-    def _make(self, change_table: ChangeTable) -> tuple[sa.Table, list[Callable[[Any], Any] | None]]:
+    def _make(self, change_table: ChangeTable, of: tuple[str | None, str]) -> _Standing:
         try:
-            table = table_of(change_table, self._names, self._prefix, self._metadata, self._schema)
+            table = table_of(change_table, self._settings)
+            other = next((s.of for s in self._standing.values() if s.table.fullname == table.fullname), None)
+            if other is not None:
+                raise StoreFault(
+                    f"of {other[0]}.{other[1]} and {of[0]}.{of[1]} would be one table, {table.fullname}:"
+                    " change-table-schema = * gives each its own schema"
+                )
             table.create(self._connection, checkfirst=True)
-            standing = sa.inspect(self._connection).get_columns(table.name, self._schema)
-        except SQLAlchemyError as fault:
+            standing = sa.inspect(self._connection).get_columns(table.name, table.schema)
+        except (SQLAlchemyError, DatabaseFailed) as fault:
             raise StoreFault(f"of {change_table.structure} cannot be created: {fault}") from fault
         found = [column["name"] for column in standing]
         if found != [c.name for c in table.columns]:
@@ -256,22 +174,29 @@ class _Store:
                 f"{table.name} stands with the columns {', '.join(found)}, not those of the table;"
                 " masks would point at others: drop or rename it"
             )
-        return table, [_bind(c.type, self._connection.dialect) for c in table.columns]
+        return _Standing(table, of, binds_of(table, self._connection.dialect))
 
 
 # --- reading
 
 
-def source(
-    connection: sa.Connection, name: str, settings: TableSettings, schema: str | None = None
-) -> Source[Row]:
-    """A change table of the database as a source, in the order of its changes."""
+def source(connection: sa.Connection, name: str, settings: TableSettings) -> Source[Row]:
+    """A change table as a source, in the order of its changes; its name may tell its schema."""
     try:
-        table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
-    except SQLAlchemyError as fault:
+        schema, bare = _place_of(connection, name)
+        table = sa.Table(bare, sa.MetaData(), schema=schema, autoload_with=connection)
+    except (SQLAlchemyError, DatabaseFailed) as fault:
         raise StoreFault(f"{name} cannot be read: {fault}") from fault
     columns = tuple(c.name for c in table.columns)
     return Source(name, name, columns, _rows(connection, table, settings))
+
+
+def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
+    """The schema and the name of a table: its schema stands before the last dot, unless all is a name."""
+    schema, dot, bare = name.rpartition(".")
+    if not dot or not schema or sa.inspect(connection).has_table(name):
+        return None, name
+    return schema, bare
 
 
 def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings) -> Iterator[Row]:
@@ -293,39 +218,31 @@ def read_tasks(
     known: Tables,
     settings: TableSettings,
     stream: StreamSettings | None = None,
-    schema: str | None = None,
 ) -> Iterator[Change | Refused]:
     """The changes of the change tables of tasks, by their sequence, in one snapshot where there is one."""
     if not any(names for _, names in tasks):
         raise Misuse("name the change tables to read")
     with engine.connect() as connection:
-        opened = (
-            (task, (source(connection, name, settings, schema) for name in names)) for task, names in tasks
-        )
+        opened = ((task, (source(connection, name, settings) for name in names)) for task, names in tasks)
         yield from read_changes(tables.FORMAT, known, settings, stream or StreamSettings(), opened)
 
 
 def read(
-    engine: sa.Engine,
-    names: Sequence[str],
-    known: Tables,
-    settings: TableSettings,
-    schema: str | None = None,
+    engine: sa.Engine, names: Sequence[str], known: Tables, settings: TableSettings
 ) -> Iterator[Change | Refused]:
     """The changes of the change tables of one task, as one sequence."""
-    yield from read_tasks(engine, [("", names)], known, settings, schema=schema)
+    yield from read_tasks(engine, [("", names)], known, settings)
 
 
-def last_sequence(
-    engine: sa.Engine, names: Sequence[str], prefix: str = "header__", schema: str | None = None
-) -> str:
+def last_sequence(engine: sa.Engine, names: Sequence[str], prefix: str = "header__") -> str:
     """The greatest change_seq of the change tables that stand, to continue after."""
     last = sequence.START
     with engine.connect() as connection:
         for name in names:
-            if not sa.inspect(connection).has_table(name, schema):
+            schema, bare = _place_of(connection, name)
+            if not sa.inspect(connection).has_table(bare, schema):
                 continue
-            table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
+            table = sa.Table(bare, sa.MetaData(), schema=schema, autoload_with=connection)
             column = table.columns[prefix + headers.NAMES[0]]
             last = max(last, connection.execute(sa.select(sa.func.max(column))).scalar() or last)
     return last

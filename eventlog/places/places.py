@@ -25,8 +25,7 @@ from eventlog.linter.progress import START, dump_state, load_state
 from eventlog.places import change_tables, queues
 from eventlog.places.registry import Registry
 from eventlog.places.topics import KafkaSettings
-from eventlog.qlik.tables import SUFFIX
-from eventlog.sql.connect import connect
+from eventlog.sql.connect import connect, connect_any
 from eventlog.streams.settings import StreamSettings
 
 Answers = Iterable[Change | Refused]
@@ -91,20 +90,21 @@ def _write_topics(changes: Iterable[Change], target: Format, place: Place) -> It
 @contextmanager
 def _read_change_tables(source: Format, place: Place) -> Iterator[FromPlace]:
     tasks = [("", place.names)] * bool(place.names) + list(place.tasks)
-    suffixed = [(task, list(map(_change_table, names))) for task, names in tasks]
     reading, stream = place.settings(source.settings), place.settings(StreamSettings)
-    engine = connect(place.url)
+    suffixed = [(task, [_suffixed(name, reading.suffix) for name in names]) for task, names in tasks]
+    engine = connect_any(place.url)
     yield FromPlace(change_tables.read_tasks(engine, suffixed, place.tables, reading, stream))
 
 
-def _change_table(name: str) -> str:
-    return name if name.lower().endswith(SUFFIX) else name + SUFFIX
+def _suffixed(name: str, suffix: str) -> str:
+    return name if name.lower().endswith(suffix.lower()) else name + suffix
 
 
 def _write_change_tables(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:
-    engine = connect(place.url)
-    names = [f"{table.name}{SUFFIX}" for table in place.tables]
-    last = change_tables.last_sequence(engine, names, place.settings(target.settings).header_prefix)
+    engine = connect_any(place.url)
+    writing = place.settings(target.settings)
+    names = [change_tables.name_of(table.schema, table.name, writing) for table in place.tables]
+    last = change_tables.last_sequence(engine, names, writing.header_prefix)
     given = {"last_sequence": last} | dict(place.given)
     return change_tables.write(changes, place.tables, settings.build(target.settings, given), engine)
 

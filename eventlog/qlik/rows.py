@@ -14,17 +14,18 @@ from itertools import compress, repeat
 from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
-from eventlog.core.errors import WrongRow
+from eventlog.core.errors import NotExpressible, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
-from eventlog.qlik.headers import NAMES, OPERATIONS, Heading, letter_of
+from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
 from eventlog.qlik.mask import InvalidMask, MaskLayout, Order, evidence, join, load, read, trimmed
 from eventlog.qlik.numbering import Numbered, stream_position, utc
 from eventlog.qlik.plans import Plan, alike
 from eventlog.qlik.structure import Structure
 
 Cells = tuple[Any, ...]
+_STREAM_WIDTH = next(header.width for header in HEADERS if header.name == "stream_position")
 Told = tuple[str, str, str, str | None, object]  # change_seq, stream_position, id, timestamp, partition_name
 _MAX_KEPT = 10_000
 _new = tuple.__new__
@@ -311,9 +312,12 @@ class RowWriter:
     def rows(self, numbered: Numbered, partition: str | None) -> list[Cells]:
         """The rows that state a change: one, or a B row and its U row."""
         change = numbered.change
+        stream = stream_position(change)
+        if len(stream) > _STREAM_WIDTH:
+            raise NotExpressible(f"a stream position of {len(stream)} characters: at most {_STREAM_WIDTH}")
         told = (
             numbered.sequence,
-            stream_position(change),
+            stream,
             numbered.transaction,
             None if change.time is None else utc(change.time).replace("T", " "),
             (change.extra and change.fact("partition_name")) or partition,

@@ -59,7 +59,7 @@ class RowSequencer:
         if name.lower() == partitions.TABLE:
             yield from partitions.check([source])
             return
-        schema, table = table_name(name, self._known)
+        schema, table = table_name(name, self._known, settings.suffix)
         try:
             heading = read_heading(source.columns, settings.header_prefix)
         except Misuse as fault:

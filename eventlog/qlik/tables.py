@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.errors import AmbiguousName, EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.formats import (
     Beside,
     Description,
@@ -34,7 +33,6 @@ from eventlog.qlik.rows import Cells, ChangeRow, RowReader, RowWriter
 from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure, observe, structure_of
 
 SUFFIX = "__ct"
-_SUFFIXED = re.compile(r"(.+?)(?:__ct)?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +44,12 @@ class TableSettings:
         choices=("auto", "little", "big"),
     )
     header_prefix: str = setting("header__", "what the names of header columns begin with")
+    suffix: str = setting(SUFFIX, "what the names of change tables end with, after that of their table")
+    change_table_schema: str = setting(
+        "",
+        "the schema where a database's change tables are written; empty: the connection's, *: each table's",
+        metavar="NAME",
+    )
     header_columns: tuple[str, ...] = setting(
         headers.DEFAULT, "the header columns that are written", choices=headers.NAMES
     )
@@ -65,10 +69,10 @@ class TableSettings:
     described: tuple[Structure, ...] = ()  # by .dfm files
 
 
-def table_name(stem: str, tables: Tables) -> tuple[str | None, str]:
+def table_name(stem: str, tables: Tables, suffix: str = SUFFIX) -> tuple[str | None, str]:
     """The schema and name of the table whose change table has this name."""
-    match = _SUFFIXED.fullmatch(stem)
-    name = match[1] if match else stem
+    suffixed = len(stem) > len(suffix) > 0 and stem.lower().endswith(suffix.lower())
+    name = stem[: -len(suffix)] if suffixed else stem
     table = tables.find(name)
     if table is not None:
         return table.schema, table.name
@@ -76,12 +80,14 @@ def table_name(stem: str, tables: Tables) -> tuple[str | None, str]:
     return (schema, rest) if dot and schema and rest else (None, name)
 
 
-def sheet_name(structure: Structure, tables: Tables) -> str:
+def sheet_name(structure: Structure, tables: Tables, suffix: str = SUFFIX) -> str:
     """The name of a change table; the schema is told only where the tables file does not know it."""
-    bare = f"{structure.table}{SUFFIX}"
-    own = (structure.schema, structure.table)
-    if table_name(bare, tables) == own:
-        return bare
+    bare = f"{structure.table}{suffix}"
+    try:
+        if table_name(bare, tables, suffix) == (structure.schema, structure.table):
+            return bare
+    except AmbiguousName:
+        pass
     return f"{structure.schema or ''}.{bare}" if structure.schema else bare
 
 
@@ -131,7 +137,7 @@ def _described(known: Structure, name: str) -> Column:
 def _read_table(
     name: str, parts: Iterable[Source[Row]], tables: Tables, settings: TableSettings
 ) -> Iterator[Change | Refused]:
-    schema, table = table_name(name, tables)
+    schema, table = table_name(name, tables, settings.suffix)
     finder = Finder(None if settings.mask_order == "auto" else Order(settings.mask_order))
     rows = _parse(parts, schema, table, tables, settings)
     for item in finder.run(pair(rows, ChangeRow)):
@@ -268,7 +274,9 @@ def change_table(
         structure, plans.dumping_cells(structure.columns), names, order, settings.before_images
     )
     description = Description(".dfm", partial(_describe, structure, tuple(names), settings))
-    sheet = Sheet(sheet_name(structure, tables), columns, description if settings.dfm else None)
+    sheet = Sheet(
+        sheet_name(structure, tables, settings.suffix), columns, description if settings.dfm else None
+    )
     return ChangeTable(structure, sheet, writer)
 
 

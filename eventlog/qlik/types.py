@@ -215,7 +215,8 @@ def _dump_numeric(value: Any, spec: Spec) -> str:
     return text
 
 
-def _dump_decimal(value: Any, spec: Spec) -> decimal.Decimal | str:
+def exact_decimal(value: Any, spec: Spec) -> decimal.Decimal | str:
+    """The value as a decimal of these sizes, which must hold all its digits; a text where none are told."""
     precision, scale = (20, 0) if spec.name == "UINT8" else (spec.precision, spec.scale)
     if not precision:
         return _dump_numeric(value, spec)
@@ -268,7 +269,7 @@ _DUMP_REAL8 = {float: None, int: _dump_float, str: _dump_float}
 _DUMP_SINGLE = dict.fromkeys((float, int, str), _single)
 _DUMP_DOUBLE = {float: None, int: _number, str: _number}
 _DUMP_NUMERIC = dict.fromkeys((str, int, float), _dump_numeric)
-_DUMP_DECIMAL = dict.fromkeys((str, int), _dump_decimal)
+_DUMP_DECIMAL = dict.fromkeys((str, int), exact_decimal)
 
 
 def _own(name: str) -> Callable[[Spec], Schema]:

@@ -16,7 +16,7 @@ from sqlalchemy.pool import NullPool
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.extras import extra
 from eventlog.sql.dialect import oracle_binds
-from eventlog.sql.dialect.dialects import Dialect, dialect_named, dialect_of
+from eventlog.sql.dialect.dialects import DIALECTS, Dialect, dialect_named, dialect_of
 from eventlog.sql.statements import templates
 
 
@@ -63,6 +63,22 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
     return engine
 
 
+def connect_any(url: str | URL) -> Engine:
+    """An engine for tables that are read and written in the words of every database: also SQL Server, DB2,
+    Informix or SQLite, by whatever driver the URL names and is installed."""
+    address = _address(url)
+    if _ALIASES.get(address.get_backend_name(), address.get_backend_name()) in DIALECTS:
+        return connect(url)
+    try:
+        engine = sqlalchemy.create_engine(address, poolclass=NullPool)
+    except ArgumentError:
+        raise InvalidUrl(f"{address.drivername} is no driver that is known") from None
+    except ImportError as fault:
+        raise DriverMissing(address.drivername, fault.name, address.get_backend_name()) from fault
+    event.listen(engine, "handle_error", _translate, retval=True)
+    return engine
+
+
 def _name(address: URL) -> dict[str, str]:
     """What has the server show our sessions as eventlog's, unless the URL names them."""
     dialect = dialect_named(address.get_backend_name())
@@ -86,6 +102,12 @@ def read_url(url: str | URL) -> URL:
 
     Nothing of one that is wrong is quoted, for it may hold a password.
     """
+    address = _address(url)
+    name = _ALIASES.get(address.get_backend_name(), address.get_backend_name())
+    return address if "+" in address.drivername else address.set(drivername=dialect_named(name).driver)
+
+
+def _address(url: str | URL) -> URL:
     try:
         address = make_url(url)
     except (ArgumentError, ValueError):
@@ -94,8 +116,7 @@ def read_url(url: str | URL) -> URL:
         raise InvalidUrl("an @ in a user, a password or a parameter is written %40")
     if address.port is not None and not 0 < address.port < 65536:
         raise InvalidUrl("a port is a number from 1 to 65535")
-    name = _ALIASES.get(address.get_backend_name(), address.get_backend_name())
-    return address if "+" in address.drivername else address.set(drivername=dialect_named(name).driver)
+    return address
 
 
 def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str, Any]) -> Any:

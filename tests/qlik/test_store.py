@@ -181,7 +181,7 @@ TYPES_OF_HEADERS = {
 def test_header_columns_have_the_types_of_the_dialect(dialect: str) -> None:
     known, changes = every_type()
     made = tables.change_table(changes[0], known, TableSettings())
-    table = store.table_of(made, tables.header_names(TableSettings()), "header__", sa.MetaData(), None)
+    table = store.table_of(made, TableSettings())
     ddl = str(CreateTable(table).compile(dialect=sa.make_url(f"{dialect}://").get_dialect()()))
     lines = {
         line.split()[0]: line.strip().rstrip(",").split(None, 1)[1]

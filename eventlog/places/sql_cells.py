@@ -1,0 +1,188 @@
+"""The columns of change tables in a database: their types in each dialect, how values are bound to them."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Callable
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mssql, mysql, oracle
+from sqlalchemy.types import TypeEngine
+
+from eventlog.core.errors import NotExpressible
+from eventlog.qlik.headers import Header
+from eventlog.qlik.structure import Column
+from eventlog.qlik.types import Spec, exact_decimal
+
+_LONGEST = 4_000  # characters or bytes of a column that is no LOB, in the least of the dialects
+
+
+# --- types, per dialect where the generic one says too little
+
+
+def _binary(length: int) -> TypeEngine[Any]:
+    if not 0 < length <= _LONGEST:
+        return sa.LargeBinary()
+    return (
+        sa.LargeBinary(length)
+        .with_variant(mssql.VARBINARY(length), "mssql")  # type: ignore[no-untyped-call]
+        .with_variant(mysql.VARBINARY(length), "mysql", "mariadb")
+        .with_variant(oracle.RAW(min(length, 2000)), "oracle")
+    )
+
+
+def _text(length: int) -> TypeEngine[Any]:
+    return sa.String(length) if 0 < length <= _LONGEST else sa.Text()
+
+
+def datetime_type(digits: int) -> TypeEngine[Any]:
+    return (
+        sa.DateTime()
+        .with_variant(mysql.DATETIME(fsp=min(digits, 6)), "mysql", "mariadb")
+        .with_variant(mssql.DATETIME2(precision=min(digits, 7)), "mssql")  # type: ignore[no-untyped-call]
+        .with_variant(oracle.TIMESTAMP(), "oracle")
+    )
+
+
+def _time(spec: Spec) -> TypeEngine[Any]:
+    clock = sa.Time().with_variant(mysql.TIME(fsp=min(spec.scale, 6)), "mysql", "mariadb")
+    return clock.with_variant(sa.String(18), "oracle")
+
+
+def _numeric(precision: int, scale: int) -> TypeEngine[Any]:
+    """Exact decimals; SQLite has none, and a NUMERIC without sizes is one only in PostgreSQL."""
+    exact: TypeEngine[Any] = sa.Numeric(precision, scale) if precision else sa.Text()
+    if not precision:
+        return exact.with_variant(sa.Numeric(), "postgresql")
+    return exact.with_variant(sa.Text(), "sqlite")
+
+
+SQL_TYPES: dict[str, Callable[[Spec], TypeEngine[Any]]] = {
+    "BOOLEAN": lambda spec: sa.Boolean(),
+    "BYTES": lambda spec: _binary(spec.length),
+    "BLOB": lambda spec: sa.LargeBinary(),
+    "DATE": lambda spec: sa.Date(),
+    "TIME": _time,
+    "DATETIME": lambda spec: datetime_type(spec.scale),
+    "INT1": lambda spec: sa.SmallInteger(),
+    "INT2": lambda spec: sa.SmallInteger(),
+    "INT4": lambda spec: sa.Integer(),
+    "INT8": lambda spec: sa.BigInteger(),
+    "UINT1": lambda spec: sa.SmallInteger(),
+    "UINT2": lambda spec: sa.Integer(),
+    "UINT4": lambda spec: sa.BigInteger(),
+    "UINT8": lambda spec: _numeric(20, 0),
+    "REAL4": lambda spec: sa.REAL(),
+    "REAL8": lambda spec: sa.Double(),
+    "NUMERIC": lambda spec: _numeric(spec.precision, spec.scale),
+    "STRING": lambda spec: _text(spec.length),
+    "WSTRING": lambda spec: sa.Unicode(spec.length) if 0 < spec.length <= _LONGEST // 2 else sa.UnicodeText(),
+    "CLOB": lambda spec: sa.Text(),
+    "NCLOB": lambda spec: sa.UnicodeText(),
+}
+
+HEADER_TYPES: dict[str, Callable[[Header], TypeEngine[Any]]] = {
+    "text": lambda header: _text(header.width),
+    "bytes": lambda header: _binary(header.width),
+    "timestamp": lambda header: datetime_type(6),
+}
+
+
+def sql_type(column: Column) -> TypeEngine[Any]:
+    spec = column.spec or Spec("STRING")
+    return SQL_TYPES[spec.name](spec)
+
+
+# --- values, by the type that the dialect has in the end
+
+
+def _temporal(read: Callable[[str], Any]) -> Callable[[Any], Any]:
+    def bind(cell: Any) -> Any:
+        if not isinstance(cell, str):
+            return cell
+        try:
+            value = read(cell)
+        except ValueError:
+            raise NotExpressible(f"{cell!r} is no date or time of this database") from None
+        if _digits(cell) > 6:
+            raise NotExpressible(f"{cell!r} has more than 6 digits after the second")
+        return value
+
+    return bind
+
+
+def _digits(text: str) -> int:
+    return len(text.partition(".")[2].rstrip("0"))
+
+
+_BINDS: tuple[tuple[type[TypeEngine[Any]], Callable[[Any], Any]], ...] = (
+    (sa.DateTime, _temporal(lambda text: dt.datetime.fromisoformat(text[:26]))),
+    (sa.Date, _temporal(dt.date.fromisoformat)),
+    (sa.Time, _temporal(lambda text: dt.time.fromisoformat(text[:15]))),
+    (sa.Numeric, lambda cell: None if cell is None else decimal.Decimal(str(cell))),
+)
+
+
+Bind = Callable[[Any], Any]
+
+
+def _bind(declared: TypeEngine[Any], dialect: sa.Dialect) -> Bind | None:
+    own = declared.dialect_impl(dialect)
+    return next((bind for kind, bind in _BINDS if isinstance(own, kind)), None)
+
+
+def binds_of(table: sa.Table, dialect: sa.Dialect) -> list[Bind]:
+    """How each cell is bound. One that its column cannot hold whole is refused here, for there are
+    databases that cut or round it without a word."""
+    return [_bound(_held(column.type), _bind(column.type, dialect)) for column in table.columns]
+
+
+def _bound(held: Bind, bind: Bind | None) -> Bind:
+    return held if bind is None else lambda cell: bind(held(cell))
+
+
+def _held(kind: TypeEngine[Any]) -> Bind:
+    """What refuses a value that a column of this type cannot hold."""
+    if isinstance(kind, sa.String | sa.LargeBinary):
+        return _within(kind.length) if kind.length else _anything
+    if isinstance(kind, sa.Integer):
+        wide, narrow = isinstance(kind, sa.BigInteger), isinstance(kind, sa.SmallInteger)
+        bits = 63 if wide else 15 if narrow else 31
+        return _between(-(1 << bits), (1 << bits) - 1)
+    if isinstance(kind, sa.Numeric) and kind.precision:
+        return _exact(Spec("NUMERIC", 0, kind.precision, kind.scale or 0))
+    return _anything
+
+
+def _anything(cell: Any) -> Any:
+    return cell
+
+
+def _within(most: int) -> Bind:
+    def check(cell: Any) -> Any:
+        if isinstance(cell, str | bytes) and len(cell) > most:
+            kind = "characters" if isinstance(cell, str) else "bytes"
+            raise NotExpressible(f"a value has {len(cell)} {kind}, and its column holds {most}")
+        return cell
+
+    return check
+
+
+def _between(least: int, most: int) -> Bind:
+    def check(cell: Any) -> Any:
+        if isinstance(cell, int) and not least <= cell <= most:
+            raise NotExpressible(f"{cell} is not between {least} and {most}, as its column asks")
+        return cell
+
+    return check
+
+
+def _exact(spec: Spec) -> Bind:
+    def check(cell: Any) -> Any:
+        if cell is not None:
+            exact_decimal(str(cell), spec)
+        return cell
+
+    return check

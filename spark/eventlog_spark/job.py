@@ -142,6 +142,7 @@ def make_task(backlog: Backlog, folder: Folder, answers: Answers) -> Task:
         backlog.rules,
         backlog.now,
         answers.tables,
+        answers.forms(backlog.job.tables),
         target.name,
         backlog.given,
         layout,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from eventlog.files.limits import Limits
 from eventlog_spark.fold.tasks import FoldToEvents, FoldToParts, WriteEvents
 from eventlog_spark.input import names, rows
 from eventlog_spark.input.current import Answers
+from eventlog_spark.input.spelling import Noticed, Watch
 from eventlog_spark.input.storage import File, uri
 from eventlog_spark.output import summary
 from eventlog_spark.output.refused import explain
@@ -40,16 +42,12 @@ class Pipeline:
         limits = build(Limits, self.task.given)
         files = rows.sort_out(inputs, limits=limits)
         self.stage("fold")
-        spelled = rows.to_be_spelled(self.spark, files, self.task.tables)
-        told = self._fold(files, spelled)
-        if not spelled and any(part.spelled_otherwise for part in told):
-            self.stage("fold again, every row under the one name of its object")
-            told = self._fold(files, True)
+        told = self._met(files, self._expected(files))
         again = self._repeated(told)
         if again is not None or self._unread(files, told):
             self.stage("fold again, without rows that share a record_id, every row read one by one")
             files = rows.sort_out(inputs, careful=True, limits=limits)
-            told = self._fold(files, False, again)
+            told = self._met(files, Noticed(), again)
         self.stage("explain what was refused")
         whole = summary.total(told)
         whole.refused_rows = explain(self.spark, self.task, self.clock, files, [*before, *told], again)
@@ -60,19 +58,36 @@ class Pipeline:
             whole.written_by(self._write_in_order(told))
         return summary.total([*before, whole])
 
-    def _fold(self, files: rows.LogFiles, spelled: bool, left_out: Any = None) -> list[Summary]:
+    def _expected(self, files: rows.LogFiles) -> Noticed:
+        """What some rows tell of the names of the others."""
+        if not files.native or not len(self.task.tables):
+            return Noticed()
+        watch = Watch(self.task.tables, self.task.asked)
+        some = rows.first(self.spark, files, self.task.rules, self.task.tables)
+        return reduce(Noticed.also, map(watch.look, some.to_batches()), Noticed())
+
+    def _met(self, files: rows.LogFiles, noticed: Noticed, left_out: Any = None) -> list[Summary]:
+        """What the tasks tell once each has all rows of its objects, however rows name these."""
+        told = self._fold(files, noticed, left_out)
+        while (found := reduce(Noticed.also, (part.noticed for part in told), noticed)) != noticed:
+            self.stage("fold again, every row under the one name of its object")
+            told, noticed = self._fold(files, found, left_out), found
+        return told
+
+    def _fold(self, files: rows.LogFiles, noticed: Noticed, left_out: Any = None) -> list[Summary]:
         """Every object's rows in one task, sorted: what the tasks tell that fold and write them."""
-        task = self.task
+        task, spelled = self.task, noticed.spelled_otherwise
         wide = task.target != "xds" or task.rules.handle_future_events or self.in_order
         log = rows.read(self.spark, files, task.rules, self.clock, task.now, wide, task.tables, spelled)
         if left_out is not None:
             log = log.join(left_out, "record_id", "left_anti")
-        log = self.current.attach(self.spark, log, task.tables, rows.count(files))
-        log = log.withColumns({"h": _object_hash(), "name": names.packed()}).drop("column_name")
-        met = log.repartition(self.partitions, "h")
+        strays = noticed.asked_otherwise
+        log = self.current.attach(self.spark, log, task.tables, rows.count(files), strays)
+        met = log.withColumn("h", _object_hash()).repartition(self.partitions, "h")
         ordered = met.sortWithinPartitions("h", "table_name", "table_key", "record_id")
         work = FoldToEvents(task) if self.in_order else FoldToParts(task)
-        return collect(ordered.drop("h", "table_name"), work)
+        packed = ordered.withColumn("name", names.packed()).drop("h", "table_name", "column_name")
+        return collect(packed, work)
 
     def _repeated(self, told: Sequence[Summary]) -> Any:
         """The record_ids that stand more than once, with how often; None if there are none."""

@@ -61,6 +61,7 @@ def make(kind: type[Task], folder: Path, **given: Any) -> Task:
         Rules(**{k: v for k, v in given.items() if k in _RULES}),
         None,
         frozenset(tables),
+        {},
         "xds",
         given,
         Layout(str(folder), Shape.BYTES, "blob"),

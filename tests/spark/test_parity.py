@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from eventlog_spark.input import spelling
+from eventlog_spark.input import rows as input_rows
 from eventlog_spark.job import Backlog, run_job
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
@@ -158,7 +158,7 @@ def test_a_reference_of_several_columns(spark: Any, tmp_path: Path) -> None:
 def test_rows_that_name_their_object_otherwise_are_noticed_late(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(spelling, "_SAMPLE", 1)
+    monkeypatch.setattr(input_rows, "_SAMPLE", 1)
     rows = [
         (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n % 5}", "fname", "a", str(n))
         for n in range(1, 40)
@@ -173,3 +173,27 @@ def test_rows_that_name_their_object_otherwise_are_noticed_late(
     ]
     assert sorted(found) == sorted(expected)
     assert any("under the one name" in stage for stage in stages)
+
+
+@pytest.mark.parametrize("sample", [1, 1000])
+def test_query_backs_that_name_their_object_otherwise_find_its_current_row(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: int
+) -> None:
+    monkeypatch.setattr(input_rows, "_SAMPLE", sample)
+    rows = [
+        (n, "N", 6, "2025-03-23 10:57:19", None, "usr", key, None, None, None)
+        for n, key in enumerate(("idu=2", "idu=9", "idu=01", 'idu="2"', "idu=x", "idu=7"), 1)
+    ]
+    log = write_log(tmp_path / "log.parquet", rows)
+    current = current_files(tmp_path, "parquet")
+    expected, left_out = converted(job([log], tmp_path / "expected", current))
+    stages: list[str] = []
+    wanted = Backlog(job([log], tmp_path / "out", current), CLOCK, partitions=2)
+    run_job(spark, wanted, stages.append)
+    found = [
+        line for part in (tmp_path / "out").glob("part-*") for line in part.read_text("utf-8").splitlines()
+    ]
+    assert sorted(found) == sorted(expected)
+    assert any("J\u00f6hn" in line for line in found)  # of idu=01
+    assert any("fold again" in stage for stage in stages) == (sample == 1)
+    assert len(left_out) == 1

@@ -65,7 +65,7 @@ def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
 
 def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
     """The events of sorted rows, in order for each object."""
-    rows = log_rows(seen(task.tables, attempt, batches))
+    rows = log_rows(seen(task, attempt, batches))
     for chunk in _chunks(row for row in rows if not _left(attempt, row)):
         yield from fold(task, attempt, chunk)
 
@@ -116,16 +116,14 @@ class Answers:
         return next(iter(spelled.values()), ())
 
 
-def seen(tables: Tables, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def seen(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches, whose record_ids must stand nowhere else, and whose rows name their objects in one way."""
-    watch = Watch(tables)
+    watch = Watch(task.tables, task.asked)
     for batch in batches:
         kinds = batch.column("kind").to_numpy()
         numbered = batch.column("record_id").filter(pa.array((kinds != CURRENT) & (kinds != UNREADABLE)))
         attempt.see(numbered.to_numpy())
-        attempt.summary.spelled_otherwise = attempt.summary.spelled_otherwise or (
-            batch.num_rows > 0 and watch.finds(batch)
-        )
+        attempt.summary.noticed = attempt.summary.noticed.also(watch.look(batch))
         yield batch
 
 

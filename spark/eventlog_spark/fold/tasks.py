@@ -28,7 +28,7 @@ class FoldToParts:
         with Attempt(self._task) as attempt:
             if self._task.fast:
                 columnar = Columnar(self._task, attempt)
-                taking_part = plain.taking_part(attempt, plain.seen(self._task.tables, attempt, batches))
+                taking_part = plain.taking_part(attempt, plain.seen(self._task, attempt, batches))
                 for rows in cut(taking_part, self._task.longest):
                     if isinstance(rows, LongLife):
                         columnar.write_long(rows)

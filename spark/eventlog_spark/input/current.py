@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -84,8 +86,13 @@ class Answers(Protocol):
     def tables(self) -> frozenset[Table]:
         """The tables whose current rows can be told."""
 
-    def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None) -> Any:
-        """The rows, and the current rows of the objects that query-back rows name."""
+    def forms(self, tables: Tables) -> Mapping[str, str]:
+        """The patterns of the keys by which objects find their current rows unless these are `strays`, by the
+        name of the table."""
+
+    def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None, strays: bool) -> Any:
+        """The rows, and the current rows of the objects that query-back rows name: by these patterns, or all
+        where there are `strays`. `log_rows` is the number of rows where it is known."""
 
 
 @dataclass(frozen=True)
@@ -99,36 +106,33 @@ class GivenRows:
     def tables(self) -> frozenset[Table]:
         return frozenset(piece.table for piece in self.files)
 
-    def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None) -> Any:
-        return _attach(spark, rows, tables, self, log_rows) if self.files else rows
+    def forms(self, tables: Tables) -> Mapping[str, str]:
+        return {table.name: form for table, form in _forms(self._alike(tables)).items()}
 
+    def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None, strays: bool) -> Any:
+        """The rows, and their current rows.
 
-def _attach(spark: Any, rows: Any, tables: Tables, given: GivenRows, log_rows: int | None) -> Any:
-    """The rows, and the current rows of the objects that query-back rows name.
+        Parquet whose keys Spark can spell as the log does joins the shuffle as it is; keys that the log
+        spells in another way are resolved one by one.
+        """
+        alike = self._alike(tables)
+        odd = [piece for piece in self.files if piece not in alike]
+        frames = [_native(spark, piece, self.files.index(piece)) for piece in alike]
+        several = sum(pq.read_metadata(piece.file.name).num_rows for piece in alike)
+        if log_rows is not None and several > log_rows:
+            named = _asking(rows).distinct()
+            frames = [frame.join(named, ["table_name", "table_key"], "left_semi") for frame in frames]
+        if odd:
+            frames.append(_resolved(spark, rows, tables, self, odd))
+        if alike and strays:
+            frames.append(_resolved(spark, rows.where(~_spelled(alike)), tables, self, alike))
+        for frame in frames:
+            rows = rows.unionByName(frame, allowMissingColumns=True)
+        return rows
 
-    Parquet whose keys Spark can spell as the log does joins the shuffle as it is; keys that the log spells
-    in another way are resolved one by one. `log_rows` is their number where it is known.
-    """
-    files = given.files
-    native = [(piece, n) for n, piece in enumerate(files) if _spelled_alike(piece, tables)]
-    alike = [piece for piece, _ in native]
-    odd = [piece for piece in files if piece not in alike]
-    frames = [_native(spark, piece, number) for piece, number in native]
-    if (
-        frames
-        and log_rows is not None
-        and sum(pq.read_metadata(p.file.name).num_rows for p in alike) > log_rows
-    ):
-        named = rows.where("kind between 5 and 8").select("table_name", "table_key").distinct()
-        frames = [frame.join(named, ["table_name", "table_key"], "left_semi") for frame in frames]
-    if odd:
-        frames.append(_resolved(spark, rows, tables, given, odd))
-    strays = rows.where("kind between 5 and 8").where(~_alike(alike))
-    if alike and strays.limit(1).count():
-        frames.append(_resolved(spark, strays, tables, given, alike))
-    for frame in frames:
-        rows = rows.unionByName(frame, allowMissingColumns=True)
-    return rows
+    def _alike(self, tables: Tables) -> list[CurrentFile]:
+        """The files that Spark reads."""
+        return [piece for piece in self.files if _spelled_alike(piece, tables)]
 
 
 def _resolved(spark: Any, rows: Any, tables: Tables, given: GivenRows, some: Sequence[CurrentFile]) -> Any:
@@ -203,20 +207,28 @@ def _null_keys(metadata: pq.FileMetaData, table: Table) -> bool:
     return False
 
 
-def _alike(files: Sequence[CurrentFile]) -> Any:
-    """Whether a query-back row spells its table and key as Spark does."""
-    found = f.lit(False)
-    for table in {str(piece.table): piece.table for piece in files}.values():
-        form = key_form(table, table.key)
-        assert form is not None
-        found |= (f.col("table_name") == table.name) & f.col("table_key").rlike(form)
-    return found
+def _forms(files: Sequence[CurrentFile]) -> dict[Table, str]:
+    """The patterns of the keys of these files."""
+    forms = ((piece.table, key_form(piece.table, piece.table.key)) for piece in files)
+    return {table: form for table, form in forms if form is not None}
+
+
+def _spelled(files: Sequence[CurrentFile]) -> Any:
+    """Whether a row spells its table and key as Spark does."""
+    forms = _forms(files).items()
+    return reduce(
+        or_, ((f.col("table_name") == t.name) & f.col("table_key").rlike(form) for t, form in forms)
+    )
+
+
+def _asking(rows: Any) -> Any:
+    """The objects that query-back rows name."""
+    return rows.where("kind between 5 and 8").select("table_name", "table_key")
 
 
 def _objects_asked(rows: Any, tables: Tables) -> Any:
-    """The objects that query-back rows name, each with the name of its current row."""
-    asking = rows.where("kind between 5 and 8").select("table_name", "table_key").distinct()
-    return asking.mapInArrow(_Ask(tables), OBJECTS)
+    """The same, each once, with the name of its current row."""
+    return _asking(rows).distinct().mapInArrow(_Ask(tables), OBJECTS)
 
 
 class _Ask:

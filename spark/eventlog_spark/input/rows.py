@@ -21,13 +21,15 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
-from eventlog_spark.input import entries
+from eventlog_spark.input import entries, names
 from eventlog_spark.input.batches import gather
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.entries import EntryFiles, LocatedFiles
 from eventlog_spark.input.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
-from eventlog_spark.input.spelling import expected, respelled
+from eventlog_spark.input.spelling import respelled
 from eventlog_spark.input.storage import File, uri
+
+_SAMPLE = 10_000  # rows that are looked at before a log is folded
 
 
 class LogFiles(NamedTuple):
@@ -77,9 +79,10 @@ def read(
     return reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), frames)
 
 
-def to_be_spelled(spark: Any, files: LogFiles, tables: Tables) -> bool:
-    """Whether rows that Spark reads are to be spelled, as far as some of them tell."""
-    return any(expected(_named(spark, group), tables) for group in files.native)
+def first(spark: Any, files: LogFiles, rules: Rules, tables: Tables) -> pa.Table:
+    """Some of the rows that Spark reads, as far as they name objects."""
+    some = read(spark, files._replace(own=()), rules, "", None, False, tables, False).limit(_SAMPLE)
+    return some.select("kind", names.packed().alias("name"), "table_key").toArrow()
 
 
 def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
@@ -136,13 +139,6 @@ def readable(spark: Any, files: LogFiles, clock: str) -> bool:
     none = spark.createDataFrame([], "record_id long, reason string")
     doubtful = located(spark, files._replace(own=()), clock, none)
     return bool(doubtful.where("reason is null").limit(1).collect())
-
-
-def _named(spark: Any, group: Sequence[File]) -> Any:
-    """The tables and keys that rows name."""
-    frame = _parquet(spark, group)
-    cell = _cells(frame, group, "")
-    return frame.select(*(cell[name].alias(name) for name in ("table_name", "table_key")))
 
 
 def _path(uri: str) -> str:

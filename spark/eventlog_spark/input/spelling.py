@@ -1,12 +1,13 @@
 """Every row under the one name of its object, so that the rows of an object meet; its own is kept beside.
 
-Most logs spell theirs in that one way. Some rows tell whether that is to be expected, and every task watches
-whether it is so; only else are rows respelled: Spark tells which need not be, Python looks at the others.
+Most logs spell theirs in that one way, and ask for current rows in the way in which Spark can spell those.
+The first rows tell whether that is to be expected, and every task watches whether it is so; only else are
+rows respelled: Spark tells which need not be, Python looks at the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
@@ -17,13 +18,13 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as f
 
 from eventlog.columnar.keys import named_form
-from eventlog.columnar.vectors import codes
+from eventlog.columnar.vectors import Ints, codes
+from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import child_column, identify
-from eventlog.core.tables import Tables
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import query_key
 from eventlog_spark.input import names
-
-_SAMPLE = 10_000  # rows that are looked at before a log is folded
 
 
 class Spelled(NamedTuple):
@@ -47,38 +48,76 @@ def spell(tables: Tables, table_name: str, table_key: str, column_name: str | No
     return Spelled(*found.name, column_name, own)
 
 
-class Watch:
-    """Looks for rows that name their object in another way than its one name."""
+class Noticed(NamedTuple):
+    """What rows tell of the way in which they were brought together."""
 
-    def __init__(self, tables: Tables) -> None:
+    spelled_otherwise: bool = False  # rows name their object in another way than its one name
+    asked_otherwise: bool = False  # a query-back row names it in another way than its current row does
+
+    def also(self, other: Noticed) -> Noticed:
+        """What either tells."""
+        return Noticed(*map(or_, self, other))
+
+
+class Watch:
+    """Looks at the names of sorted rows; `asked` are the patterns of the keys of current rows, by table."""
+
+    def __init__(self, tables: Tables, asked: Mapping[str, str]) -> None:
         self._tables = tables
+        self._asked = asked
         self._forms = {tables.name_of(table): named_form(table.key) for table in tables if table.key}
         self._spellings = tables.spellings()
 
-    def finds(self, rows: pa.RecordBatch) -> bool:
-        """Whether one of these rows, sorted by object, takes part under another name."""
+    def look(self, rows: pa.RecordBatch) -> Noticed:
+        """What these rows tell."""
+        if not rows.num_rows:
+            return Noticed()
         first = np.flatnonzero(names.object_begins(rows))
         kinds = rows.column("kind").to_numpy()
         takes_part = np.logical_or.reduceat((kinds >= 1) & (kinds <= 8), first)
-        objects = rows.take(pa.array(first[takes_part]))
-        numbers, packed = codes(objects.column("name"))
-        keys = objects.column("table_key")
-        return any(
-            self._other(names.unpack(name).table, keys.filter(pa.array(numbers == number)))
-            for number, name in enumerate(packed)
+        asks = np.logical_or.reduceat((kinds >= 5) & (kinds <= 8), first)
+        return Noticed(
+            any(self._otherwise(*named) for named in _by_table(rows, first[takes_part])),
+            bool(self._asked) and any(self._asks_otherwise(*named) for named in _by_table(rows, first[asks])),
         )
 
-    def _other(self, name: str, keys: pa.Array) -> bool:
+    def _otherwise(self, name: str, keys: pa.Array) -> bool:
         if name.isascii() and name.lower() not in self._spellings:
             return False
-        if name in self._forms:
-            keys = keys.filter(pc.invert(pc.match_substring_regex(keys, self._forms[name])))
+        keys = _unlike(keys, self._forms.get(name))
         return any(spell(self._tables, name, key, None).logged is not None for key in keys.to_pylist())
 
+    def _asks_otherwise(self, name: str, keys: pa.Array) -> bool:
+        """Whether one of these keys asks for a current row that is told under another name."""
+        try:
+            table = self._tables.find(name)
+        except EventlogError:
+            return False
+        if table is None or table.name not in self._asked:
+            return False
+        keys = _unlike(keys, self._asked[name] if name == table.name else None)
+        return any(_asks(table, key) for key in keys.to_pylist())
 
-def expected(rows: Any, tables: Tables) -> bool:
-    """Whether some of the rows are named otherwise than their objects."""
-    return bool(len(tables) and rows.limit(_SAMPLE).where(~_alike(tables)).limit(1).count())
+
+def _by_table(rows: pa.RecordBatch, at: Ints) -> Iterator[tuple[str, pa.Array]]:
+    """The keys of these rows by the name of their table."""
+    objects = rows.take(pa.array(at))
+    numbers, packed = codes(objects.column("name"))
+    for number, name in enumerate(packed):
+        yield names.unpack(name).table, objects.column("table_key").filter(pa.array(numbers == number))
+
+
+def _unlike(keys: pa.Array, form: str | None) -> pa.Array:
+    """The keys that do not have this form."""
+    return keys if form is None else keys.filter(pc.invert(pc.match_substring_regex(keys, form)))
+
+
+def _asks(table: Table, key: str) -> bool:
+    """Whether a current row can be asked for by this key."""
+    try:
+        return bool(query_key(table, tablekey.read(key)))
+    except EventlogError:
+        return False
 
 
 def respelled(rows: Any, tables: Tables) -> Any:

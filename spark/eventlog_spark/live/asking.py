@@ -46,7 +46,11 @@ class FrozenRows:
     tables: frozenset[Table]
     files: Sequence[str]
 
-    def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None) -> Any:
+    def forms(self, tables: Tables) -> Mapping[str, str]:
+        """None: rows of every spelling were asked for."""
+        return {}
+
+    def attach(self, spark: Any, rows: Any, tables: Tables, log_rows: int | None, strays: bool) -> Any:
         """The rows, and the current rows beside them."""
         if not self.files:
             return rows

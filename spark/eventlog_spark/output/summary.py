@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventlog_spark.input.spelling import Noticed
 from eventlog_spark.output.parts import Written
 
 SCHEMA = "summary string"
@@ -22,7 +23,7 @@ class Summary:
     fates: Counter[str] = field(default_factory=Counter)
     events: Counter[str] = field(default_factory=Counter)  # by table and operation: "usr modify"
     unreadable: int = 0
-    spelled_otherwise: bool = False  # rows of one object may not have met
+    noticed: Noticed = field(default_factory=Noticed)  # of rows that may not have met
     reasons: list[tuple[str, str]] = field(default_factory=list)
     files: list[Written] = field(default_factory=list)
     refused: str | None = None  # a file of record_ids and reasons, if there are any
@@ -59,6 +60,7 @@ def load(text: str) -> Summary:
     """The summary of a line that a task returned."""
     told: dict[str, Any] = json.loads(text)
     told["fates"], told["events"] = Counter(told["fates"]), Counter(told["events"])
+    told["noticed"] = Noticed(*told["noticed"])
     told["files"] = [Written(**file) for file in told["files"]]
     told["reasons"] = [(where, reason) for where, reason in told["reasons"]]
     return Summary(**told)

@@ -43,6 +43,7 @@ class Task:
     rules: Rules
     now: str | None
     answerable: frozenset[Table]
+    asked: Mapping[str, str]  # the patterns of the keys of current rows that Spark spells, by table
     target: str
     given: Mapping[str, Any]
     layout: Layout

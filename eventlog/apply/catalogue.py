@@ -10,8 +10,8 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.apply.cells import to_cell
-from eventlog.apply.errors import NoColumn, NoTable, OwnTable
-from eventlog.apply.goal import Goal, NoKey
+from eventlog.apply.errors import NoKey, NoTable, OwnTable
+from eventlog.apply.goal import Goal
 from eventlog.core.change import ABSENT, Change, Field, Value
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.tables import Column, Tables
@@ -50,8 +50,6 @@ class Goals:
         goal = self._found[named]
         if goal is None and self._policy != "ignore":
             raise NoTable(change.table)
-        if goal is not None and (lacking := goal.lacks(change)):
-            raise NoColumn(str(goal), ", ".join(lacking))
         return goal
 
     def prepare(self, changes: Iterable[Change]) -> Iterator[str]:

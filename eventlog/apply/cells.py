@@ -10,6 +10,7 @@ from __future__ import annotations
 import decimal
 import re
 import struct
+import sys
 from collections.abc import Callable, Sequence
 
 from eventlog.core.change import Absent, Scalar, Undecoded, Value
@@ -24,7 +25,9 @@ Cells = Sequence[Cell | Absent]
 
 _SIZES = re.compile(r"\(\s*(\d{1,9})[^,)]*(?:,\s*(-?\d{1,9})\s*)?\)")
 _ZONE = re.compile(r"(?:Z|[+-]\d\d(?::?\d\d)?)$", re.ASCII)
+_PLAIN = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
 _INTEGER = re.compile(r" *[+-]?[0-9]{1,1000} *")
+_PLAIN_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d)?", re.ASCII)
 _NON_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))
 _EXACT = decimal.Context(prec=2_000)
 _CHARACTERS = re.compile(r"(?:n|national )?(?:var)?char(?:acter)?(?: varying)?2?\b|n?varchar2?\b|bpchar\b")
@@ -90,6 +93,10 @@ def _decimal(column: Column) -> ToCell:
     scale = int(sizes[2] or 0) if sizes else None
 
     def read(value: Value) -> Cell:
+        if type(value) is str and _PLAIN.fullmatch(value):
+            behind = len(value) - 1 - value.find(".") if "." in value else 0
+            if scale is None or behind <= scale:
+                return value
         found = _scalar(value)
         if found is None:
             return None
@@ -149,6 +156,8 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
     zoned = "with" in column.type and "zone" in column.type and "without" not in column.type
 
     def read(value: Value) -> Cell:
+        if type(value) is str and _PLAIN_MOMENT.fullmatch(value):
+            return value.replace("T", " ", 1)
         found = _scalar(value)
         if found is None:
             return None
@@ -173,11 +182,14 @@ def _text(column: Column, dialect: Dialect) -> ToCell:
     sizes = _SIZES.search(column.type)
     of_characters = _CHARACTERS.match(column.type.lower()) is not None
     most = int(sizes[1]) if sizes and of_characters else None
+    longest = sys.maxsize if most is None else most
     padded = column.kind is Kind.PADDED
 
     def read(value: Value) -> Cell:
         if value is None:
             return None
+        if type(value) is str and value.isascii() and "\0" not in value and len(value) <= longest and value:
+            return value
         if isinstance(value, bytes):
             raise _refuse(value, "is binary, and the column holds text")
         text = value if isinstance(value, str) else plain_text(_known(_scalar(value)))
@@ -187,7 +199,7 @@ def _text(column: Column, dialect: Dialect) -> ToCell:
             _encodable(text)
         if not dialect.holds_zero and "\0" in text:
             raise _refuse(value, "holds a zero character, and no text of the target can")
-        return text
+        return None if dialect.empty_is_null and not text else text
 
     return read
 

@@ -17,6 +17,10 @@ class NoColumn(EventlogError):
     """{0} has no column {1} (schema-changes = apply adds it)"""
 
 
+class NoKey(EventlogError):
+    """{0} has no key that is known: state it in the tables file, or give the table a primary key"""
+
+
 class OwnTable(EventlogError):
     """{0} is a table of ours in the target: no change is applied to it"""
 

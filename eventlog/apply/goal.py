@@ -9,15 +9,12 @@ from functools import cached_property
 from typing import NamedTuple
 
 from eventlog.apply.cells import Cell, Cells, ToCell
+from eventlog.apply.errors import NoColumn, NoKey
 from eventlog.core.change import ABSENT, Absent, Change, Op, Side, Value
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.tables import Table
 
 RowKey = tuple[Cell, ...]
-
-
-class NoKey(EventlogError):
-    """{0} has no key that is known: state it in the tables file, or give the table a primary key"""
 
 
 class Deed(enum.Enum):
@@ -115,27 +112,33 @@ class Goal:
             return (Emptied(self, change),)
         if change.raw is not None:
             raise NotExpressible("its row images could not be decoded")
-        key = self._key_of(change)
+        layout = self._layout(change)
+        key = self._key_of(change, layout)
         if change.op is Op.DELETE:
             return (Act(Deed.DELETE, self, key, (), change),)
-        cells = self._cells(change)
+        if layout.unknown and not self.lenient:
+            raise NoColumn(str(self), ", ".join(layout.unknown))
+        cells = self._cells(change, layout)
         for place, cell in zip(self.key, key, strict=True):
             cells[place] = cell
         if change.op is not Op.UPDATE:
             return (Act(Deed.WRITE, self, key, cells, change),)
-        complete = all(cells[place] is not ABSENT for place in self._whole)
-        old = self._old_key(key, change)
+        complete = ABSENT not in cells or all(cells[place] is not ABSENT for place in self._whole)
+        old = self._old_key(key, change, layout)
         if old == key:
             return (Act(Deed.WRITE if complete else Deed.UPDATE, self, key, cells, change),)
         if not complete:
             return (Moved(self, old, key, cells, change),)
         return Act(Deed.DELETE, self, old, (), change), Act(Deed.WRITE, self, key, cells, change)
 
-    def _cells(self, change: Change) -> list[Cell | Absent]:
+    def _cells(self, change: Change, layout: Layout) -> list[Cell | Absent]:
         made: list[Cell | Absent] = [ABSENT] * len(self.to_cells)
-        for entry, (_, _, after) in zip(self._layout(change).entries, change.fields, strict=True):
-            if entry is not None and after is not ABSENT:
-                made[entry[0]] = self._cell(*entry, after)
+        try:
+            for (place, to_cell), (_, _, after) in zip(layout.entries, change.fields, strict=True):
+                if after is not ABSENT and to_cell is not None:
+                    made[place] = to_cell(after)
+        except EventlogError as fault:
+            raise NotExpressible(f"{self.columns[place]}: {fault}") from None
         return made
 
     def _cell(self, place: int, to_cell: ToCell, value: Value) -> Cell:
@@ -144,11 +147,10 @@ class Goal:
         except EventlogError as fault:
             raise NotExpressible(f"{self.columns[place]}: {fault}") from None
 
-    def _key_of(self, change: Change) -> RowKey:
+    def _key_of(self, change: Change, layout: Layout) -> RowKey:
         """The cells of the target's key, from the change's key or else from its fields."""
         if not self.key:
             raise NoKey(str(self))
-        layout = self._layout(change)
         places = self._key_places(tuple([name for name, _ in change.key]))
         given: dict[int | None, Side] = {
             place: value for place, (_, value) in zip(places, change.key, strict=True)
@@ -173,11 +175,13 @@ class Goal:
             found = self._keys[names] = [None if c is None else self.places[c.name] for c in columns]
         return found
 
-    def _old_key(self, key: RowKey, change: Change) -> RowKey:
+    def _old_key(self, key: RowKey, change: Change, layout: Layout) -> RowKey:
         """The key before the change: an old value stands in the fields."""
+        told = [(place, change.fields[number][1]) for number, place in layout.keyed]
+        if all(before is ABSENT or before is None for _, before in told):
+            return key
         old = dict(zip(self.key, key, strict=True))
-        for number, place in self._layout(change).keyed:
-            before = change.fields[number][1]
+        for place, before in told:
             if before is not ABSENT and before is not None:
                 old[place] = self._cell(place, self.to_cells[place], before)
         return tuple(old.values())
@@ -192,22 +196,22 @@ class Goal:
         return found
 
     def _make_layout(self, names: Sequence[str]) -> Layout:
-        entries: list[tuple[int, ToCell] | None] = []
+        entries: list[tuple[int, ToCell | None]] = []
         unknown: dict[str, None] = {}
         for name in names:
             column = self.table.column(name)
             place = None if column is None else self.places[column.name]
-            entries.append(None if place is None else (place, self.to_cells[place]))
+            entries.append((0, None) if place is None else (place, self.to_cells[place]))
             if column is None:
                 unknown[name] = None
-        keyed = [(n, e[0]) for n, e in enumerate(entries) if e is not None and e[0] in self.key]
+        keyed = [(n, e[0]) for n, e in enumerate(entries) if e[1] is not None and e[0] in self.key]
         return Layout(tuple(entries), tuple(keyed), tuple(unknown))
 
 
 class Layout(NamedTuple):
     """Where the fields of changes stand in the goal's rows."""
 
-    entries: tuple[tuple[int, ToCell] | None, ...]
+    entries: tuple[tuple[int, ToCell | None], ...]  # the place of each, and what makes its cell
     keyed: tuple[tuple[int, int], ...]  # the fields that are columns of the key, with their places
     unknown: tuple[str, ...]
 

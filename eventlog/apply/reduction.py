@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import NamedTuple
 
-from eventlog.apply.cells import Cell
+from eventlog.apply.cells import Cells
 from eventlog.apply.goal import Act, Deed, Goal, RowKey
-from eventlog.core.change import ABSENT, Absent, Op
+from eventlog.core.change import ABSENT, Op
 
 ASKED, UNASKED = "d", "f"  # how a row leaves: counted as missing if it was not there, or not
 
@@ -27,7 +27,7 @@ class Effect:
         self.gone = ""
         self.write = ""  # "w": the row is there afterwards; "u": it is changed if it is there
         self.expected = False  # the first change is refused if the row is not there
-        self.cells: list[Cell | Absent] = []
+        self.cells: Cells = ()
 
 
 class Reduced(NamedTuple):
@@ -60,7 +60,7 @@ def reduce(acts: Iterable[Act], missing: Collection[RowKey] = (), *, insert: boo
                 _merge(effect, act)
                 effect.write = "w"
             else:
-                effect.cells, effect.write = list(act.cells), "w"
+                effect.cells, effect.write = act.cells, "w"
         elif not there:
             if deed is Deed.UPDATE:
                 unmet.append(act)
@@ -71,7 +71,7 @@ def reduce(acts: Iterable[Act], missing: Collection[RowKey] = (), *, insert: boo
             _merge(effect, act)
         else:
             assert effect is not None
-            effect.cells, effect.write, effect.gone = [], "", effect.gone or UNASKED
+            effect.cells, effect.write, effect.gone = (), "", effect.gone or UNASKED
     return reduced._replace(absent=absent)
 
 
@@ -80,17 +80,15 @@ def _first(act: Act) -> Effect:
     if act.deed is Deed.DELETE:
         effect.gone = ASKED if act.change.op is Op.DELETE else UNASKED
     else:
-        effect.cells = list(act.cells)
+        effect.cells = act.cells
         effect.write = "w" if act.deed is Deed.WRITE else "u"
         effect.expected = act.deed is Deed.UPDATE
     return effect
 
 
 def _merge(effect: Effect, act: Act) -> None:
-    cells = effect.cells
-    for place, cell in enumerate(act.cells):
-        if cell is not ABSENT:
-            cells[place] = cell
+    pairs = zip(effect.cells, act.cells, strict=True)
+    effect.cells = [old if new is ABSENT else new for old, new in pairs]
 
 
 def by_goal(acts: Iterable[Act]) -> dict[Goal, list[Act]]:

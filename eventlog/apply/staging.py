@@ -116,9 +116,8 @@ class Stage:
     def _row(self, number: int, effect: Effect, width: int) -> list[Any]:
         cells = effect.cells
         if not cells:
-            cells = [None] * width
-            for place, cell in zip(self.goal.key, effect.key, strict=True):
-                cells[place] = cell
+            known = dict(zip(self.goal.key, effect.key, strict=True))
+            cells = [known.get(place) for place in range(width)]
         mask = "" if ABSENT not in cells else "".join("0" if cell is ABSENT else "1" for cell in cells)
         lacks = self._lacks(cells) if effect.write == "w" else ""
         own = (number, int(effect.expected), effect.gone, effect.write, lacks, mask)

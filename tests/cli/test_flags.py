@@ -203,7 +203,7 @@ SHOWN = {
     "convert": "gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py",
     "explain": "publisher/*.py convert/*.py core/*.py",
     "backlog": "spark/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py publisher/*.py",
-    "apply": "apply/*.py cli/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py",
+    "apply": "apply/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py publisher/*.py",
     "import-config": "people/test_import_config.py",
     "bench": "cli/test_cli.py",
 }

@@ -1,0 +1,112 @@
+"""Changes become rows: inserts beside a bare `copy` of the same rows into an empty table, and mixed changes.
+
+Judge ratios within one run: machines differ, and so do minutes on one machine.
+
+    eventlog bench apply [changes]
+"""
+
+from __future__ import annotations
+
+import gc
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from sqlalchemy.engine import Engine
+
+from eventlog.apply.database import Database
+from eventlog.apply.run import Run
+from eventlog.apply.settings import ApplySettings
+from eventlog.apply.staging import copy_rows
+from eventlog.core import tablesfile
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.demo.embedded import embedded_postgres
+from eventlog.sql.connect import connect
+
+CHANGES = 200_000
+OF_ONE = 10  # changes of a transaction
+TABLES = tablesfile.read(
+    '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)",'
+    ' mail = "varchar(64)", born = "date", paid = "numeric(12,2)" }\n'
+)
+NAMES = tuple(TABLES.get("usr").columns)
+Row = tuple[Any, ...]
+
+
+def row(number: int) -> Row:
+    """The values of a row."""
+    mail = f"j{number}@example.com"
+    return number, f"Jack{number}", f"Frost {number % 1000}", mail, "1970-01-01", f"{number % 10_000}.50"
+
+
+def change(op: Op, number: int, values: Sequence[Any], place: int) -> Change:
+    """A change of the row of that number."""
+    fields = tuple(Field(name, ABSENT, value) for name, value in zip(NAMES, values, strict=True))
+    return Change(op, None, "usr", (("idu", number),), fields, f"{place:035}", str(place // OF_ONE))
+
+
+def inserts(count: int) -> list[Change]:
+    return [change(Op.INSERT, number, row(number), number) for number in range(count)]
+
+
+def mixed(count: int, rows: int) -> Iterator[Change]:
+    """Inserts, complete and sparse updates, and deletes, most of them of some hot rows."""
+    dice = random.Random(7)
+    there = set(range(rows))
+    for place in range(count):
+        number = int(dice.random() ** 2 * rows * 1.2)
+        if number not in there:
+            there.add(number)
+            yield change(Op.INSERT, number, row(number), place)
+            continue
+        kind = dice.random()
+        if kind < 0.1:
+            there.discard(number)
+            yield change(Op.DELETE, number, (number, *[ABSENT] * (len(NAMES) - 1)), place)
+        elif kind < 0.4:
+            yield change(Op.UPDATE, number, (number, f"John{place}", *[ABSENT] * (len(NAMES) - 2)), place)
+        else:
+            yield change(Op.UPDATE, number, (*row(number)[:-1], f"{place}.25"), place)
+
+
+def apply(engine: Engine, changes: Sequence[Change], source: str) -> float:
+    """The seconds that it takes to apply the changes."""
+    settings = ApplySettings()
+    begun = time.perf_counter()
+    with closing(Database(engine, source, TABLES, settings, print)) as target:
+        tally = Run(target, source, "changes", settings, print).apply(changes)
+    seconds = time.perf_counter() - begun
+    assert tally.refused == tally.missing == 0, tally
+    return seconds
+
+
+def main() -> None:
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else CHANGES
+    with embedded_postgres() as server:
+        engine = connect(server.url)
+        gc.set_threshold(200_000, 20, 100)  # as the command line has it
+        changes, rows = inserts(count), [row(number) for number in range(count)]
+        gc.freeze()
+        apply(engine, changes[:1], "warm")
+        for _ in range(3):
+            with engine.begin() as connection:
+                connection.exec_driver_sql("drop table if exists bare")
+                connection.exec_driver_sql("create table bare (like usr including all)")
+                connection.exec_driver_sql("truncate usr")
+            begun = time.perf_counter()
+            with engine.begin() as connection:
+                copy_rows(connection, "copy bare from stdin", rows)
+            bare = time.perf_counter() - begun
+            ours = apply(engine, changes, f"inserts {begun}")
+            told = f"inserts  {count / ours:>9,.0f} a second   bare copy {count / bare:>9,.0f}"
+            print(f"{told}   {bare / ours:.0%}")
+        more = list(mixed(count, count))
+        seconds = apply(engine, more, "mixed")
+        print(f"mixed    {count / seconds:>9,.0f} a second, in a table of {count:,} rows")
+
+
+if __name__ == "__main__":
+    main()

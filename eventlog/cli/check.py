@@ -16,7 +16,8 @@ from eventlog.core import tablesfile
 from eventlog.core.tables import Tables
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.opening import place_of, read_tables
-from eventlog.publisher.postpoll import UnsafeStatement, unsafe, unseen
+from eventlog.publisher.postpoll import faults as post_poll_faults
+from eventlog.publisher.postpoll import unseen
 from eventlog.publisher.references import among
 from eventlog.publisher.session import SessionSettings
 from eventlog.sinks.files import FilesSettings, highest_in
@@ -24,7 +25,9 @@ from eventlog.sql.capture.check import check as run_check
 from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.binding import bind
+from eventlog.sql.log.done import forget_others
 from eventlog.sql.log.position import advance
+from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema.migrate import exists
 
@@ -52,7 +55,8 @@ _MEND = "write it so, or use eventlog purge: no publisher starts with it"
 @click.option(
     "--advance-sequence",
     is_flag=True,
-    help="set the log's sequence past every record_id that went out, where such come again",
+    help="set the log's sequence past every record_id that went out, where such come again, and forget what"
+    " is on record as done of other rows",
 )
 @database_options
 def check(
@@ -94,7 +98,10 @@ def check(
                 timedelta(hours=patience),
                 read_tables(engine, log, settings),
             ),
-            *(Finding("post-poll-stmt", str(UnsafeStatement(one)), _MEND) for one in unsafe(after, log)),
+            *(
+                Finding("post-poll-stmt", str(fault), _MEND)
+                for fault in post_poll_faults(after, log, Store(engine, log).finish_mode())
+            ),
         ]
     for one in unseen(after, log):
         say(f"post-poll-stmt: what this runs cannot be seen; it must leave rows of the log alone: {one}")
@@ -109,6 +116,8 @@ def check(
 def _advance(connection: Connection, log: Log, settings: Config) -> None:
     """Let the log's sequence go on behind what went out, also as far as the files sink's record tells."""
     files = settings.build(SessionSettings).sink == "files"
+    if forget_others(connection, log):
+        tell("what was on record as done is forgotten: what the log holds is new")
     found = advance(connection, log, highest_in(settings.build(FilesSettings)) if files else None)
     tell("the sequence stands past them all" if found is None else f"the next record_id is {found}")
 

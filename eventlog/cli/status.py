@@ -56,6 +56,7 @@ def _lines(standing: Standing) -> Iterator[tuple[str, str]]:
         yield "paused", standing.paused
     yield "leader", f"{standing.leader or 'none yet'}, since {standing.leader_since}, epoch {standing.epoch}"
     yield "lock", str(standing.holder or "nobody holds it, as far as we may see")
+    yield "finished", f"by {standing.finish_mode}"
     if standing.cycle_at is not None:
         yield "last cycle", f"{standing.cycle_at}: {_cycle(standing.cycle)}"
     if standing.heartbeat_at is not None:

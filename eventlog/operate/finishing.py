@@ -6,16 +6,26 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
 
+CHUNK = 10_000  # letters that one transaction writes into the log
+
 
 class AtWork(EventlogError):
     """the leader's lock of this log is taken ({0}): stop every publisher before you change this"""
 
 
+class NoRanges(EventlogError):
+    """the rows of {0} cannot be finished by ranges: {1}"""
+
+
 def change_mode(store: Store, mode: FinishMode, who: str) -> bool:
     """Put on record how rows are finished from now on, and leave a notice; whether it was otherwise before.
 
-    The leader's lock keeps every publisher away meanwhile; whoever leads next reads the record first.
+    The leader's lock keeps every publisher away meanwhile; whoever leads next reads the record first. Letters
+    that stand beside the log are written into it before its mode is another: one that is killed has lost
+    nothing, and goes on when it is called again.
     """
+    if mode is FinishMode.RANGES:
+        _demand_ranged(store)
     leader = store.lead(who)
     if leader is None:
         raise AtWork(str(store.holder() or "by whom is not ours to see"))
@@ -23,8 +33,29 @@ def change_mode(store: Store, mode: FinishMode, who: str) -> bool:
         before = store.finish_mode()
         if before is mode:
             return False
+        if before is FinishMode.RANGES:
+            _write_letters(store, leader.epoch)
         with store.work(leader.epoch) as work:
+            if before is FinishMode.RANGES:
+                work.forget_done()
             work.set_mode(mode)
         with store.upkeep() as upkeep:
             upkeep.note("finish mode", f"{mode}, before {before or 'none was said'}")
     return True
+
+
+def _demand_ranged(store: Store) -> None:
+    """NoRanges where a range of record ids may hold other rows than those of its integers."""
+    if store.attached():
+        raise NoRanges(store.log.table, "it is an attached log, whose status others may read")
+    if not store.log.ranged:
+        raise NoRanges(store.log.table, "its record_id is no integer column with a unique key of its own")
+
+
+def _write_letters(store: Store, epoch: int) -> None:
+    with store.snapshot() as snapshot:
+        _ = snapshot.done  # which refuses letters that belong to other rows
+    more = True
+    while more:
+        with store.work(epoch) as work:
+            more = work.write_letters(CHUNK)

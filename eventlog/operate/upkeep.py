@@ -86,6 +86,7 @@ def purge(store: Store, wanted: Purge) -> int:
         after = behind
         time.sleep(wanted.rest)
     with store.upkeep() as upkeep:
+        upkeep.drop_empty_ranges()
         upkeep.note("purge", f"{deleted} rows of {', '.join(wanted.letters)} from before {wanted.before}")
     return deleted
 

@@ -91,7 +91,9 @@ def names_log(statement: str, log: Log) -> bool:
     if _HIDDEN.search(statement):
         return True
     told = statement if tokens is None else " ".join(token.text for token in tokens)
-    names = "|".join(re.escape(name) for name in (log.table, *map(log.beside, (*COMPANIONS, "sequence"))))
+    names = "|".join(
+        re.escape(name) for name in (log.table, *map(log.beside, (*COMPANIONS, "rows", "sequence")))
+    )
     return re.search(rf"(?<![\w$#])(?:{names})(?![\w$#])", told, re.IGNORECASE) is not None
 
 

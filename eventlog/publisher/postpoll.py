@@ -12,6 +12,7 @@ from sqlalchemy.engine import Engine
 from eventlog.core.errors import Misuse
 from eventlog.publisher.cleanup import calls_routine, cleans_up, names_log
 from eventlog.sql.connect import execute_plain
+from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.names import Log
 
 
@@ -21,15 +22,26 @@ in a list of numbers, or status is 'S' or 'W' or in such a list, `and` event_tim
 delete-from-log and `eventlog purge` clear the log as well"""
 
 
-def check_safe(statements: Iterable[str], log: Log) -> None:
-    """UnsafeStatement for one that names the log and is none of those that may clean it up."""
-    for statement in unsafe(statements, log):
-        raise UnsafeStatement(statement)
+class UnsafeBesideRanges(Misuse):
+    """post-poll-stmt names the log, and what is done of it stands beside it, in ranges, which no statement of
+    yours keeps: {0}; `eventlog purge` clears the log"""
 
 
-def unsafe(statements: Iterable[str], log: Log) -> Iterator[str]:
-    """The statements that name the log and are none of those that may clean it up."""
-    return (found for found in statements if names_log(found, log) and not cleans_up(found, log))
+def check_safe(statements: Iterable[str], log: Log, mode: FinishMode | None = None) -> None:
+    """The fault of the first statement that may not stand there."""
+    for fault in faults(statements, log, mode):
+        raise fault
+
+
+def faults(statements: Iterable[str], log: Log, mode: FinishMode | None = None) -> Iterator[Misuse]:
+    """What is wrong with statements that name the log and are none of those that may clean it up; while
+    letters stand beside it, none may."""
+    for found in statements:
+        if names_log(found, log):
+            if mode is FinishMode.RANGES:
+                yield UnsafeBesideRanges(found)
+            elif not cleans_up(found, log):
+                yield UnsafeStatement(found)
 
 
 def unseen(statements: Iterable[str], log: Log) -> Iterator[str]:

@@ -78,7 +78,10 @@ def _in_schema(
     catalogue: Catalogue, log: Log, schema: str, passes: Callable[[str], bool]
 ) -> Iterator[Relation]:
     """The tables and views of a schema that pass, but for the log's own."""
-    ours = {(log.place, log.dialect.fold(log.table)), *((log.place, log.beside(name)) for name in COMPANIONS)}
+    ours = {
+        (log.place, log.dialect.fold(log.table)),
+        *((log.place, log.beside(name)) for name in (*COMPANIONS, "rows")),
+    }
     for found, name, _ in catalogue.names(schema):
         if (found, name) not in ours and passes(name):
             yield catalogue.relation(found, name)

@@ -107,9 +107,9 @@ class Session:
         self._pulse = pulse  # told before each document that we are alive
         with ExitStack() as stack:
             stack.callback(leader.close)
-            check_safe(self._after, store.log)
             with store.work(leader.epoch) as work:
                 work.agree(config.build(PublisherSettings).delete_from_log)
+            check_safe(self._after, store.log, store.finish_mode())
             answers = Answers(store, lambda: read_known(config, store), self._settings.max_queries)
             self._sink = open_sink(self._settings.sink, config.given, answers)
             stack.callback(self._sink.close)

@@ -15,6 +15,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.queries import Queries
 
 Ints = npt.NDArray[np.int64]
+_NONE: Ints = np.array([], np.int64)
 
 
 class OddBytes(EventlogError):
@@ -27,6 +28,24 @@ class ResultColumns:
     def __init__(self, numbers: Mapping[str, Ints], texts: Mapping[str, pa.Array]) -> None:
         self.numbers = numbers
         self.texts = texts
+
+    @property
+    def size(self) -> int:
+        """How many rows it has."""
+        return max(map(len, self.numbers.values()), default=0)
+
+
+def in_one(found: Sequence[ResultColumns], numbers: Sequence[str], texts: Sequence[str]) -> ResultColumns:
+    """These columns of several results, one behind the other."""
+    if len(found) == 1:
+        return found[0]
+    return ResultColumns(
+        {name: np.concatenate([_NONE, *(one.numbers[name] for one in found)]) for name in numbers},
+        {
+            name: pa.concat_arrays([pa.array([], pa.string()), *(one.texts[name] for one in found)])
+            for name in texts
+        },
+    )
 
 
 def read_columns(

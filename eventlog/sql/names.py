@@ -14,9 +14,11 @@ from eventlog.sql.dialect.dialects import Dialect, IllegalName, literal
 from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = (
-    *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version"),
+    *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version", "done"),
     "waiting",  # of logs that were installed before revision 0004
 )
+
+BLOCK = 2048  # record_ids, of which no range of what is done goes beyond
 
 _LEGAL = re.compile(r"[\w$# -]+")  # no quotes of any kind: these names also stand inside string constants
 
@@ -75,6 +77,9 @@ class Log:
         holes["state_text"] = literal(self.beside("state"))
         holes["log_pending_text"] = literal(self.beside("pending"))
         holes["log_future_text"] = literal(self.beside("future"))
+        holes["rows_view"] = self._qualified(self.beside("rows"))
+        quotient = self.dialect.quotient.replace("{column}", f"r.{holes['record_id']}")
+        holes["block_of_row"] = quotient.replace("{by}", str(BLOCK))
         holes["place"] = f"{quote(self.place)}." if self.place else ""
         holes["log_sequence"] = self._qualified(self.beside("sequence"))
         holes["indexed_record_id"] = stored.indexed_number(

@@ -13,7 +13,10 @@ from sqlalchemy.engine import Connection
 from eventlog.sql.names import Log
 from eventlog.sql.statements import templates
 
-PIECES = ("row", "size", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids", "of_ids")
+PIECES = (
+    *("size", "pending", "first_rows", "next_rows", "wanted_ids", "among_ids", "of_ids"),
+    *("gaps", "gap_rows", "every_new_row"),
+)
 
 
 class Queries:
@@ -22,7 +25,16 @@ class Queries:
     def __init__(self, log: Log) -> None:
         self.log = log
         self._clauses: dict[object, TextClause] = {}
-        self._names = log.reading_names()
+        self._names = names = log.reading_names()
+        names["new_row"] = self.piece("row")
+        names["raw_letter"] = names["letter"]
+        if log.ranged:  # else nothing of it stands beside it
+            names["letter_beside"] = self.piece("letter_beside")
+            names["letter"] = self.piece("true_letter")
+        else:
+            names["letter_beside"] = "null"
+        for piece in ("row", "not_done"):
+            names[piece] = self.piece(piece)
         for piece in PIECES:
             self._names[piece] = self.piece(piece)
 
@@ -33,6 +45,11 @@ class Queries:
     def piece(self, name: str) -> str:
         """A part of a statement, such as a condition."""
         return templates.statement(self.log.dialect, name, **self._names)
+
+    def relation(self, name: str, *, by_time: bool = False) -> str:
+        """The rows that a statement on pending ones reads, by the index that has them in their order."""
+        use = "" if by_time else self.log.dialect.index_hint(self.name("log_pending"))
+        return templates.statement(self.log.dialect, name, **self._names, use_index=use)
 
     def filled(self, name: str, **holes: str) -> str:
         """A part of a statement with holes of its own."""

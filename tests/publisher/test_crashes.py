@@ -67,7 +67,7 @@ def test_the_parts_of_a_cut_event_are_out_once(
     found = [event_id for event_ids in files(tmp_path).values() for event_id in event_ids]
     assert sorted(event_id.partition(".")[2] for event_id in found) == ["", "", "2", "3"]
     assert len(set(found)) == 4
-    assert world.letters() == (dict.fromkeys(range(1, 7), "S") if mode is FinishMode.UPDATE else {})
+    assert world.letters() == ({} if mode is FinishMode.DELETE else dict.fromkeys(range(1, 7), "S"))
     assert world.remembered() == 0
 
 

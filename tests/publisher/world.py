@@ -93,9 +93,10 @@ class World:
     def clear(self) -> None:
         """Empty the tables; record ids begin anew."""
         names = self.log.names()
-        for table in ("batch", "retry", "held", "failed", "notice", "log"):
+        for table in ("batch", "retry", "held", "failed", "notice", "done", "log"):
             self.change(_EMPTY[self.log.dialect.transactional_ddl].format(names[table]))
-        nothing = ("highest_id", "finish_mode", "paused_at", "cycle_facts", "heartbeat_at")
+        nothing = ["highest_id", "finish_mode", "paused_at", "cycle_facts", "heartbeat_at"]
+        nothing += ["done_id", "done_time", "done_last"]
         self.change(f"update {names['state']} set {', '.join(f'{column} = null' for column in nothing)}")
         self.change("delete from usr")
 
@@ -122,7 +123,7 @@ class World:
     def letters(self) -> dict[int, str]:
         """The status of every row."""
         names = self.log.names()
-        statement = f"select {names['record_id']}, {names['status']} from {names['log']} order by 1"
+        statement = f"select {names['record_id']}, {names['status']} from {names['rows_view']} order by 1"
         with self.engine.connect() as connection:
             return {row[0]: row[1] for row in connection.execute(text(statement))}
 

@@ -6,6 +6,7 @@ import pytest
 import sqlfluff
 
 from eventlog.sql.dialect.dialects import ORACLE
+from eventlog.sql.log.done import Done
 from eventlog.sql.log.pending import Selection, pending_statement
 from eventlog.sql.log.stretch import Lane, Stretch, between
 from eventlog.sql.names import Log
@@ -33,7 +34,7 @@ ATTACHED = Queries(
 HOLES = {
     "conditions": QUERIES.pieces("pending", "not_held", "not_loopback", "not_future", "after_row"),
     "order": QUERIES.piece("by_event_time"),
-    "use_index": "",
+    "rows": QUERIES.relation("every_row"),
     "letters": "'S'",
     "source": '"S"."T"',
     "keys": 't."K"',
@@ -81,6 +82,8 @@ STATEMENTS = (
         "relatives",
         "retype",
     ),
+    *("done", "gap_edges", "done_in_blocks", "first_done", "add_done", "change_done", "drop_done"),
+    *("note_done", "forget_done", "forget_witness", "drop_empty_done", "lock_state"),
     *("finish_range", "remove_range", "finish_mode", "set_finish_mode", "held"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
     *("resync_advance", "resync_begin", "resync_chunk", "resync_forget", "resync_found", "rows_by_id"),
@@ -106,7 +109,8 @@ def test_a_statement_is_oracles(queries: Queries, name: str) -> None:
 def test_pending_rows_are_summed_up_in_oracles_words(queries: Queries) -> None:
     late = f"case when {queries.piece('not_future')} then 1 else 0 end = 0"
     holes = {"loopback": queries.piece("loopback"), "future": late, "not_held": queries.piece("not_held")}
-    parse(str(queries.clause("pending_fates", **holes)))
+    more = {"rows": queries.relation("every_row"), "conditions": queries.piece("pending")}
+    parse(str(queries.clause("pending_fates", **holes, **more)))
 
 
 def test_the_columns_of_a_log_are_asked_for_in_oracles_words() -> None:
@@ -114,6 +118,12 @@ def test_the_columns_of_a_log_are_asked_for_in_oracles_words() -> None:
     parse(statement)
 
 
+DONE = Done(9, 3, 5)  # what is done up to row 9, and rows between it
+BESIDE = [
+    *DONE.lanes(between(1)),
+    *DONE.lanes(between(1), whole=True),
+    *DONE.lanes(Lane(("of_ids",), {"ids": "[1]"})),
+]
 GAPS = Stretch(5, (1, 2), ((3, 4),)).gaps(0)
 
 
@@ -123,7 +133,7 @@ def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
 
 
 @pytest.mark.parametrize("future", [True, False])
-@pytest.mark.parametrize("lane", [*GAPS, Stretch(5).rest(0), between(5, 9)])
+@pytest.mark.parametrize("lane", [*GAPS, Stretch(5).rest(0), between(5, 9), *BESIDE])
 def test_a_pick_up_is_oracles(future: bool, lane: Lane) -> None:
     clause, _ = pending_statement(QUERIES, "pick_up", Selection(driver_user="idm", future=future), lane)
     parse(str(clause))

@@ -8,10 +8,11 @@ from eventlog.core.errors import EventlogError, Misuse
 
 
 class FinishMode(enum.StrEnum):
-    """What becomes of a row that was handled; one that failed keeps its letter in each."""
+    """What becomes of a row that was handled; one that failed keeps its row and its letter in each."""
 
     UPDATE = "update"  # its letter is written into status
     DELETE = "delete"  # it is deleted
+    RANGES = "ranges"  # the log stays as it is; ranges of record ids with their letters stand beside it
 
 
 class UnknownMode(EventlogError):
@@ -33,6 +34,6 @@ def mode_named(name: str | None) -> FinishMode | None:
 def agreed(found: FinishMode | None, delete: bool | None) -> FinishMode:
     """The mode on record, else the one that delete-from-log states; Contradiction where both differ."""
     stated = None if delete is None else FinishMode.DELETE if delete else FinishMode.UPDATE
-    if None not in (found, stated) and found is not stated:
+    if found is not None and delete is not None and (found is FinishMode.DELETE) is not delete:
         raise Contradiction(str(delete).lower(), found, stated)
     return found or stated or FinishMode.UPDATE

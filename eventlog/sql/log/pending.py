@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,6 +16,7 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import COLUMNS, Cell, read_event_type
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import ObjectName
+from eventlog.sql.log.done import Done, read_done
 from eventlog.sql.log.inserts import AHEAD, BOUNDS, Bounds, Ends, Outlook, Row, Runs
 from eventlog.sql.log.stretch import HIGHEST, LOWEST, NO_STRETCH, Lane, Stretch, between
 from eventlog.sql.queries import Queries
@@ -66,6 +68,11 @@ class Pending:
         self._connection = connection
         self._queries = queries
 
+    @cached_property
+    def done(self) -> Done:
+        """What is done beside the log."""
+        return read_done(self._connection, self._queries)
+
     def pick_up(self, choice: Selection, stretch: Stretch = NO_STRETCH, ends: Ends | None = None) -> PickUp:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
         as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
@@ -85,7 +92,10 @@ class Pending:
         """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
 
         def add_up(lane: Lane, most: int) -> list[Any]:
-            return self._lane("pending_bytes", replace(choice, limit=most), lane)
+            lanes = self.done.lanes(lane)
+            return [
+                row for one in lanes for row in self._read("pending_bytes", replace(choice, limit=most), one)
+            ]
 
         found = list(_each_lane(add_up, stretch, choice.limit))
         if min(choice.limit, sum(int(row[1]) for row in found)) < MANY:
@@ -136,13 +146,21 @@ class Pending:
         numbers: Sequence[str],
         texts: Sequence[str],
     ) -> ResultColumns:
-        """The rows of one statement on a lane, by column; `names` are those of its columns."""
-        from eventlog.sql.columns import read_columns
+        """The first rows of a lane, by column; `names` are those of the statement's columns."""
+        from eventlog.sql.columns import in_one, read_columns
 
-        clause, values = pending_statement(self._queries, name, choice, lane)
-        return read_columns(
-            self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
-        )
+        found, left = [], choice.limit
+        for one in self.done.lanes(lane):
+            clause, values = pending_statement(self._queries, name, replace(choice, limit=left), one)
+            found.append(
+                read_columns(
+                    self._connection, self._queries, clause, values, names, numbers=numbers, texts=texts
+                )
+            )
+            left -= found[-1].size
+            if left <= 0:
+                break
+        return in_one(found, numbers, texts)
 
     def columns_by_id(
         self, ids: Sequence[int], numbers: Sequence[str], texts: Sequence[str]
@@ -223,6 +241,15 @@ class Pending:
         return in_lanes(read, stretch, after, choice.limit)
 
     def _lane(self, name: str, choice: Selection, lane: Lane, skip: int = 0) -> list[Any]:
+        """The first rows of a lane, in the order of the choice."""
+        found: list[Any] = []
+        for one in self.done.lanes(lane, whole=choice.future or skip > 0):
+            found += self._read(name, replace(choice, limit=choice.limit - len(found)), one, skip)
+            if len(found) >= choice.limit:
+                break
+        return found
+
+    def _read(self, name: str, choice: Selection, lane: Lane, skip: int = 0) -> list[Any]:
         clause, values = pending_statement(self._queries, name, choice, lane, skip)
         return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
 
@@ -260,9 +287,9 @@ def pending_statement(
     queries: Queries, name: str, choice: Selection, lane: Lane | None = None, skip: int = 0
 ) -> tuple[TextClause, dict[str, Any]]:
     """A statement on pending rows that may go, and its values."""
-    among, given = lane or Lane((), {})
-    conditions = ["pending", *among]
-    values: dict[str, Any] = given | {"most": choice.limit, "skip": skip}
+    among = lane or Lane((), {})
+    conditions = ["pending", *among.conditions]
+    values: dict[str, Any] = among.values | {"most": choice.limit, "skip": skip}
     if choice.driver_user is not None:
         conditions.append("not_loopback")
         values["driver_user"] = choice.driver_user
@@ -272,7 +299,7 @@ def pending_statement(
     holes = {
         "conditions": queries.pieces(*conditions),
         "order": queries.piece("by_event_time" if choice.future else "by_record_id"),
-        "use_index": "" if choice.future else queries.log.dialect.index_hint(queries.name("log_pending")),
+        "rows": queries.relation(among.rows, by_time=choice.future),
     }
     return queries.clause(name, **holes), values
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from eventlog.sql import current
 from eventlog.sql.current import Current, Readable, Searchable, Sought
 from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
-from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, grow
+from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 from eventlog.sql.log.work import object_hash
 from eventlog.sql.queries import containing
 
@@ -25,6 +25,10 @@ class Fates(NamedTuple):
 
     rows: int = 0
     first: str | None = None  # the earliest event_time among them
+
+    def and_others(self, rows: int, first: str | None) -> Fates:
+        """These and others of the same fate."""
+        return Fates(self.rows + rows, min(filter(None, (self.first, first)), default=None))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +54,7 @@ class Snapshot(Pending):
 
     def grow(self, stretch: Stretch, upto: int, enough: int) -> Stretch | None:
         """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
-        return grow(self._connection, self._queries, stretch, upto, enough)
+        return grow(self._connection, self._queries, self.done, stretch, upto, enough)
 
     def attempt(self) -> AbstractContextManager[object]:
         """A block whose failing statement costs only itself, not the snapshot."""
@@ -67,13 +71,14 @@ class Snapshot(Pending):
 
     def pending_after(self, record_id: int, limit: int) -> list[Cells]:
         """Pending rows behind a record_id, those that may not go now too."""
-        holes = {
-            "conditions": self._queries.pieces("pending", "after_row"),
-            "order": self._queries.piece("by_record_id"),
-            "use_index": "",
-        }
-        given = {"after": record_id, "most": limit, "skip": 0}
-        return list(self._queries.run(self._connection, "pick_up", holes, **given))
+        found: list[Cells] = []
+        for lane in self.done.lanes(between(record_id)):
+            holes = self._holes(lane) | {"order": self._queries.piece("by_record_id")}
+            given = lane.values | {"most": limit - len(found), "skip": 0}
+            found += self._queries.run(self._connection, "pick_up", holes, **given)
+            if len(found) >= limit:
+                break
+        return found
 
     def fates(self, choice: Selection) -> dict[str, Fates]:
         """Why pending rows may not go now: how many are loopback, future, held, and how many are free."""
@@ -85,8 +90,14 @@ class Snapshot(Pending):
             "not_held": self._queries.piece("not_held"),
         }
         values = {} if user is None else {"driver_user": user}
-        found = self._queries.run(self._connection, "pending_fates", holes, **values)
-        return {fate: Fates(rows, due) for fate, rows, due in found}
+        fates: dict[str, Fates] = {}
+        for lane in self.done.lanes(between()):
+            given = values | lane.values
+            for fate, *told in self._queries.run(
+                self._connection, "pending_fates", holes | self._holes(lane), **given
+            ):
+                fates[fate] = fates.get(fate, Fates()).and_others(*told)
+        return fates
 
     def loopback(self, driver_user: str, limit: int, stretch: Stretch = NO_STRETCH) -> list[int]:
         """The pending rows of the driver's own user, without those that a stretch covers."""
@@ -103,14 +114,23 @@ class Snapshot(Pending):
 
     def _ids(self, limit: int, condition: str, stretch: Stretch = NO_STRETCH, **values: Any) -> list[int]:
         def read(lane: Lane, most: int) -> list[Any]:
-            holes = {
-                "conditions": self._queries.pieces("pending", *lane.conditions, condition),
-                "order": self._queries.piece("by_record_id"),
-            }
-            given = values | lane.values | {"most": most}
-            return list(self._queries.run(self._connection, "ids", holes, **given))
+            found: list[Any] = []
+            for one in self.done.lanes(lane):
+                holes = self._holes(one, condition) | {"order": self._queries.piece("by_record_id")}
+                given = values | one.values | {"most": most - len(found)}
+                found += self._queries.run(self._connection, "ids", holes, **given)
+                if len(found) >= most:
+                    break
+            return found
 
         return [row[0] for row in in_lanes(read, stretch, LOWEST, limit)]
+
+    def _holes(self, lane: Lane, *conditions: str) -> dict[str, str]:
+        """What fills the holes of a statement on the pending rows of a lane, in the order of their ids."""
+        return {
+            "rows": self._queries.relation(lane.rows),
+            "conditions": self._queries.pieces("pending", *lane.conditions, *conditions),
+        }
 
     def current_rows(self, table: Readable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
         """The rows of the keys as they are in this snapshot; values of a key are of its columns' types."""

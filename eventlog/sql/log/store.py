@@ -91,6 +91,11 @@ class Store:
         with self.engine.connect() as connection:
             return str(self.queries.run(connection, "association").scalar() or "as-logged")
 
+    def attached(self) -> bool:
+        """Whether the log is one that we did not create."""
+        with self.engine.connect() as connection:
+            return bool(self.queries.run(connection, "attached").scalar())
+
     def finish_mode(self) -> FinishMode | None:
         """How rows are finished, as is on record of this log; None where nobody has said it yet."""
         with self.engine.connect() as connection:

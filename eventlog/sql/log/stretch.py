@@ -11,11 +11,14 @@ from __future__ import annotations
 import json
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
 from eventlog.sql.queries import Queries
+
+if TYPE_CHECKING:
+    from eventlog.sql.log.done import Done
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 STEP = 250_000  # record ids by which it grows at a time
@@ -24,10 +27,11 @@ MOST_RANGES = 16  # wider gaps: a statement each
 
 
 class Lane(NamedTuple):
-    """Some of the pending rows: conditions of the pick-up and what they compare with."""
+    """Some of the pending rows: conditions of the pick-up, what they compare with, where they are read."""
 
     conditions: tuple[str, ...]
     values: dict[str, Any]
+    rows: str = "every_row"
 
 
 def between(after: int | None = None, upto: int | None = None) -> Lane:
@@ -83,10 +87,12 @@ class Stretch(NamedTuple):
 NO_STRETCH = Stretch()
 
 
-def grow(connection: Connection, queries: Queries, known: Stretch, upto: int, enough: int) -> Stretch | None:
+def grow(
+    connection: Connection, queries: Queries, done: Done, known: Stretch, upto: int, enough: int
+) -> Stretch | None:
     """The stretch made longer, up to a row at most; None where fewer than `enough` pending rows
     stand there: then a full scan is cheaper."""
-    survey = _Survey(connection, queries)
+    survey = _Survey(connection, queries, done)
     start = known.end if known.end > LOWEST else survey.begin()
     if start is None or survey.pending(start, upto, enough) < enough:
         return None
@@ -106,16 +112,16 @@ class _Survey(NamedTuple):
 
     connection: Connection
     queries: Queries
+    done: Done
 
     def begin(self) -> int | None:
         """Behind which record_id the pending rows begin."""
-        first = self._run("stretch_begin", self._by_index()).scalar()
-        return None if first is None else int(first) - 1
+        found = self._pending("stretch_begin", between())
+        return min((int(first) - 1 for first in found if first is not None), default=None)
 
     def pending(self, after: int, upto: int, most: int) -> int:
-        """How many pending rows stand there, counted up to `most`."""
-        values = {"after": after, "upto": upto, "most": most}
-        return int(self._run("stretch_pending", self._by_index(), **values).scalar())
+        """How many pending rows stand there, counted up to `most` or a little beyond."""
+        return sum(map(int, self._pending("stretch_pending", between(after, upto), most=most)))
 
     def edges(self, after: int, upto: int) -> tuple[int, int]:
         """The first and the last row there."""
@@ -127,8 +133,14 @@ class _Survey(NamedTuple):
         found = self._run("stretch_gaps", after=after, upto=upto, most=most)
         return [(int(low), int(high)) for low, high in found]
 
-    def _by_index(self) -> dict[str, str]:
-        return {"use_index": self.queries.log.dialect.index_hint(self.queries.name("log_pending"))}
+    def _pending(self, name: str, wanted: Lane, **values: int) -> Iterator[Any]:
+        """What a statement says of the pending rows of each lane."""
+        for lane in self.done.lanes(wanted):
+            holes = {
+                "rows": self.queries.relation(lane.rows),
+                "conditions": self.queries.pieces("pending", *lane.conditions),
+            }
+            yield self._run(name, holes, **lane.values, **values).scalar()
 
     def _run(self, name: str, holes: dict[str, str] | None = None, **values: int) -> Any:
         return self.queries.run(self.connection, name, holes, **values)

@@ -14,6 +14,9 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import Cell, Status, read_event_time, whole
 from eventlog.core.errors import WrongRow
 from eventlog.sql.dialect.dialects import literal
+from eventlog.sql.log.done import DoneRanges, read_done
+from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.stretch import Lane, between
 from eventlog.sql.log.work import object_hash
 from eventlog.sql.queries import Queries, containing
 
@@ -69,6 +72,7 @@ class State(NamedTuple):
     cycle_at: datetime | None
     cycle_facts: str | None
     heartbeat_at: datetime | None
+    finish_mode: str | None
 
 
 class Backlog(NamedTuple):
@@ -155,18 +159,48 @@ class Upkeep:
             self._queries.run_by_ids(self._connection, "retype", changed, type=kind)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         renewed = self._queries.run_by_ids(self._connection, "renew", ids)
+        if (done := self._done()) is not None:
+            renewed += done.renew(ids)
         self.note("redrive", f"{renewed} rows, the first {min(ids, default='none')}")
         return renewed
 
     def skip(self, ids: Sequence[int], reason: str) -> int:
         """Give rows up, with W and a notice that says why; how many. Whatever waits behind one may go."""
-        skipped = self._queries.run_by_ids(self._connection, "skip", ids)
+        done = self._done()
+        letters = {"letters": "'N', 'E', 'F'" if done is None else "'E', 'F'"}
+        skipped = self._queries.run_by_ids(self._connection, "skip", ids, letters)
+        if done is not None:
+            done.renew(ids)
+            skipped += done.add({Status.WARNING: list(self._new(ids))})
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         for name, event_id in self.waiting_with(ids):
             self._run("forget_event", object_hash=name, event_id=event_id)
             self._run("forget_spellings", object_hash=name)
         self.note("skip", f"rows {', '.join(map(str, ids))}: {reason}")
         return skipped
+
+    def _done(self) -> DoneRanges | None:
+        """Where letters are written beside the log, kept from all others until our transaction ends."""
+        if self._run("finish_mode").scalar() != FinishMode.RANGES:
+            return None
+        self._run("lock_state")
+        return DoneRanges(self._connection, self._queries)
+
+    def _new(self, ids: Iterable[int]) -> Iterator[int]:
+        """The rows among these that have no letter in the log."""
+        holes = {
+            "rows": self._queries.relation("every_row"),
+            "conditions": self._queries.pieces("of_ids", "pending"),
+            "order": self._queries.piece("by_record_id"),
+        }
+        for chunk in self._queries.chunks(ids):
+            most = self._queries.log.dialect.chunk
+            yield from (row[0] for row in self._run("ids", holes, ids=chunk, most=most))
+
+    def drop_empty_ranges(self) -> None:
+        """Forget that rows are done which are not in the log any more."""
+        if (done := self._done()) is not None:
+            done.drop_empty()
 
     def waiting_with(self, ids: Iterable[int]) -> dict[tuple[str, str], list[int]]:
         """The rows of each waiting event that has one of these, by its object's hash and its event-id."""
@@ -200,9 +234,20 @@ class Upkeep:
 
     def backlog(self) -> Backlog:
         """How much waits."""
-        pending, oldest, unusable = self._run("oldest_pending").one()
+        done = read_done(self._connection, self._queries, same=False)
+        told = [self._told(lane) for lane in done.lanes(between())]
+        oldest = min((time for _, text, _ in told if (time := read_time(text))), default=None)
         next_retry, waiting = self._run("next_retry").one()
-        return Backlog(pending, read_time(oldest), waiting, next_retry, unusable)
+        pending, unusable = (sum(found[place] for found in told) for place in (0, 2))
+        return Backlog(pending, oldest, waiting, next_retry, unusable)
+
+    def _told(self, lane: Lane) -> Any:
+        """How many rows of a lane are pending, their earliest time, and how many cannot be finished."""
+        holes = {
+            "rows": self._queries.relation(lane.rows),
+            "conditions": self._queries.pieces("newly_written", *lane.conditions),
+        }
+        return self._run("oldest_pending", holes, **lane.values).one()
 
     def unusable(self, limit: int = 1000, table: str | None = None, key: str | None = None) -> list[Unusable]:
         """Pending rows that cannot be finished, of a table, of an object; the publisher leaves them alone."""

@@ -13,6 +13,7 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import Status
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName
+from eventlog.sql.log.done import DoneRanges
 from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.queries import Queries
@@ -83,8 +84,10 @@ class Work:
             self._mode = mode
 
     def finish(self, letters: Mapping[Status, Ids]) -> int:
-        """Give rows their letters, or, of a log that is finished so, delete those that did not fail; how many
-        were still new."""
+        """Give rows their letters, in the log or beside it, or, of a log that is finished so, delete those
+        that did not fail; how many were still new."""
+        if self._mode is FinishMode.RANGES:
+            return DoneRanges(self._connection, self._queries).add(letters)
         delete = self._mode is FinishMode.DELETE
         return sum(
             self._in_ranges("remove", ids)
@@ -102,6 +105,20 @@ class Work:
         for low, high in ranges:
             met += run(self._connection, f"{name}_range", low=low, high=high, **values).rowcount
         return met + self._queries.run_by_ids(self._connection, name, rest, **values)
+
+    def write_letters(self, most: int) -> bool:
+        """Write letters that stand beside the log into it, of so many rows; whether there may be more."""
+        done = DoneRanges(self._connection, self._queries)
+        found = done.some(most)
+        for letter in {one.letter for one in found}:
+            ids = (n for one in found if one.letter == letter for n in range(one.first_id, one.last_id + 1))
+            self._in_ranges("finish", ids, letter=letter)
+        done.drop(found)
+        return bool(found)
+
+    def forget_done(self) -> None:
+        """Forget what stands beside the log."""
+        DoneRanges(self._connection, self._queries).forget()
 
     def fail(self, failures: Iterable[Failure]) -> None:
         """Keep why rows failed, in place of what was kept before."""

@@ -230,6 +230,7 @@ def _facts(standing: Standing) -> Iterable[tuple[str, Node]]:
     yield "Leader", standing.leader or "none yet"
     yield "Holds the lock", str(standing.holder or "nobody, as far as we may see")
     yield "Leads since (UTC)", f"{standing.leader_since or 'nobody yet'}"[:19]
+    yield "Rows are finished by", standing.finish_mode
     cycle = standing.cycle
     told = ", ".join(f"{count(cycle.get(name, 0))} {name}" for name in ("rows", "events", "refused"))
     yield "Last cycle", f"{told} in {duration(cycle.get('seconds', 0))}" if cycle else "none yet"

@@ -1,3 +1,7 @@
+drop view if exists `eventlog_rows`;
+
+drop table if exists `eventlog_done`;
+
 drop table if exists `eventlog_held`;
 
 drop table if exists `eventlog_retry`;

@@ -1,6 +1,10 @@
 \set ON_ERROR_STOP on
 begin;
 
+drop view if exists "eventlog_rows";
+
+drop table if exists "eventlog_done";
+
 drop table if exists "eventlog_held";
 
 drop table if exists "eventlog_retry";

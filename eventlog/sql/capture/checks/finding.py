@@ -14,6 +14,7 @@ from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.record import Record
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialect.dialects import literal
+from eventlog.sql.log.upkeep import Backlog, Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Installed, Relation
@@ -70,6 +71,10 @@ class Checked:
         }
         rows: list[Any] = Queries(self.log).run(self.connection, name, names, **values).all()
         return rows
+
+    def backlog(self) -> Backlog:
+        """How much is pending, and since when."""
+        return Upkeep(self.connection, Queries(self.log)).backlog()
 
     def of_log(self, what: str, remedy: str, *commands: str) -> Finding:
         """A finding about the log as a whole."""

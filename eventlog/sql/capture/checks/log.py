@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from eventlog.sql.capture.checks.finding import Checked, Finding
+from eventlog.sql.log.done import why_of_other
 from eventlog.sql.log.leader import holder_of
 from eventlog.sql.log.position import read_position
 from eventlog.sql.queries import Queries
@@ -57,6 +58,15 @@ def _position(seen: Checked) -> Iterator[Finding]:
         )
 
 
+def _done(seen: Checked) -> Iterator[Finding]:
+    if (why := why_of_other(seen.connection, Queries(seen.log))) is not None:
+        yield seen.of_log(
+            why,
+            "see what happened to the log; then have it forgotten:",
+            seen.command("check --advance-sequence"),
+        )
+
+
 def _encoding(seen: Checked) -> Iterator[Finding]:
     for (encoding,) in seen.ask("check_encoding"):
         yield Finding(
@@ -105,6 +115,7 @@ LOG_CHECKS: tuple[Callable[[Checked], Iterator[Finding]], ...] = (
     _index,
     _sequence,
     _position,
+    _done,
     _encoding,
     _made_anew,
     _not_on_record,

@@ -14,7 +14,6 @@ from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, Wro
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
 from eventlog.sql.capture.checks.finding import Checked, Finding
-from eventlog.sql.log.upkeep import read_time
 
 SAMPLE = 10_000  # pending rows that are looked at one by one
 _PLAIN = re.compile("[A-Za-z0-9]+")
@@ -61,7 +60,7 @@ def _types(seen: Checked) -> Iterator[Finding]:
 
 
 def _unusable(seen: Checked) -> Iterator[Finding]:
-    ((_, _, count),) = seen.ask("oldest_pending")
+    count = seen.backlog().unusable
     if count:
         most = seen.log.stored["record_id"].most
         yield seen.of_log(
@@ -156,8 +155,7 @@ def _loopback(seen: Checked, perpetrators: Counter[str | None]) -> Iterator[Find
 
 
 def _overdue(seen: Checked) -> Iterator[Finding]:
-    ((_, found, _),) = seen.ask("oldest_pending")
-    oldest = read_time(found)
+    oldest = seen.backlog().oldest
     ((now,),) = seen.ask("now")
     if oldest is not None and now - oldest > seen.patience:
         age = timedelta(seconds=int((now - oldest).total_seconds()))

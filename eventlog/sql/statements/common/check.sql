@@ -10,7 +10,7 @@ select {letter}, count(*) from {log} r group by {letter}
 
 -- check_types --
 -- How many new rows have each event type.
-select {event_type_told}, count(*) from {log} r where {is_new} group by {event_type_told}
+select {event_type_told}, count(*) from {log} r where {is_new} and {not_done} group by {event_type_told}
 
 -- check_null_times --
 -- How many rows have no time.
@@ -20,6 +20,6 @@ select count(*) from {log} r where {event_time} is null
 -- What the first pending rows say of their objects and users.
 select {perpetrator} as perpetrator, {table_name} as table_name, {table_key} as table_key
 from {log} r
-where {pending}
+where {pending} and {not_done}
 order by {record_id}
 {first_rows}

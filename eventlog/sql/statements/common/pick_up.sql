@@ -5,8 +5,8 @@ select {utc_now}{dual}
 -- pick_up --
 -- The rows that may go.
 select
-{row}
-from {log} r {use_index}
+{new_row}
+from {rows}
 where {conditions}
 order by {order}
 {next_rows}
@@ -14,7 +14,7 @@ order by {order}
 -- pending_ids --
 -- The record_ids of rows that may go.
 select {id}
-from {log} r {use_index}
+from {rows}
 where {conditions}
 order by {order}
 {next_rows}
@@ -22,7 +22,7 @@ order by {order}
 -- pending_sizes --
 -- The record_ids and sizes of rows that may go.
 select {id}, {size}
-from {log} r {use_index}
+from {rows}
 where {conditions}
 order by {order}
 {next_rows}
@@ -32,7 +32,7 @@ order by {order}
 select coalesce(sum(octets), 0), count(*)
 from (
   select {size} as octets
-  from {log} r {use_index}
+  from {rows}
   where {conditions}
   order by {order}
   {next_rows}
@@ -50,15 +50,15 @@ from (
       else 'free'
     end as fate,
     {event_time_text} as due
-  from {log} r
-  where {pending}
+  from {rows}
+  where {conditions}
 ) fates
 group by fate
 
 -- further --
 -- What names the events of rows behind a pick-up.
 select {id}, {event_type_told}, {table_name}, {table_key}
-from {log} r {use_index}
+from {rows}
 where {conditions}
 order by {order}
 {next_rows}
@@ -66,7 +66,7 @@ order by {order}
 -- ids --
 -- The record_ids of rows under some condition.
 select {id}
-from {log} r
+from {rows}
 where {conditions}
 order by {order}
 {first_rows}
@@ -96,15 +96,15 @@ order by {record_id}
 
 -- stretch_begin --
 -- The first pending row.
-select min({id}) from {log} r {use_index} where {pending}
+select min({id}) from {rows} where {conditions}
 
 -- stretch_pending --
 -- How many pending rows stand between two record_ids, counted up to a limit.
 select count(*)
 from (
   select {record_id} as found
-  from {log} r {use_index}
-  where {pending} and {record_id} > :after and {record_id} <= :upto
+  from {rows}
+  where {conditions}
   {first_rows}
 ) some_pending
 
@@ -166,3 +166,17 @@ select max(notice_id) from {notice}
 -- newest_row --
 -- The highest record_id in the log.
 select max({record_id}) from {log}
+
+-- done --
+-- How far what is done reaches beside the log, and whether the row that was noted of it is the same still.
+select
+  s.done_last,
+  (select max(d.last_id) from {done} d where d.block = (select max(o.block) from {done} o)) as reaches,
+  s.done_id, s.done_time,
+  (select {event_time_text} from {log} r where {record_id} = s.done_id) as is_now
+from {state} s
+where s.one = 1
+
+-- gap_edges --
+-- The first and the last new row between the ranges of what is done.
+select min({id}), max({id}) from {gap_rows}

@@ -1,6 +1,7 @@
 -- state --
 -- What the leader and `pause` left on record.
-select epoch, leader, leader_since, paused_at, paused_by, pause_reason, cycle_at, cycle_facts, heartbeat_at
+select epoch, leader, leader_since, paused_at, paused_by, pause_reason, cycle_at, cycle_facts, heartbeat_at,
+  finish_mode
 from {state}
 where one = 1
 
@@ -14,8 +15,8 @@ order by {letter}, {table_name}
 -- oldest_pending --
 -- How many rows are new, the earliest time among them, and how many cannot be finished.
 select count(case when {usable} then 1 end), {oldest}, count(case when {usable} then null else 1 end)
-from {log} r
-where {is_new}
+from {rows}
+where {conditions}
 
 -- next_retry --
 -- When the next event is sent again, and how many wait.
@@ -85,7 +86,7 @@ order by {record_id}
 -- renew --
 -- Makes failed rows new again.
 update {log} r set {raw_status} = 'N'
-where {record_id} {among_ids} and {letter} in ('E', 'F')
+where {record_id} {among_ids} and {raw_letter} in ('E', 'F')
 
 -- retype --
 -- Gives failed rows another event type.
@@ -95,7 +96,7 @@ where {record_id} {among_ids} and {letter} in ('E', 'F')
 -- skip --
 -- Gives rows up, with the letter W.
 update {log} r set {raw_status} = 'W'
-where {record_id} {among_ids} and {letter} in ('N', 'E', 'F')
+where {record_id} {among_ids} and {raw_letter} in ({letters})
 
 -- retries_of --
 -- The events that wait under a spelling.
@@ -104,10 +105,11 @@ from {retry} w
 where w.object_hash in (select h.object_hash from {held} h where h.spelling_hash = :spelling_hash)
 
 -- handled_before --
--- Rows with some letters from before a time, a chunk of them.
+-- Rows with some letters from before a time, a chunk of them; without the row by which the log is known again.
 select {id}
 from {log} r
 where {record_id} > :after and {letter} in ({letters}) and {event_time_utc} < :before and {usable}
+  and {record_id} <> (select coalesce(s.done_id, 0) from {state} s where s.one = 1)
 order by {record_id}
 {first_rows}
 
@@ -115,6 +117,15 @@ order by {record_id}
 -- Deletes rows with some letters.
 delete from {log} r
 where {record_id} {among_ids} and {letter} in ({letters})
+
+-- drop_empty_done --
+-- Takes the ranges away from what is done of which no row is left.
+delete from {done}
+where (select min({record_id}) from {log} r where {record_id} between first_id and last_id) is null
+
+-- lock_state --
+-- Keeps the leader from writing until our transaction ends.
+select one from {state} where one = 1 for update
 
 -- pause --
 -- Asks the publisher to rest.

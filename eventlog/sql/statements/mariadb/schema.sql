@@ -27,6 +27,23 @@ alter table {state} add column if not exists known_epoch bigint,
 update {state} set known_epoch = epoch + least(epoch, 1), epoch = epoch + least(epoch, 1) where known_epoch is null
 /
 
+-- 0006_done --
+-- Makes the table of what is done, where it stands beside the log, and adds what tells that it belongs to it.
+create table if not exists {done} (
+  block bigint not null, -- of record_ids; no range goes beyond one
+  first_id bigint not null,
+  last_id bigint not null,
+  letter char(1) not null,
+  constraint {done_key} primary key (block, first_id)
+) engine = InnoDB character set utf8mb4 collate {collation}
+/
+alter table {state} add column if not exists done_id bigint
+/
+alter table {state} add column if not exists done_time varchar(40)
+/
+alter table {state} add column if not exists done_last bigint
+/
+
 -- future --
 -- Makes the index of future events.
 create index if not exists {log_future} on {log} ({indexed_status}, {event_time}, {indexed_record_id})

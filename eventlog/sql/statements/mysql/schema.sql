@@ -239,6 +239,53 @@ deallocate prepare eventlog_statement
 update {state} set known_epoch = epoch + least(epoch, 1), epoch = epoch + least(epoch, 1) where known_epoch is null
 /
 
+-- 0006_done --
+-- Makes the table of what is done, where it stands beside the log, and adds what tells that it belongs to it.
+create table if not exists {done} (
+  block bigint not null, -- of record_ids; no range goes beyond one
+  first_id bigint not null,
+  last_id bigint not null,
+  letter char(1) not null,
+  constraint {done_key} primary key (block, first_id)
+) engine = InnoDB character set utf8mb4 collate {collation}
+/
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = {schema_text} and table_name = {state_text} and column_name = 'done_id')
+/
+set @statement = if(@missing, 'alter table {state} add column done_id bigint', 'do 0')
+/
+prepare eventlog_statement from @statement
+/
+execute eventlog_statement
+/
+deallocate prepare eventlog_statement
+/
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = {schema_text} and table_name = {state_text} and column_name = 'done_time')
+/
+set @statement = if(@missing, 'alter table {state} add column done_time varchar(40)', 'do 0')
+/
+prepare eventlog_statement from @statement
+/
+execute eventlog_statement
+/
+deallocate prepare eventlog_statement
+/
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = {schema_text} and table_name = {state_text} and column_name = 'done_last')
+/
+set @statement = if(@missing, 'alter table {state} add column done_last bigint', 'do 0')
+/
+prepare eventlog_statement from @statement
+/
+execute eventlog_statement
+/
+deallocate prepare eventlog_statement
+/
+
 -- future --
 -- Makes the index of future events.
 set @missing = (

@@ -470,6 +470,75 @@ end;
 update {state} set known_epoch = epoch + least(epoch, 1), epoch = epoch + least(epoch, 1) where known_epoch is null
 /
 
+-- 0006_done --
+-- Makes the table of what is done, where it stands beside the log, and adds what tells that it belongs to it.
+begin
+  execute immediate q'[
+create table {done} (
+  block number(19) not null, -- of record_ids; no range goes beyond one
+  first_id number(19) not null,
+  last_id number(19) not null,
+  letter char(1) not null,
+  constraint {done_key} primary key (block, first_id)
+)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+begin
+  execute immediate q'[
+alter table {state} add done_id number(19)
+  ]';
+exception
+  when others then
+    if sqlcode <> -1430 then raise; end if; -- ORA-01430: it is there already
+end;
+/
+begin
+  execute immediate q'[
+alter table {state} add done_time varchar2(40)
+  ]';
+exception
+  when others then
+    if sqlcode <> -1430 then raise; end if; -- ORA-01430: it is there already
+end;
+/
+begin
+  execute immediate q'[
+alter table {state} add done_last number(19)
+  ]';
+exception
+  when others then
+    if sqlcode <> -1430 then raise; end if; -- ORA-01430: it is there already
+end;
+/
+
+-- 0006_drop_rows --
+-- Drops the view of the log's rows.
+begin
+  execute immediate q'[
+drop view {rows_view}
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
+-- 0006_drop_done --
+-- Drops the table of what is done.
+begin
+  execute immediate q'[
+drop table {done} purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
 -- future --
 -- Makes the index of future events.
 begin
@@ -514,6 +583,8 @@ grant select, insert, update, delete on {retry} to {role}
 grant select, insert, update, delete on {held} to {role}
 /
 grant select, insert, update, delete on {failed} to {role}
+/
+grant select, insert, update, delete on {done} to {role}
 /
 grant select, insert on {notice} to {role}
 /

@@ -10,6 +10,9 @@ set bytea_output to 'hex'
 /
 set extra_float_digits to 1
 /
+-- compiling takes longer than what we ask for
+set jit to off
+/
 
 -- user --
 -- The user as whom we are connected.

@@ -1,0 +1,113 @@
+"""Ranges of record ids that have one letter each: joined, cut, and compared with what is on record.
+
+Only ids that were named make a range; what lies between two ranges is in none, and no range goes beyond a
+block of ids, by which a database finds the range of a row with one look at an index.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from eventlog.sql.log.ranges import Ids, ranges_of
+from eventlog.sql.names import BLOCK
+
+
+class Lettered(NamedTuple):
+    """Consecutive record ids of one block with one letter; both ends included."""
+
+    first_id: int
+    last_id: int
+    letter: str
+
+    @property
+    def size(self) -> int:
+        """How many ids they are."""
+        return self.last_id - self.first_id + 1
+
+    @property
+    def block(self) -> int:
+        """The block that they lie in."""
+        return self.first_id // BLOCK
+
+
+class Difference(NamedTuple):
+    """What turns some ranges into others."""
+
+    gone: list[Lettered]
+    changed: list[Lettered]
+    new: list[Lettered]
+
+
+def lettered(ids: Ids, letter: str) -> list[Lettered]:
+    """The ranges that ids make, ascending."""
+    return [Lettered(*part, letter) for low, high in ranges_of(ids) for part in _by_block(low, high)]
+
+
+def blocks_of(ranges: Iterable[Lettered]) -> list[int]:
+    """The blocks of ranges, each once."""
+    return list(dict.fromkeys(found.block for found in ranges))
+
+
+def without(ranges: Sequence[Lettered], taken: Sequence[Lettered]) -> list[Lettered]:
+    """What of ranges lies in none of the others; both are ascending, and disjoint in themselves."""
+    left: list[Lettered] = []
+    at = 0
+    for first, last, letter in ranges:
+        while at < len(taken) and taken[at].last_id < first:
+            at += 1
+        place = at
+        while place < len(taken) and taken[place].first_id <= last:
+            if first < taken[place].first_id:
+                left.append(Lettered(first, taken[place].first_id - 1, letter))
+            first = taken[place].last_id + 1
+            place += 1
+        if first <= last:
+            left.append(Lettered(first, last, letter))
+    return left
+
+
+def joined(ranges: Iterable[Lettered]) -> list[Lettered]:
+    """Disjoint ranges, ascending; neighbours of one letter and block that touch are one."""
+    found: list[Lettered] = []
+    for one in sorted(ranges):
+        before = found[-1] if found else None
+        if (
+            before is not None
+            and before.last_id + 1 == one.first_id
+            and before.letter == one.letter
+            and before.block == one.block
+        ):
+            found[-1] = before._replace(last_id=one.last_id)
+        else:
+            found.append(one)
+    return found
+
+
+def without_ids(ranges: Sequence[Lettered], ids: Ids, letters: Collection[str]) -> list[Lettered]:
+    """Ranges without these ids, where they have one of these letters."""
+    kept = [found for found in ranges if found.letter not in letters]
+    return joined([*kept, *without([r for r in ranges if r.letter in letters], lettered(ids, ""))])
+
+
+def difference(before: Iterable[Lettered], after: Iterable[Lettered]) -> Difference:
+    """What turns the first ranges into the second."""
+    old = {found.first_id: found for found in before}
+    new = {found.first_id: found for found in after}
+    return Difference(
+        [found for first, found in old.items() if first not in new],
+        [found for first, found in new.items() if first in old and old[first] != found],
+        [found for first, found in new.items() if first not in old],
+    )
+
+
+def size_of(ranges: Iterable[Lettered]) -> int:
+    """How many ids ranges have."""
+    return sum(found.size for found in ranges)
+
+
+def _by_block(low: int, high: int) -> Iterator[tuple[int, int]]:
+    while low <= high:
+        end = min(high, (low // BLOCK + 1) * BLOCK - 1)
+        yield low, end
+        low = end + 1

@@ -1,0 +1,310 @@
+"""finish-mode ranges: the log stays as it is, and what is done of it stands beside it."""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from eventlog.operate import finishing
+from eventlog.operate.finishing import NoRanges, change_mode
+from eventlog.operate.upkeep import Purge, purge, skip
+from eventlog.publisher.cycle import ReceiverFatal
+from eventlog.publisher.postpoll import UnsafeBesideRanges, check_safe
+from eventlog.sinks.sink import Document, Reply
+from eventlog.sql.log.done import DoneOfOther
+from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.position import IdsComeAgain
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
+from eventlog.xds.answers import Level, Status
+from tests.publisher.test_commands import call
+from tests.publisher.world import Receiver, World, key
+
+pytestmark = pytest.mark.usefixtures("either_way")
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    """A log that is finished by ranges."""
+    change_mode(world.store, FinishMode.RANGES, "test")
+    return world
+
+
+def answered(levels: dict[str, Level]) -> Receiver:
+    """A receiver that answers events so, and the others with success."""
+
+    def answer(document: Document) -> Reply:
+        known = (item.event_id for item in document.items if item.event_id in levels)
+        return Reply([Status(levels[event_id], event_id, "so") for event_id in known])
+
+    return Receiver(answer)
+
+
+def deletes(*numbers: int) -> list[dict[str, Any]]:
+    return [key(number, event_type=4) for number in numbers]
+
+
+def in_the_log(world: World) -> set[str]:
+    """The letters that stand in the log itself."""
+    with world.engine.connect() as connection:
+        return {row[0] for row in connection.execute(text("select status from eventlog"))}
+
+
+def ranges(world: World) -> list[tuple[int, int, str]]:
+    with world.engine.connect() as connection:
+        found = connection.execute(
+            text("select first_id, last_id, letter from eventlog_done order by first_id")
+        )
+        return [(row[0], row[1], row[2]) for row in found]
+
+
+def every_letter(world: World) -> dict[int, str]:
+    """Rows 1 to 7 with every letter; row 5 waits."""
+    world.write(*deletes(*range(1, 8)))
+    levels = {"2": Level.WARNING, "3": Level.ERROR, "5": Level.RETRY, "7": Level.FATAL}
+    with pytest.raises(ReceiverFatal):
+        world.cycle(answered({f"eventlog:{row}": level for row, level in levels.items()}))
+    return {1: "S", 2: "W", 3: "E", 4: "S", 5: "N", 6: "S", 7: "F"}
+
+
+def test_letters_stand_beside_the_log_and_nothing_in_it_changes(world: World) -> None:
+    letters = every_letter(world)
+    assert world.letters() == letters
+    assert in_the_log(world) == {"N"}
+    assert ranges(world) == [(1, 1, "S"), (2, 2, "W"), (3, 3, "E"), (4, 4, "S"), (6, 6, "S"), (7, 7, "F")]
+    assert "E" in call(world, "status").output
+    assert "finished     by ranges" in call(world, "status").output
+    assert "3" in call(world, "errors").output
+    assert "its status is S" in call(world, "explain", "--key", "idu=1").output
+
+
+def test_neighbours_with_one_letter_become_one_range(world: World) -> None:
+    for number in range(1, 8):
+        world.write(*deletes(number))
+        world.cycle(Receiver())
+    assert ranges(world) == [(1, 7, "S")]
+
+
+def test_failed_rows_are_redriven_and_others_skipped(world: World) -> None:
+    letters = every_letter(world)
+    assert call(world, "redrive", "3").exit_code == 0
+    assert skip(world.store, [5, 7, 99], "enough").rows == 2
+    assert world.letters() == letters | {3: "N", 5: "W", 7: "W"}
+    receiver = Receiver()
+    world.cycle(receiver)
+    assert receiver.event_ids == ["eventlog:3"]
+    assert world.letters() == letters | {3: "S", 5: "W", 7: "W"}
+    assert in_the_log(world) == {"N"}
+    assert call(world, "redrive", "--all").exit_code == 0
+    assert world.write(*deletes(100)) == [8]  # what is not there was not skipped
+
+
+def test_a_row_may_come_into_a_gap_at_any_time(world: World) -> None:
+    """Its transaction has its number, and ends after its neighbours were finished."""
+    names = world.log.names()
+    insert = text(f"insert into {names['log']} (event_type, table_name, table_key) values (4, 'usr', :key)")
+    with world.publisher(receiver := Receiver()) as publisher, world.engine.connect() as late:
+        world.write(*deletes(1))
+        late.execute(insert, {"key": "idu=2"})
+        world.write(*deletes(3, 4))
+        publisher.cycle()
+        assert ranges(world) == [(1, 1, "S"), (3, 4, "S")]
+        late.commit()
+        publisher.cycle()
+    assert receiver.objects == ["idu=1", "idu=3", "idu=4", "idu=2"]
+    assert ranges(world) == [(1, 4, "S")]
+
+
+def test_a_number_that_was_drawn_before_its_transaction_had_an_id_is_not_lost(world: World) -> None:
+    """It could not be told by the transactions that were open: none was, that had written anything."""
+    names = world.log.names()
+    columns = "record_id, event_type, table_name, table_key"
+    insert = text(f"insert into {names['log']} ({columns}) values (:id, 4, 'usr', 'idu=2')")
+    drawing = {"postgresql": "select nextval(pg_get_serial_sequence('eventlog', 'record_id'))"}
+    with world.publisher(receiver := Receiver()) as publisher, world.engine.connect() as late:
+        world.write(*deletes(1))
+        drawn = drawing.get(world.log.dialect.name)
+        number = late.execute(text(drawn)).scalar() if drawn else 2
+        assert number == 2
+        if not drawn:
+            world.change(str(insert).replace(":id", "3"))
+        world.write(*deletes(3 if drawn else 4, 5))
+        for _ in range(3):
+            world.change("insert into usr values (1, 'a', 'b')")  # transactions pass by
+            world.change("delete from usr")
+            publisher.cycle()
+        late.execute(insert, {"id": number})
+        late.commit()
+        publisher.cycle()
+    assert "eventlog:2" in receiver.event_ids
+    assert world.counts()["S"] == len(receiver.event_ids)
+
+
+def test_the_mode_changes_to_and_fro_and_every_letter_stays(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finishing, "CHUNK", 2)
+    letters = every_letter(world)
+    for mode in (FinishMode.UPDATE, FinishMode.RANGES, FinishMode.DELETE, FinishMode.RANGES):
+        assert change_mode(world.store, mode, "test")
+        assert world.letters() == letters
+        assert ranges(world) == []
+        assert in_the_log(world) == set("NSWEF")
+    assert skip(world.store, [3], "enough").rows == 1  # with a letter of the log itself
+    world.write(*deletes(8))
+    world.cycle(receiver := Receiver())
+    assert receiver.event_ids == ["eventlog:8"]
+    assert world.letters() == letters | {3: "W", 8: "S"}
+
+
+def test_a_change_that_was_killed_goes_on(world: World) -> None:
+    letters = every_letter(world)
+    with world.elect() as leader, world.store.work(leader.epoch) as work:
+        assert work.write_letters(3)
+    assert world.letters() == letters
+    assert len(ranges(world)) == 3
+    assert world.store.finish_mode() is FinishMode.RANGES
+    world.write(*deletes(8))
+    world.cycle(receiver := Receiver())
+    assert receiver.event_ids == ["eventlog:8"]
+    assert change_mode(world.store, FinishMode.UPDATE, "test")
+    assert world.letters() == letters | {8: "S"}
+    assert ranges(world) == []
+
+
+def test_purging_takes_rows_and_their_ranges_and_leaves_one_row_to_know_the_log_by(world: World) -> None:
+    letters = every_letter(world)
+    world.write(*deletes(8))
+    world.cycle(Receiver())
+    with world.store.snapshot() as snapshot:
+        later = datetime.fromisoformat(snapshot.now()) + timedelta(hours=1)
+    assert purge(world.store, Purge(later)) == 4
+    assert world.letters() == {row: letter for row, letter in letters.items() if letter in "NEF"} | {8: "S"}
+    assert ranges(world) == [(3, 3, "E"), (7, 7, "F"), (8, 8, "S")]
+    world.write(*deletes(9))
+    world.cycle(receiver := Receiver())
+    assert receiver.event_ids == ["eventlog:9"]
+    assert purge(world.store, Purge(later)) == 1
+
+
+def test_a_log_that_was_truncated_is_recognised_and_nothing_in_it_is_taken_as_done(world: World) -> None:
+    world.write(*deletes(1, 2, 3))
+    world.cycle(Receiver())
+    world.change("delete from eventlog")
+    assert world.write(*deletes(4)) == [4]
+    receiver = Receiver()
+    with pytest.raises(DoneOfOther, match=r"row 3 of .* is gone"):
+        world.cycle(receiver)
+    told = call(world, "check")
+    assert told.exit_code == 1
+    assert "belongs to other rows" in told.output
+    assert call(world, "finish-mode", "update").exit_code == 1
+    assert "is forgotten" in call(world, "check", "--advance-sequence").output
+    assert "is forgotten" not in call(world, "check", "--advance-sequence").output
+    world.cycle(receiver)
+    assert receiver.event_ids == ["eventlog:4"]
+
+
+def test_numbers_that_came_again_while_nobody_looked_are_not_taken_as_done(world: World) -> None:
+    """The sequence is past what went out by now, so that only the rows tell."""
+    world.write(*deletes(1, 2, 3))
+    world.cycle(Receiver())
+    begin_again = " restart identity" if world.log.dialect.transactional_ddl else ""
+    world.change(f"truncate eventlog{begin_again}")
+    world.write(*deletes(*range(11, 17)))
+    receiver = Receiver()
+    with pytest.raises((DoneOfOther, IdsComeAgain)):
+        world.cycle(receiver)
+    assert receiver.documents == []
+    assert "is forgotten" in call(world, "check", "--advance-sequence").output
+    world.cycle(receiver)
+    assert receiver.objects == [f"idu={number}" for number in range(11, 17)]
+
+
+def test_a_leader_at_work_recognises_it_too(world: World) -> None:
+    with world.publisher(receiver := Receiver()) as publisher:
+        world.write(*deletes(1, 2))
+        publisher.cycle()
+        begin_again = " restart identity" if world.log.dialect.transactional_ddl else ""
+        world.change(f"truncate eventlog{begin_again}")
+        world.write(*deletes(3))
+        with pytest.raises(DoneOfOther):
+            publisher.cycle()
+    assert receiver.objects == ["idu=1", "idu=2"]
+
+
+def test_ranges_that_were_lost_are_recognised(world: World) -> None:
+    world.write(*deletes(1, 2, 3))
+    world.cycle(Receiver())
+    world.change("delete from eventlog_done")
+    with pytest.raises(DoneOfOther, match="it reached up to row 3, and reaches up to 0"):
+        world.cycle(Receiver())
+
+
+def test_a_statement_after_the_cycle_may_not_touch_the_log(world: World) -> None:
+    statement = "delete from eventlog where status = 'S'"
+    check_safe([statement], world.log)
+    with pytest.raises(UnsafeBesideRanges, match="eventlog purge"):
+        check_safe([statement], world.log, FinishMode.RANGES)
+    told = call(world, "run", "--once", EVENTLOG_POST_POLL_STMT=statement)
+    assert isinstance(told.exception, UnsafeBesideRanges)
+
+
+def test_an_attached_log_and_one_without_integers_are_refused(world: World) -> None:
+    world.change("create table other as select * from eventlog where 1 = 0")
+    other = Log(world.log.dialect, "other", unique=False)
+    try:
+        migrate.install(world.engine, other)
+        with pytest.raises(NoRanges, match="attached"):
+            change_mode(Store(world.engine, other), FinishMode.RANGES, "test")
+        world.change("update other_state set attached = 0")
+        with pytest.raises(NoRanges, match="no integer column with a unique key"):
+            change_mode(Store(world.engine, other), FinishMode.RANGES, "test")
+        world.change("update other_state set attached = 1")
+    finally:
+        migrate.uninstall(world.engine, other, discard=True)
+        world.change("drop table other")
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_every_mode_sends_the_same_and_comes_to_the_same_letters(world: World, seed: int) -> None:
+    """The same rows and the same answers, some of them retry; some rows are skipped, some redriven."""
+    runs = {mode: history(world, mode, seed) for mode in FinishMode}
+    documents, letters = runs[FinishMode.UPDATE]
+    assert len(documents) > 20
+    assert runs[FinishMode.RANGES] == (documents, letters)
+    kept = {row: letter for row, letter in letters.items() if letter in "NEF"}
+    assert runs[FinishMode.DELETE][0] == documents
+    assert {row: letter for row, letter in runs[FinishMode.DELETE][1].items() if letter in "NEF"} == kept
+
+
+def history(world: World, mode: FinishMode, seed: int) -> tuple[list[str], dict[int, str]]:
+    world.clear()
+    change_mode(world.store, mode, "test")
+    dice = random.Random(seed)
+
+    def answer(document: Document) -> Reply:
+        level = random.Random(f"{seed}{document.name}").choice([*[Level.SUCCESS] * 5, *list(Level)[:4]])
+        return Reply([Status(level, item.event_id, "so") for item in document.items])
+
+    receiver = Receiver(answer)
+    with world.publisher(receiver, query_limit=7, retry_wait=0.0) as publisher:
+        for _ in range(12):
+            for _ in range(dice.randint(0, 4)):
+                rows = (
+                    key(dice.randint(1, 6), event_type=dice.choice((4, 6)), column_name=None)
+                    for _ in range(3)
+                )
+                world.write(*rows)
+            publisher.cycle()
+            row = dice.randint(1, 100)
+            if world.letters().get(row, "S") in "EF":
+                skip(world.store, [row], "enough")
+            if dice.random() < 0.3:
+                assert call(world, "redrive", "--all").exit_code == 0
+    return [document.text for document in receiver.documents], world.letters()

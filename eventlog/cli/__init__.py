@@ -41,6 +41,7 @@ COMMANDS = {
     "compare": "eventlog.cli.compare",
     "backlog": "eventlog.cli.backlog",
     "apply": "eventlog.cli.apply",
+    "capture": "eventlog.cli.capture",
     "import-config": "eventlog.cli.import_config",
     "bench": "eventlog.cli.bench",
 }

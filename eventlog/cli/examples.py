@@ -57,6 +57,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog apply --to-url postgresql://owner@localhost/dwh --tables tables.toml changes.jsonl",
         "eventlog apply --from qlik-table --to-url mariadb://owner@localhost/dwh --history usr__ct.csv",
     ),
+    "capture": (
+        "eventlog capture --table hr:owner.usr --jar jdbc.jar 'informix://cdc@db1:9088/hr?server=ol_hr'",
+        "eventlog capture --table owner.usr --state usr.state 'gbase://cdc@db1:9088/hr?server=gbase01'",
+    ),
     "import-config": ("eventlog import-config driver.xml > eventlog.toml",),
     "bench": ("eventlog bench core",),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,7 +40,7 @@ class SettingsCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def settings_options(declaring: Iterable[tuple[str, type]]) -> Callable[[F], F]:
+def settings_options(declaring: Iterable[tuple[str, type]], without: Container[str] = ()) -> Callable[[F], F]:
     """The options of several declarations, each name once, under the heading of its first."""
 
     def decorate(command: F) -> F:
@@ -48,7 +48,7 @@ def settings_options(declaring: Iterable[tuple[str, type]]) -> Callable[[F], F]:
         own = {parameter.name for parameter in command.__dict__.get("__click_params__", ())}
         for heading, settings in declaring:
             for field in declared(settings):
-                if field.name not in options and field.name not in own:
+                if field.name not in {*options, *own, *without}:
                     options[field.name] = setting_option(
                         field, heading, type=_SettingType(field), envvar=variable(field.name)
                     )

@@ -15,9 +15,17 @@ from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.frames import Frames
 from eventlog.gbase.held import Spool
 from eventlog.gbase.made import Maker
-from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
+from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
 from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, Row, Stream
-from eventlog.gbase.transactions import MAX_OPEN, START, Committed, Complaint, Position, Transactions
+from eventlog.gbase.transactions import (
+    MAX_OPEN,
+    START,
+    Committed,
+    Complaint,
+    Position,
+    Transactions,
+    Unseen,
+)
 
 Answer = Change | Refused
 _SESSION_INVALID = 1
@@ -41,15 +49,17 @@ class StreamReader:
         limits: Limits | None = None,
         since: Position = START,
         spool: Spool | None = None,
+        unseen: Unseen = Unseen.REFUSED,
     ) -> None:
         limits = limits or Limits()
         self._stream = Stream(form or Text(), limits.record)
-        self._transactions = Transactions(since, limits.open, spool)
+        self._transactions = Transactions(since, limits.open, spool, unseen)
         self._read_frames = Frames(self._stream)
         self._maker = Maker(tables)
         self._at = at
         self._frames = 0
         self._over: SessionOver | None = None
+        self._idle = False
         self._takes: dict[type, Callable[[Any], Complaint | Committed | Refused | None]] = {
             Truncate: self._transactions.add,
             Discard: self._transactions.add,
@@ -58,6 +68,7 @@ class StreamReader:
             CommTx: self._transactions.commit,
             Fault: self._refused,
             Failed: self._failed,
+            Timeout: self._rest,
         }
 
     @property
@@ -71,12 +82,18 @@ class StreamReader:
         return self._stream.lost
 
     @property
+    def idle(self) -> bool:
+        """Whether the server said last that it has nothing more for now."""
+        return self._idle
+
+    @property
     def over(self) -> SessionOver | None:
         """The error with which the server ended the session, once its record was read."""
         return self._over
 
     def feed(self, data: bytes) -> Iterator[Answer]:
         """The changes that these bytes complete."""
+        self._idle = False
         return self._take(self._stream.feed(data))
 
     def frame(self, read: Read) -> Iterator[Answer]:
@@ -108,6 +125,9 @@ class StreamReader:
                 yield Refused(self._where(), answer.reason, fault=answer.fault)
             else:
                 yield answer
+
+    def _rest(self, timeout: Timeout) -> None:
+        self._idle = True
 
     def _refused(self, fault: Fault) -> Refused:
         return Refused(self._where(), str(fault.corrupt), fault.record, not fault.note)

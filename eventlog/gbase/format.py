@@ -17,7 +17,7 @@ from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
 from eventlog.gbase.held import Spool
 from eventlog.gbase.stream import MAX_RECORD
-from eventlog.gbase.transactions import MAX_OPEN, START, Position
+from eventlog.gbase.transactions import MAX_OPEN, START, Position, Unseen
 from eventlog.gbase.writer import write_changes
 
 
@@ -59,12 +59,16 @@ class Settings:
 
 
 def reader(
-    settings: Settings, tables: Tables, source: Source[bytes], since: Position = START
+    settings: Settings,
+    tables: Tables,
+    source: Source[bytes],
+    since: Position = START,
+    unseen: Unseen = Unseen.REFUSED,
 ) -> StreamReader:
     """The reader of one source, where an earlier run of it stopped."""
     limits = Limits(settings.max_record, settings.max_open)
     spool = None if settings.spool is None else settings.spool(settings.open_bytes)
-    return StreamReader(tables, source.at, settings.text, limits, since, spool)
+    return StreamReader(tables, source.at, settings.text, limits, since, spool, unseen)
 
 
 def read(sources: Iterable[Source[bytes]], tables: Tables, settings: Settings) -> Iterator[Change | Refused]:

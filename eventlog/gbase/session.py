@@ -24,6 +24,10 @@ _TABLE = re.compile(r"[^\s:.'\"]+:[^\s:.'\"]+\.[^\s:.'\"]+")
 _ABSENT = re.compile(r"-(?:329|674)\b|cdc_opensess|syscdcv1", re.IGNORECASE)
 
 
+class ServerError(EventlogError):
+    """{0}"""
+
+
 class CaptureError(EventlogError):
     """{0} failed: {1}"""
 
@@ -56,6 +60,28 @@ class Connection(Protocol):
     def cursor(self) -> Cursor: ...
 
 
+def rows(
+    connection: Connection, statement: str, arguments: Sequence[object] = ()
+) -> Iterator[Sequence[object]]:
+    """The rows of a query."""
+    cursor = connection.cursor()
+    try:
+        cursor.execute(statement, arguments)
+        while (row := cursor.fetchone()) is not None:
+            yield row
+    finally:
+        cursor.close()
+
+
+def run(connection: Connection, statement: str) -> None:
+    """Carry a statement out that has no result."""
+    cursor = connection.cursor()
+    try:
+        cursor.execute(statement, ())
+    finally:
+        cursor.close()
+
+
 Read = Callable[[int, int], bytes]  # session and size to at most so many bytes
 
 
@@ -68,7 +94,11 @@ class Captured(NamedTuple):
 
 
 class Session:
-    """Opens on entry; on exit ends every capture, switches full-row logging off again and closes."""
+    """Opens on entry; on exit ends every capture and closes.
+
+    Full-row logging stays on unless `keep_logging` is false: what changes while it is off is logged in part,
+    and a session that starts again behind its last position would miss it.
+    """
 
     def __init__(
         self,
@@ -81,7 +111,7 @@ class Session:
         version: tuple[int, int] = (1, 1),
         owner: str = "informix",
         placeholder: str = "?",
-        keep_logging: bool = False,
+        keep_logging: bool = True,
     ) -> None:
         if not _NAME.fullmatch(owner):
             raise Misuse(f"{owner!r} is not the owner of the capture functions")
@@ -156,7 +186,7 @@ class Session:
         marks = ", ".join([self._placeholder] * len(arguments))
         try:
             result = self._fetch(f"execute function {self._owner}.{function}({marks})", arguments)
-        except EventlogError:
+        except CaptureError:
             raise
         except Exception as fault:  # each driver has errors of its own
             lacking = function == "cdc_opensess" and _ABSENT.search(str(fault))

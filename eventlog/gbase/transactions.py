@@ -6,6 +6,7 @@ number and forgotten with its end. Records of several interleave in the stream.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -20,6 +21,14 @@ _STRANGERS: Final = 100_000
 
 class TooMuchOpen(EventlogError):
     """unfinished transactions take over {0} bytes of memory: raise the setting max-open"""
+
+
+class Unseen(enum.StrEnum):
+    """What becomes of a transaction whose beginning was not seen."""
+
+    REFUSED = "refused"  # it is left out, which is a fault
+    NOTED = "noted"  # left out by right: it ended before the capture began
+    TAKEN = "taken"  # it began before the capture, which is to tell all that it still does
 
 
 class Position(NamedTuple):
@@ -53,11 +62,18 @@ class _Open(NamedTuple):
 class Transactions:
     """The open transactions of a stream; what memory does not hold of them goes to the spool."""
 
-    def __init__(self, since: Position = START, max_open: int = MAX_OPEN, spool: Spool | None = None) -> None:
+    def __init__(
+        self,
+        since: Position = START,
+        max_open: int = MAX_OPEN,
+        spool: Spool | None = None,
+        unseen: Unseen = Unseen.REFUSED,
+    ) -> None:
         self._open: dict[int, _Open] = {}
         self._strangers: set[int] = set()
         self._max_open = max_open
         self._spool = spool
+        self._unseen = unseen
         self._cost = 0
         self._seen = since.delivered  # commits that an earlier run delivered
         self._delivered = self._last = since.delivered
@@ -87,7 +103,7 @@ class Transactions:
 
     def add_row(self, row: Row) -> Complaint | None:
         """A row of an open transaction; one of a transaction whose beginning was not seen is left out."""
-        known = self._open.get(row[2])
+        known = self._open.get(row[2]) or self._taken(row)
         if known is None:
             return self._stranger(row)
         size = row[8] + COST
@@ -99,7 +115,7 @@ class Transactions:
 
     def add(self, record: Truncate | Discard) -> Complaint | None:
         """The same of a record that is no row."""
-        known = self._open.get(record.transaction)
+        known = self._open.get(record.transaction) or self._taken(record)
         if known is None:
             return self._stranger(record)
         known.held.add(record, COST)
@@ -146,13 +162,21 @@ class Transactions:
         if sequence > self._seen:
             self._pending = None
 
+    def _taken(self, record: Row | Truncate | Discard) -> _Open | None:
+        """A transaction that began where the capture did not look, as if its first record began it."""
+        if self._unseen is not Unseen.TAKEN:
+            return None
+        self.begin(BeginTx(record.sequence, record.transaction, 0, 0))
+        return self._open[record.transaction]
+
     def _stranger(self, record: Row | Truncate | Discard) -> Complaint | None:
         transaction = record.transaction
         if transaction in self._strangers or record.sequence <= self._seen:  # ended before the restart
             return None
         if len(self._strangers) < _STRANGERS:
             self._strangers.add(transaction)
-        return Complaint(f"transaction {transaction}: its BEGINTX was not seen, so its records are left out")
+        reason = f"transaction {transaction}: its BEGINTX was not seen, so its records are left out"
+        return Complaint(reason, self._unseen is Unseen.REFUSED)
 
     def _make_room(self) -> None:
         """Move the largest transactions to disk, until half of the limit is free."""

@@ -27,6 +27,7 @@ class Server:
     oldest: int = 1  # the first sequence that is still on disk
     installed: bool = True
     broken: bool = False
+    active: bool = False
     sent: bytes = b""
 
     def cursor(self) -> FakeCursor:
@@ -66,6 +67,7 @@ class Server:
             return -83713
         for table, number in self.captured.items():
             self.sent += write_schema(number, self.schema(table))
+        self.active = True
         start = position or (self.log[-1][0] + 1 if self.log else 0)
         self.sent += b"".join(record for sequence, record in self.log if sequence >= start)
         return 0
@@ -74,7 +76,7 @@ class Server:
         return 0 if self.captured.pop(table, None) is not None else -83711
 
     def cdc_closesess(self, session: int) -> int:
-        self.session, self.sent, self.broken = None, b"", False
+        self.session, self.sent, self.broken, self.active = None, b"", False, False
         self.captured.clear()
         return 0
 
@@ -84,7 +86,7 @@ class Server:
     def happen(self, sequence: int, record: bytes) -> None:
         """Something is logged, and sent if a session is active."""
         self.log.append((sequence, record))
-        if self.session is not None:
+        if self.active:
             self.sent += record
 
     def break_session(self) -> None:
@@ -110,7 +112,7 @@ class FakeCursor:
             raise OSError("[SQLCODE -674] Routine (cdc_opensess) can not be resolved.")
         self._result = self._server.call(function, parameters)
 
-    def fetchone(self) -> tuple[int]:
+    def fetchone(self) -> tuple[object, ...] | None:
         return (self._result,)
 
     def close(self) -> None:

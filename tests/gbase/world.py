@@ -1,0 +1,237 @@
+"""A database server that is at work while it is captured: others do something between any two of our
+statements, tables are locked as the manual says, and its log is what the stream tells.
+
+It stands in for a port (`places.capture.Transport`). What a commit does to a table happens at once; a row
+that an open transaction has touched, or a table that is locked, makes whoever wants it wait.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from eventlog.gbase.records import BeginTx, CommTx, Number, RbTx, RowHead
+from eventlog.gbase.session import ServerError
+from eventlog.gbase.writer import write_head, write_row
+from tests.gbase.server import FakeCursor, Server
+
+SCHEMA = "k integer, v varchar(20,0)"
+Row = tuple[object, ...]
+COLUMNS: list[Row] = [(1, "k", 0x102, 4, None), (2, "v", 13, 20, None)]
+RECORDS = 40  # of a log
+
+
+@dataclass
+class Open:
+    """A transaction of somebody."""
+
+    number: int
+    began: int
+    changes: list[tuple[str, int, str | None]] = field(default_factory=list)
+
+    def touches(self, table: str) -> set[int]:
+        return {key for name, key, _ in self.changes if name == table}
+
+
+class World:
+    """The server and everybody who works with it; `draw` decides what happens next."""
+
+    def __init__(self, names: Sequence[str], seed: int, steps: int = 120, lag: int = 2) -> None:
+        self.draw = random.Random(seed)
+        self.server = Server(dict.fromkeys(names, SCHEMA))
+        self.names = list(names)
+        self.steps = steps
+        self.lag = lag  # pages of the log that are not on disk yet
+        self.tables: dict[str, dict[int, str]] = {name: {} for name in names}
+        self.open: list[Open] = []
+        self.locked: set[str] = set()
+        self.reading: tuple[str, int] | None = None  # a repeatable read, and how far it is
+        self.records = 0
+        self.statements: list[str] = []
+        self.sysmaster = True
+        self.catalogue: dict[str, list[Row]] = {name: [*COLUMNS] for name in names}
+        self.before_statement: Callable[[str], object] = lambda statement: None
+
+    # --- what others do
+
+    @property
+    def log(self) -> int:
+        return 7 + self.records // RECORDS
+
+    @property
+    def seconds(self) -> int:
+        return 1_750_000_000 + self.records // 6
+
+    def sequence(self) -> int:
+        self.records += 1
+        return self.log << 32 | (self.records % RECORDS) << 12 | 0x18
+
+    def step(self) -> None:
+        """Something happens, perhaps."""
+        if self.steps and self.draw.random() < 0.6:
+            self.steps -= 1
+            choice = self.draw.random()
+            if not self.open or (choice < 0.25 and len(self.open) < 4):
+                self.begin()
+            elif choice < 0.75:
+                self.change(self.draw.choice(self.open))
+            else:
+                self.end(self.draw.choice(self.open), keep=self.draw.random() < 0.8)
+
+    def finish(self) -> None:
+        """Everybody ends what they began."""
+        self.steps = 0
+        while self.open:
+            self.end(self.open[0], keep=True)
+
+    def begin(self) -> Open:
+        taken = {known.number for known in self.open}
+        number = next(n for n in range(1, 9) if n not in taken)  # a slot that is used again
+        sequence = self.sequence()
+        self.server.happen(sequence, write_head(BeginTx(sequence, number, self.seconds, 1)))
+        known = Open(number, sequence)
+        self.open.append(known)
+        return known
+
+    def change(self, known: Open, name: str | None = None, key: int | None = None) -> None:
+        """A row is inserted, updated or deleted, unless somebody is in the way."""
+        name = name or self.draw.choice(self.names)
+        key = key or self.draw.randrange(1, 12)
+        if name in self.locked or any(
+            key in other.touches(name) for other in self.open if other is not known
+        ):
+            return
+        if self.reading is not None and self.reading[0] == name and key <= self.reading[1]:
+            return  # a row that was read repeatably stays as it is
+        held = self._held(known, name, key)
+        value = None if held is not None and self.draw.random() < 0.4 else f"v{self.records}"
+        known.changes.append((name, key, value))
+        if name not in self.server.full_rows:  # what is logged then cannot be captured
+            self.sequence()
+            return
+        number = self.names.index(name) + 1
+        if held is not None and value is not None:
+            self._row(Number.UPDBEF, known, number, key, held)
+            self._row(Number.UPDAFT, known, number, key, value)
+        elif value is not None:
+            self._row(Number.INSERT, known, number, key, value)
+        else:
+            self._row(Number.DELETE, known, number, key, str(held))
+
+    def _held(self, known: Open, name: str, key: int) -> str | None:
+        mine = [value for table, k, value in known.changes if (table, k) == (name, key)]
+        return mine[-1] if mine else self.tables[name].get(key)
+
+    def _row(self, kind: Number, known: Open, number: int, key: int, value: str) -> None:
+        sequence = self.sequence()
+        image = self.server.schema(self.names[0]).write((key, value))
+        self.server.happen(sequence, write_row(kind, RowHead(sequence, known.number, number, 0), image))
+
+    def end(self, known: Open, *, keep: bool) -> None:
+        self.open.remove(known)
+        sequence = self.sequence()
+        if not keep:
+            self.server.happen(sequence, write_head(RbTx(sequence, known.number)))
+            return
+        for name, key, value in known.changes:
+            if value is None:
+                del self.tables[name][key]
+            else:
+                self.tables[name][key] = value
+        self.server.happen(sequence, write_head(CommTx(sequence, known.number, self.seconds)))
+
+    # --- the port
+
+    def connect(self, database: str, *, transactions: bool) -> Link:
+        return Link(self)
+
+    def read(self, connection: object, session: int, size: int) -> bytes:
+        self.step()
+        return self.server.read(session, size)
+
+    def close(self) -> None:
+        self.statements.append("close")
+
+    def query(self, statement: str, arguments: Sequence[object]) -> Iterator[Row]:
+        """The rows of a query of the catalogue, of sysmaster or of a table."""
+        if "sysmaster" in statement and not self.sysmaster:
+            raise ServerError("[-272] No SELECT permission for sysmaster.")
+        if "syscolumns" in statement:
+            named = [n for n in self.names if n.endswith(f":{arguments[1]}.{arguments[0]}")]
+            yield from self.catalogue[named[0]] if named else ()
+        elif "sysconstraints" in statement:
+            yield (1, *[0] * 15)
+        elif "systrans" in statement:
+            yield (min((known.began >> 32 for known in self.open), default=None),)
+        elif "min(uniqid)" in statement:
+            yield (self.server.oldest >> 32,)
+        elif "utc_current" in statement:
+            yield (self.seconds,)
+        elif "syslogs" in statement:
+            used = max(self.records % RECORDS - self.draw.randint(0, self.lag), 0)
+            yield (self.log, used) if "used" in statement else (self.log,)
+        else:
+            yield from self._rows(statement)
+
+    def _rows(self, statement: str) -> Iterator[Row]:
+        found = re.search(r'from "(\w+)"\.(\w+)$', statement)
+        assert found is not None, statement
+        (name,) = (n for n in self.names if n.endswith(f":{found[1]}.{found[2]}"))
+        for key in range(1, 12):
+            for known in [known for known in self.open if key in known.touches(name)]:
+                self.end(known, keep=self.draw.random() < 0.8)  # we wait for whoever has changed the row
+            if "set isolation to repeatable read" in self.statements:
+                self.reading = name, key
+            if key in self.tables[name]:
+                yield key, self.tables[name][key]
+            self.step()
+
+    def lock(self, table: str) -> None:
+        owner, name = table.replace('"', "").split(".")
+        (found,) = (n for n in self.names if n.endswith(f":{owner}.{name}"))
+        for known in [known for known in self.open if known.touches(found)]:
+            self.end(known, keep=True)
+        self.locked.add(found)
+
+
+class Link:
+    """A connection to a database of the world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def cursor(self) -> LinkCursor:
+        return LinkCursor(self._world)
+
+    def commit(self) -> None:
+        self._world.locked.clear()
+        self._world.reading = None
+
+    def close(self) -> None:
+        self.commit()
+
+
+class LinkCursor(FakeCursor):
+    """Calls of the capture, and statements."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.server)
+        self._world = world
+        self._rows: Iterator[Row] | None = None
+
+    def execute(self, operation: str, parameters: Sequence[object], /) -> None:
+        self._world.step()
+        self._world.before_statement(operation)
+        self._world.statements.append(operation)
+        if operation.startswith("execute function"):
+            super().execute(operation, parameters)
+        elif operation.startswith("select"):
+            rows = self._world.query(operation, parameters)
+            self._rows = rows if '"' in operation else iter(list(rows))
+        elif operation.startswith("lock table"):
+            self._world.lock(operation.split()[2])
+
+    def fetchone(self) -> Row | None:
+        return super().fetchone() if self._rows is None else next(self._rows, None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -40,7 +40,9 @@ class SettingsCommand(click.Command):
                 formatter.write_dl(records)
 
 
-def settings_options(declaring: Iterable[tuple[str, type]], without: Container[str] = ()) -> Callable[[F], F]:
+def settings_options(
+    declaring: Iterable[tuple[str, type]], without: Collection[str] = ()
+) -> Callable[[F], F]:
     """The options of several declarations, each name once, under the heading of its first."""
 
     def decorate(command: F) -> F:

@@ -19,6 +19,7 @@ from eventlog.cli.terminal import say
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import convert as run_convert
 from eventlog.convert.conversion import follow as follow_stream
+from eventlog.convert.streaming import stream
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
@@ -48,7 +49,7 @@ _DECLARING = [*DECLARING, ("a stream", StreamSettings)]
 @tables_option
 @current_option
 @click.option("--url", help="the database of change tables or of a queue: INPUTS name tables")
-@click.option("--follow", is_flag=True, help="read a gbase stream on as it grows")
+@click.option("--follow", is_flag=True, help="read on as the source grows")
 @click.option(
     "--state", type=click.Path(dir_okay=False, path_type=Path), help="remember here what was delivered"
 )
@@ -104,11 +105,15 @@ def convert(
         tasks,
     )
     with ExitStack() as stack:
-        keep: IO[bytes] | None = stack.enter_context(refused.open("wb")) if refused else None
+        keep: IO[bytes] | None = (
+            stack.enter_context(refused.open("ab" if state else "wb")) if refused else None
+        )
         complaints = Complaints()
         stack.callback(complaints.close)
         report = Report(complaints.tell, keep, strict)
-        if follow or (state is not None and url is None):
+        if (follow or state is not None) and wanted.source in SEQUENCERS:
+            stream(job, report, clock(), follow)
+        elif follow or (state is not None and url is None):
             follow_stream(job, report, clock(), follow)
         else:
             run_convert(job, report, clock(), stack.enter_context(progress(job.inputs)))

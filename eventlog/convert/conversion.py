@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -89,6 +90,13 @@ class Report:
             self._keep.write(refused.raw)
         if self._strict:
             raise Stopped
+
+    def flush(self) -> None:
+        """Bring what was kept safely to disk."""
+        if self._keep is not None:
+            self._keep.flush()
+            with suppress(OSError, ValueError):  # it may be no file
+                os.fsync(self._keep.fileno())
 
     def good(self, records: Iterable[Any]) -> Iterator[Any]:
         """The records that were not refused."""
@@ -215,8 +223,13 @@ def _at_place(job: Job, source: Format, given: Mapping[str, Any]) -> AbstractCon
     reader = places.READERS.get((source.name, job.place))
     if reader is None:
         return nullcontext()
+    return reader(source, place_of(job, given))
+
+
+def place_of(job: Job, given: Mapping[str, Any]) -> Place:
+    """The place of a source that is no file."""
     names = () if job.inputs == ("-",) else job.inputs
-    return reader(source, Place(job.tables, given, job.url or "", names, job.state, job.tasks))
+    return Place(job.tables, given, job.url or "", names, job.state, job.tasks)
 
 
 def write_changes(

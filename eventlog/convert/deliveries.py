@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
 
-from eventlog.convert.conversion import Job, Report, all_given, format_named, load_current, read_changes
+from eventlog.convert.conversion import (
+    Job,
+    Report,
+    all_given,
+    format_named,
+    load_current,
+    place_of,
+    read_changes,
+)
+from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
-from eventlog.files.inputs import open_sources
+from eventlog.core.formats import Format, Shape, Source
+from eventlog.files.inputs import open_sources, stem_of
+from eventlog.places import places
 from eventlog.streams.delivery import Delivery, by_transaction
+from eventlog.streams.feed import Feed
+from eventlog.streams.rows_feed import RowsFeed
+from eventlog.streams.settings import StreamSettings
 
 
 def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[Delivery | Refused]:
@@ -16,9 +33,56 @@ def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[
 
     A source without positions has no state to go on from, and hands out None for it.
     """
-    if state is not None:
-        raise Misuse(f"{job.source_format} has no positions: it cannot be read on from a state")
-    return by_transaction(_changes(job, clock))
+    feed = feed_of(job, state, clock)
+    if feed is None:
+        if state is not None:
+            raise Misuse(f"{job.source_format} has no positions: it cannot be read on from a state")
+        yield from by_transaction(_changes(job, clock))
+        return
+    try:
+        yield from feed.round()
+    finally:
+        feed.close()
+
+
+def feed_of(job: Job, state: str | None, clock: str) -> Feed | None:
+    """The source of a job, to be read on from a state; None for one without positions."""
+    source = format_named(job.source_format)
+    given = all_given(job, source, clock)
+    stream = settings.build(StreamSettings, given)
+    if stream.order == "as-is":
+        raise Misuse("--order as-is has no states: they stand in the sequence")
+    make = places.FEEDS.get((source.name, job.place))
+    if make is not None:
+        return make(source, place_of(job, given), state)
+    if source.name != "qlik-table":
+        return None
+    tasks = [FileTables(job, source, "", job.inputs)] * bool(job.inputs)
+    tasks += [FileTables(job, source, name, inputs) for name, inputs in job.tasks]
+    return RowsFeed(tasks, job.tables, settings.build(source.settings, given), stream, state)
+
+
+class FileTables:
+    """The change tables of one task in files."""
+
+    def __init__(self, job: Job, source: Format, name: str, inputs: Sequence[str]) -> None:
+        self.name = name
+        self._job = job
+        self._shape: Shape = source.shape
+        self._inputs = inputs
+
+    def clock(self) -> str:
+        """The time part of a change_seq when the files were written: of each table's last, the first."""
+        written: dict[str, float] = {}
+        for name in self._inputs:
+            at = dt.datetime.now().timestamp() if name == "-" else Path(name).stat().st_mtime
+            written[stem_of(name)] = max(at, written.get(stem_of(name), 0))
+        moment = dt.datetime.fromtimestamp(min(written.values(), default=0), dt.UTC)
+        return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 10_000:02}"
+
+    def open(self, low: Callable[[str], str]) -> Iterator[Source[Any] | Refused]:
+        """The files, each of which is read as a whole."""
+        return open_sources(self._inputs, self._shape, self._job.container, limits=self._job.limits)
 
 
 def _changes(job: Job, clock: str) -> Iterator[Change | Refused]:

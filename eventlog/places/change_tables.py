@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import decimal
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import sqlalchemy as sa
@@ -19,6 +20,7 @@ from eventlog.qlik.headers import HEADERS
 from eventlog.qlik.rows import Cells
 from eventlog.qlik.tables import ChangeTable, TableSettings
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
+from eventlog.sql.dialect.dialects import dialect_of
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 
@@ -180,15 +182,21 @@ class _Store:
 # --- reading
 
 
-def source(connection: sa.Connection, name: str, settings: TableSettings) -> Source[Row]:
-    """A change table as a source, in the order of its changes; its name may tell its schema."""
+def source(
+    connection: sa.Connection,
+    name: str,
+    settings: TableSettings,
+    above: Callable[[str], str] = lambda table: "",
+) -> Source[Row]:
+    """A change table as a source, in the order of its changes; its name may tell its schema. Of a minute that
+    `above` gives for its name, what stands behind that."""
     try:
         schema, bare = _place_of(connection, name)
         table = sa.Table(bare, sa.MetaData(), schema=schema, autoload_with=connection)
     except (SQLAlchemyError, DatabaseFailed) as fault:
         raise StoreFault(f"{name} cannot be read: {fault}") from fault
     columns = tuple(c.name for c in table.columns)
-    return Source(name, name, columns, _rows(connection, table, settings))
+    return Source(name, name, columns, _rows(connection, table, settings, above(name)))
 
 
 def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
@@ -199,7 +207,7 @@ def _place_of(connection: sa.Connection, name: str) -> tuple[str | None, str]:
     return schema, bare
 
 
-def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings) -> Iterator[Row]:
+def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, low: str) -> Iterator[Row]:
     """The rows by change_seq, a B row before its U row; digits order the same in every collation."""
     found = {c.name.lower(): c for c in table.columns}
     order = [
@@ -208,8 +216,47 @@ def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings) -
         if settings.header_prefix.lower() + name in found
     ]
     query = sa.select(table).order_by(*order).execution_options(yield_per=_BATCH)
+    seq = found.get(settings.header_prefix.lower() + "change_seq")
+    if low and seq is not None:
+        query = query.where(sa.or_(seq.is_(None), seq > low.ljust(sequence.LENGTH, "9")))
     for where, row in enumerate(connection.execute(query), 1):
         yield Row(where, tuple(row))
+
+
+class StoredTables:
+    """The change tables of one task in a database, to be read on and on."""
+
+    def __init__(
+        self, engine: sa.Engine, name: str, names: Sequence[str], known: Tables, settings: TableSettings
+    ) -> None:
+        if not names:
+            raise Misuse("name the change tables to read")
+        self.name = name
+        self._engine = engine
+        self._names = names
+        self._known = known
+        self._settings = settings
+
+    def clock(self) -> str:
+        """The time part of a change_seq now, by the clock of the database."""
+        wanted: sa.Select[Any] = sa.select(sa.literal_column(dialect_of(self._engine).utc_now))
+        with self._engine.connect() as connection:
+            now = connection.execute(wanted).scalar_one()
+        at = now if isinstance(now, dt.datetime) else dt.datetime.fromisoformat(str(now)[:19])
+        return f"{at:%Y%m%d%H%M%S}".zfill(14) + "00"
+
+    def open(self, low: Callable[[str], str]) -> Iterator[Source[Row]]:
+        """The sources; a table's changes from the minute behind `low` on."""
+
+        def above(name: str) -> str:
+            schema, table = tables.table_name(
+                self._settings.table or name, self._known, self._settings.suffix
+            )
+            return low(f"{schema}.{table}" if schema else table)
+
+        with self._engine.connect() as connection:
+            for name in self._names:
+                yield source(connection, name, self._settings, above=above)
 
 
 def read_tasks(

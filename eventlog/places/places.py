@@ -26,6 +26,8 @@ from eventlog.places import change_tables, queues
 from eventlog.places.registry import Registry
 from eventlog.places.topics import KafkaSettings
 from eventlog.sql.connect import connect, connect_any
+from eventlog.streams.feed import Feed
+from eventlog.streams.rows_feed import RowsFeed
 from eventlog.streams.settings import StreamSettings
 
 Answers = Iterable[Change | Refused]
@@ -96,6 +98,19 @@ def _read_change_tables(source: Format, place: Place) -> Iterator[FromPlace]:
     yield FromPlace(change_tables.read_tasks(engine, suffixed, place.tables, reading, stream))
 
 
+def _feed_change_tables(source: Format, place: Place, state: str | None) -> Feed:
+    tasks = [("", place.names)] * bool(place.names) + list(place.tasks)
+    reading, stream = place.settings(source.settings), place.settings(StreamSettings)
+    engine = connect_any(place.url)
+    inputs = [
+        change_tables.StoredTables(
+            engine, task, [_suffixed(name, reading.suffix) for name in names], place.tables, reading
+        )
+        for task, names in tasks
+    ]
+    return RowsFeed(inputs, place.tables, reading, stream, state)
+
+
 def _suffixed(name: str, suffix: str) -> str:
     return name if name.lower().endswith(suffix.lower()) else name + suffix
 
@@ -130,6 +145,9 @@ READERS: dict[tuple[str, str], ReadPlace] = {
     ("qlik-message", "kafka"): _read_topics,
     ("qlik-table", "url"): _read_change_tables,
     ("linter", "url"): _read_queue,
+}
+FEEDS: dict[tuple[str, str], Callable[[Format, Place, str | None], Feed]] = {
+    ("qlik-table", "url"): _feed_change_tables,
 }
 WRITERS: dict[tuple[str, str], WritePlace] = {
     ("qlik-message", "kafka"): _write_topics,

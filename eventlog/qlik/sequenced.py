@@ -44,6 +44,7 @@ class Stretch:
         self._greatest = ""
         self._greatest_late = ""  # of the records that are placed after all others were met
         self._number = 0
+        self.beyond = 0  # records behind what is read
 
     def mark(self) -> Mark:
         """The mark of the next record."""
@@ -64,7 +65,10 @@ class Stretch:
     def _placed(self, mark: Mark, seq: str | None, table: int) -> Place | None:
         if not seq:
             return Place(self._task, mark.greatest, True, self._source, self._source, mark.number)
-        if seq <= self._since or (self._until and seq > self._until):
+        if seq <= self._since:
+            return None
+        if self._until and seq > self._until:
+            self.beyond += 1
             return None
         return Place(self._task, seq, False, table, self._source, mark.number)
 

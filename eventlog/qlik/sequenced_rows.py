@@ -21,6 +21,13 @@ from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure
 _ROW = 400  # bytes that a row takes beside its cells
 
 
+Skip = Callable[[str, str], bool]
+
+
+def _none(table: str, seq: str) -> bool:
+    return False
+
+
 class SequencedRow(NamedTuple):
     """A row with its place in the sequence."""
 
@@ -35,13 +42,19 @@ class SequencedRow(NamedTuple):
 class RowSequencer:
     """Reads the rows of change tables in two steps, between which they are sorted by their places."""
 
-    def __init__(self, tables: Tables, settings: TableSettings, since: str = "") -> None:
+    def __init__(
+        self, tables: Tables, settings: TableSettings, since: str = "", until: str = "", skip: Skip = _none
+    ) -> None:
+        """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn."""
         for seq in (settings.until, since):
             if seq:
                 sequence.check(seq)
         self._known = tables
         self._settings = settings
         self._since = since
+        self._until = until or settings.until
+        self._skip = skip
+        self._stretches: list[Stretch] = []
         self._readers: list[RowReader] = []
         self._data: list[Callable[[Sequence[Any]], Sequence[Any]]] = []
         self._finder_of: dict[RowReader, Finder] = {}
@@ -77,7 +90,14 @@ class RowSequencer:
                 Finder(None if settings.mask_order == "auto" else Order(settings.mask_order))
             )
         self._finder_of[reader] = self._finders[at]
-        yield from self._rows(reader, at, Stretch(task, number, self._since, settings.until))
+        stretch = Stretch(task, number, self._since, self._until)
+        self._stretches.append(stretch)
+        yield from self._rows(reader, at, stretch)
+
+    @property
+    def beyond(self) -> int:
+        """How many rows stand behind what is read."""
+        return sum(stretch.beyond for stretch in self._stretches)
 
     def _rows(self, reader: RowReader, at: int, stretch: Stretch) -> Iterator[SequencedRow | Refused]:
         finder, source = self._finders[at], reader.source
@@ -126,6 +146,8 @@ class RowSequencer:
                 yield from self._without_sequence(group)
                 continue
             found = [self._restore(item) for item in group]
+            if self._skip(str(found[0].table.structure), place[1]):
+                continue
             if len(found) == 1 and found[0].letter != "B":
                 yield self._change(found[0], None)
             else:

@@ -2,26 +2,67 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import overload
 
 from eventlog.core.change import Change
-from eventlog.core.errors import Refused
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.formats import Placed
 
 
-class Delivery(NamedTuple):
+class Stale(EventlogError):
+    """the state of a delivery was asked for after the next one was taken"""
+
+
+class Delivery:
     """One whole transaction, or one change that belongs to none, and the source's state behind it.
 
     The state is a text that only the source reads: given back to it, reading goes on behind this
-    delivery. It is None where the source has no positions. States of earlier deliveries of the same
-    run are covered by later ones.
+    delivery and all before it. It is None where the source has no positions, and is to be asked for
+    before the next delivery is taken: Stale says that it was not.
     """
 
-    changes: Sequence[Change]  # in their order; one that is large is read from disk as it is gone through
-    state: str | None = None
-    late: bool = False  # it came after one that stands behind it in the sequence was handed out
-    incomplete: bool = False  # some of its changes never came (--open-transactions deliver)
-    reload: bool = False  # it holds the first row of a full load of a table that had changes before
+    __slots__ = ("_state", "changes", "incomplete", "late", "reload")
+
+    def __init__(
+        self,
+        changes: Sequence[Change],
+        state: str | Callable[[], str | None] | None = None,
+        late: bool = False,
+        incomplete: bool = False,
+        reload: bool = False,
+    ) -> None:
+        self.changes = changes  # in their order; what is large is read from disk as it is gone through
+        self.late = late  # one that stands behind it in the sequence was handed out before
+        self.incomplete = incomplete  # some of its changes never came (--open-transactions deliver)
+        self.reload = reload  # a row of a full load
+        self._state = state
+
+    @property
+    def state(self) -> str | None:
+        """The state behind this delivery."""
+        return self._state() if callable(self._state) else self._state
+
+
+class ChangesOf(Sequence[Change]):
+    """The changes of what stands in its places."""
+
+    def __init__(self, placed: Sequence[Placed]) -> None:
+        self._placed = placed
+
+    def __len__(self) -> int:
+        return len(self._placed)
+
+    def __iter__(self) -> Iterator[Change]:
+        return (placed.change for placed in self._placed)
+
+    @overload
+    def __getitem__(self, at: int) -> Change: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Change]: ...
+    def __getitem__(self, at: int | slice) -> Change | Sequence[Change]:
+        found = self._placed[at]
+        return found.change if isinstance(found, Placed) else [placed.change for placed in found]
 
 
 def by_transaction(changes: Iterable[Change | Refused]) -> Iterator[Delivery | Refused]:

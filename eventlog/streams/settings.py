@@ -20,4 +20,13 @@ class StreamSettings:
         " or what is there is written",
         choices=("stop", "refuse", "deliver"),
     )
+    settle: float = setting(
+        60.0,
+        "seconds by the source's clock after which rows of change tables are taken as all there",
+        metavar="SECONDS",
+        within=(0, 86_400),
+    )
+    poll_interval: float = setting(
+        5.0, "seconds between two looks with --follow", metavar="SECONDS", within=(0.1, 86_400)
+    )
     since: str = setting("", "read what stands behind this sequence", metavar="SEQ")

@@ -1,0 +1,219 @@
+"""Reading on from a state: part after part is written, and the state behind each says what is out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from eventlog.convert.conversion import (
+    Job,
+    Report,
+    all_given,
+    allowed,
+    expand_truncates,
+    format_named,
+    load_current,
+)
+from eventlog.convert.current import CurrentFiles
+from eventlog.convert.deliveries import feed_of
+from eventlog.core import settings
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.formats import Format
+from eventlog.files.outputs import Output
+from eventlog.files.parts import Part, Parts
+from eventlog.files.statefile import read_state, write_state
+from eventlog.places import places
+from eventlog.streams.feed import Feed
+
+CHANGES: Final = 50_000  # after which a part ends, with its transaction
+Write = Callable[[Iterable[Change]], None]
+
+
+class Sink(Protocol):
+    """Where changes go; the part is on disk when the block ends."""
+
+    @property
+    def last(self) -> Part | None: ...
+
+    def part(self) -> AbstractContextManager[Write]: ...
+
+
+def _sleep(seconds: float) -> bool:
+    time.sleep(seconds)
+    return True
+
+
+def stream(
+    job: Job,
+    report: Report,
+    clock: str,
+    follow: bool = False,
+    wait: Callable[[float], bool] = _sleep,
+) -> None:
+    """Read what stands behind the state of a job, write it in parts, and keep the state behind each.
+
+    With `follow` it looks again after a while, as long as `wait` says so.
+    """
+    kept: dict[str, Any] = {"format": job.source_format, "position": None, "part": None}
+    if job.state is not None:
+        kept = read_state(job.state, _load(job.source_format), kept)
+    with ExitStack() as stack:
+        sink = stack.enter_context(_sink(job, report, clock, kept["part"]))
+        if job.state is not None and kept["part"] != sink.last:
+            kept["part"] = sink.last
+            write_state(job.state, kept)
+        feed = feed_of(job, kept["position"], clock)
+        if feed is None:
+            raise Misuse(f"--state and --follow: {job.source_format} there has no positions to go on from")
+        stack.callback(feed.close)
+        current = stack.enter_context(load_current(job))
+        run = _Run(job, report, sink, current, kept)
+        while True:
+            run.round(feed)
+            if not follow or not wait(_interval(job)):
+                return
+
+
+def _interval(job: Job) -> float:
+    return float(job.given.get("poll_interval") or 5.0)
+
+
+class _Run:
+    """What is written, and how far the source was."""
+
+    def __init__(
+        self, job: Job, report: Report, sink: Sink, current: CurrentFiles, kept: dict[str, Any]
+    ) -> None:
+        self._job = job
+        self._report = report
+        self._sink = sink
+        self._current = current
+        self._kept = kept
+        self._fault: EventlogError | None = None
+
+    def round(self, feed: Feed) -> None:
+        """Everything that one round of the source gives."""
+        items = feed.round()
+        while (first := self._next(items)) is not None:
+            with self._sink.part() as write:
+                write(self._changes(self._of_part(first, items)))
+            self._keep(self._position)
+        if self._fault is not None:
+            raise self._fault
+        self._keep(feed.state)
+
+    def _next(self, items: Iterator[Any]) -> Any:
+        """The next delivery; what was refused is told. A fault ends the round behind what was handed out."""
+        try:
+            for item in items:
+                if not isinstance(item, Refused):
+                    return item
+                self._report.refuse(item)
+        except EventlogError as fault:
+            self._fault = fault
+        return None
+
+    def _of_part(self, delivery: Any, items: Iterator[Any]) -> Iterator[Change]:
+        count = 0
+        while delivery is not None:
+            yield from delivery.changes
+            self._position = delivery.state
+            count += len(delivery.changes)
+            delivery = None if count >= CHANGES else self._next(items)
+
+    def _changes(self, changes: Iterable[Change]) -> Iterable[Change]:
+        told = self._report.good(allowed(changes, self._job.tables))
+        if self._job.expand_truncate:
+            return self._report.good(expand_truncates(told, self._job.tables, self._current))
+        return told
+
+    def _keep(self, position: str | None) -> None:
+        told = self._kept | {"position": position, "part": self._sink.last}
+        if self._job.state is not None and told != self._kept:
+            self._report.flush()
+            write_state(self._job.state, told)
+        self._kept = told
+
+
+def _load(source_format: str) -> Callable[[Any], dict[str, Any]]:
+    def load(found: Any) -> dict[str, Any]:
+        if found["format"] != source_format:
+            raise ValueError
+        return {name: found[name] for name in ("format", "position", "part")}
+
+    return load
+
+
+# --- where the parts go
+
+
+@contextmanager
+def _sink(job: Job, report: Report, clock: str, last: Part | None) -> Iterator[Sink]:
+    target = format_named(job.target_format)
+    given = all_given(job, format_named(job.source_format), clock)
+    if (target.name, job.place) in places.WRITERS and (job.source_format, job.place) not in places.READERS:
+        raise Misuse(f"--state: write to files, not to --{job.place}")
+    writer = _Writer(job, target, report, given)
+    if job.output.endswith("/") or (job.output != "-" and Path(job.output).is_dir()):
+        yield _Folder(job, target, writer, last)
+        return
+    with Output(job.output, target.shape, job.output_container, grows=True) as output:
+        yield _Growing(writer, output)
+
+
+class _Writer:
+    """Writes changes as records of the target."""
+
+    def __init__(self, job: Job, target: Format, report: Report, given: Mapping[str, Any]) -> None:
+        self._job = job
+        self._target = target
+        self._report = report
+        self._writing: Any = settings.build(target.settings, given)
+
+    def to(self, output: Output) -> Write:
+        """What writes to an output."""
+
+        def write(changes: Iterable[Change]) -> None:
+            for record in self._report.good(self._target.write(changes, self._job.tables, self._writing)):
+                output.write(record)
+
+        return write
+
+
+class _Folder:
+    """A folder of parts: what is in it is there once."""
+
+    def __init__(self, job: Job, target: Format, writer: _Writer, last: Part | None) -> None:
+        if job.state is None:
+            raise Misuse("-o with a folder of parts needs --state, which tells which of them are whole")
+        extension = "xml" if target.name == "xds" else ""
+        self._parts = Parts(job.output, target.shape, job.output_container, extension, last)
+        self._writer = writer
+
+    @property
+    def last(self) -> Part | None:
+        return self._parts.last
+
+    @contextmanager
+    def part(self) -> Iterator[Write]:
+        with self._parts.part() as output:
+            yield self._writer.to(output)
+
+
+class _Growing:
+    """One file or standard output, which grows: what was written behind the last state comes again."""
+
+    last = None
+
+    def __init__(self, writer: _Writer, output: Output) -> None:
+        self._write = writer.to(output)
+        self._output = output
+
+    @contextmanager
+    def part(self) -> Iterator[Write]:
+        yield self._write
+        self._output.flush()

@@ -1,0 +1,192 @@
+"""How far the change tables of a task were handed out, and whether what lies behind is still what it was."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from eventlog.core.errors import EventlogError, InvalidValue
+from eventlog.qlik import sequence
+
+Key = tuple[str, ...]
+_MINUTE: Final = 12  # digits of a change_seq
+_MOST: Final = 96  # stretches that are kept of a table
+_LOOK_BACK: Final = 3  # stretches that a database is asked for again
+_MASK: Final = (1 << 64) - 1
+
+
+class Changed(EventlogError):
+    """{0}; --since leaves out what is known to be delivered"""
+
+
+@dataclass(slots=True)
+class Stretch:
+    """What was handed out of one table between the stretch before and a time, which is in it."""
+
+    until: str
+    count: int = 0
+    total: int = 0  # of the hashes of its sequences, whatever their order
+
+    def add(self, seq: str) -> None:
+        """One more sequence."""
+        self.count += 1
+        digest = hashlib.blake2b(seq.encode(), digest_size=8).digest()
+        self.total = (self.total + int.from_bytes(digest)) & _MASK
+
+    def join(self, other: Stretch) -> Stretch:
+        """Both as one."""
+        return Stretch(other.until, self.count + other.count, (self.total + other.total) & _MASK)
+
+
+@dataclass(slots=True)
+class Loaded:
+    """The rows without a change_seq that one source gave."""
+
+    count: int = 0
+    digest: str = ""
+
+    def add(self, row: str) -> None:
+        """One more row."""
+        self.count += 1
+        self.digest = hashlib.blake2b((self.digest + row).encode(), digest_size=16).hexdigest()
+
+
+@dataclass(slots=True)
+class Progress:
+    """Everything up to a time was handed out, and some transactions of the time that comes next.
+
+    Of what lies behind, each table keeps how many changes it had, minute by minute, in fewer and
+    longer stretches as it ages: a change that turns up there later shows.
+    """
+
+    done: str = ""  # the time part of change_seq
+    ahead: set[Key] = field(default_factory=set)
+    tables: dict[str, list[Stretch]] = field(default_factory=dict)
+    loaded: dict[str, Loaded] = field(default_factory=dict)
+    _met: deque[tuple[str, str]] = field(default_factory=deque)
+
+    # --- what is handed out
+
+    def meet(self, table: str, seq: str) -> None:
+        """A change of a table that is behind what is done; they come in their order."""
+        self._met.append((table, seq))
+
+    def hand_out(self, key: Key) -> None:
+        """A transaction of the time that comes next."""
+        self.ahead.add(key)
+
+    def close(self, time: str) -> None:
+        """Everything up to a time was handed out."""
+        while self._met and self._met[0][1][: sequence.TIME] <= time:
+            table, seq = self._met.popleft()
+            stretches = self.tables.setdefault(table, [])
+            until = seq[:_MINUTE]
+            if not stretches or stretches[-1].until < until:
+                stretches.append(Stretch(until))
+                if len(stretches) > _MOST:
+                    stretches[: _MOST // 2] = [_joined(stretches[: _MOST // 2])]
+            stretches[-1].add(seq)
+        if time > self.done:
+            self.done = time
+            self.ahead.clear()
+
+    def close_all(self) -> None:
+        """Everything that was met was handed out."""
+        if self._met:
+            self.close(self._met[-1][1][: sequence.TIME])
+
+    # --- what is met again
+
+    def low(self, table: str) -> str:
+        """The minute behind which a table is to be read, so that late changes show; empty for all of it."""
+        stretches = self.tables.get(table, [])
+        return stretches[-_LOOK_BACK - 1].until if len(stretches) > _LOOK_BACK else ""
+
+    def again(self) -> Again:
+        """What checks the changes that are met although everything there was handed out."""
+        return Again(self)
+
+    # --- as text
+
+    def dump(self) -> dict[str, Any]:
+        """The progress as JSON holds it."""
+        return {
+            "done": self.done,
+            "ahead": sorted(self.ahead),
+            "tables": {t: [(s.until, s.count, s.total) for s in found] for t, found in self.tables.items()},
+            "loaded": {source: (known.count, known.digest) for source, known in self.loaded.items()},
+        }
+
+
+class Again:
+    """Changes of what lies behind, which come in their order: they must be those that were handed out."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._known = {table: deque(stretches) for table, stretches in progress.tables.items()}
+        self._now: dict[str, tuple[Stretch, str]] = {}
+
+    def meet(self, table: str, seq: str) -> None:
+        """One more; Changed where those before it are not what was handed out."""
+        now = self._now.get(table)
+        if now is None or now[0].until < seq[:_MINUTE]:
+            if now is not None:
+                self._compare(table, *now)
+            known = self._known.get(table, deque())
+            while known and known[0].until < seq[:_MINUTE]:
+                known.popleft()
+            now = self._now[table] = Stretch(known[0].until if known else self._progress.done), seq
+        now[0].add(seq)
+
+    def close(self) -> None:
+        """Compare what was met last."""
+        for table, now in self._now.items():
+            self._compare(table, *now)
+        self._now.clear()
+
+    def _compare(self, table: str, now: Stretch, first: str) -> None:
+        known = self._known.get(table)
+        told = known[0] if known and known[0].until == now.until else Stretch(now.until)
+        if now != told:
+            raise Changed(
+                f"{table}: {now.count} changes stand from {first} on up to {now.until}, where {told.count}"
+                f" were delivered, and everything up to {self._progress.done} was: some became visible late,"
+                " or are gone"
+            )
+
+
+def load_progress(found: Any) -> Progress:
+    """The progress that was kept; InvalidValue if it is none."""
+    try:
+        return Progress(
+            _text(found["done"]),
+            {tuple(map(_text, key)) for key in found["ahead"]},
+            {
+                table: [Stretch(_text(until), _number(count), _number(total)) for until, count, total in kept]
+                for table, kept in found["tables"].items()
+            },
+            {source: Loaded(_number(n), _text(digest)) for source, (n, digest) in found["loaded"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InvalidValue(str(found)[:40], "the state of change tables") from None
+
+
+def _text(found: Any) -> str:
+    if not isinstance(found, str):
+        raise TypeError
+    return found
+
+
+def _number(found: Any) -> int:
+    if type(found) is not int:
+        raise TypeError
+    return found
+
+
+def _joined(stretches: list[Stretch]) -> Stretch:
+    whole = stretches[0]
+    for one in stretches[1:]:
+        whole = whole.join(one)
+    return whole

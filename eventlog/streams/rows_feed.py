@@ -1,0 +1,177 @@
+"""Change tables as a feed: round after round what became safe, behind what was handed out before."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from eventlog.core.change import Op
+from eventlog.core.errors import InvalidValue, Refused
+from eventlog.core.formats import Placed, Source
+from eventlog.core.tables import Tables
+from eventlog.qlik import sequence
+from eventlog.qlik.sequenced_rows import RowSequencer
+from eventlog.qlik.tables import TableSettings
+from eventlog.streams.delivery import ChangesOf, Delivery, Stale
+from eventlog.streams.ordered import ordered
+from eventlog.streams.progress import Changed, Loaded, Progress, load_progress
+from eventlog.streams.settings import StreamSettings
+from eventlog.streams.transactions import Whole, assemble
+
+_LAST = "9" * sequence.LENGTH
+
+
+class Inputs(Protocol):
+    """The change tables of one task."""
+
+    name: str
+
+    def clock(self) -> str:
+        """The time part of now, by the clock of the source."""
+
+    def open(self, low: Callable[[str], str]) -> Iterable[Source[Any] | Refused]:
+        """The sources; a database may leave out what stands at or below the minute that `low` tells."""
+
+
+class RowsFeed:
+    """The change tables of tasks, one task behind the other."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Inputs],
+        tables: Tables,
+        reading: TableSettings,
+        stream: StreamSettings,
+        state: str | None,
+    ) -> None:
+        self._tasks = tasks
+        self._tables = tables
+        self._reading = reading
+        self._stream = stream
+        self._known = _load(state)
+        self._turns = 0
+
+    @property
+    def state(self) -> str | None:
+        """The state behind everything that was handed out."""
+        return json.dumps({"tasks": {name: known.dump() for name, known in self._known.items()}})
+
+    def delivery(self, whole: Whole) -> Delivery:
+        """What is handed out, with the state as it is then."""
+        self._turns += 1
+        turn = self._turns
+        changes = ChangesOf(whole.changes)
+        reload = changes[0].op is Op.SNAPSHOT
+        return Delivery(changes, lambda: self._state_at(turn), incomplete=whole.incomplete, reload=reload)
+
+    def _state_at(self, turn: int) -> str | None:
+        if turn != self._turns:
+            raise Stale
+        return self.state
+
+    def close(self) -> None:
+        """Nothing is open between rounds."""
+
+    def round(self) -> Iterator[Delivery | Refused]:
+        """Whole transactions up to the safe point of each task."""
+        for inputs in self._tasks:
+            progress = self._known.setdefault(inputs.name, Progress())
+            yield from _Round(self, inputs, progress).run()
+
+
+class _Round:
+    """One reading of one task."""
+
+    def __init__(self, feed: RowsFeed, inputs: Inputs, progress: Progress) -> None:
+        self._feed = feed
+        self._stream = feed._stream
+        self._inputs = inputs
+        self._progress = progress
+        self._again = progress.again()
+        self._loading: dict[str, Loaded] = {}
+        limit = before(inputs.clock(), self._stream.settle) + _LAST[sequence.TIME :]
+        self._until = min(feed._reading.until or _LAST, limit)
+        self._left_by_age = self._until == limit
+        self._sequencer = RowSequencer(
+            feed._tables, feed._reading, self._stream.since, self._until, self._skip
+        )
+
+    def run(self) -> Iterator[Delivery | Refused]:
+        sources = self._inputs.open(self._progress.low)
+        refused: list[Refused] = []
+        items = ordered(self._sequencer, [(self._inputs.name, _opened(sources, refused))])
+        for item in assemble(self._fresh(items), self._stream.open_transactions):
+            yield from refused
+            refused.clear()
+            if isinstance(item, Refused):
+                yield item
+            elif item.identity not in self._progress.ahead:
+                yield self._delivery(item)
+        yield from refused
+        self._again.close()
+        self._progress.close_all()
+        if self._sequencer.beyond and self._left_by_age:
+            said = f"{self._sequencer.beyond} rows are younger than --settle and left to the next run"
+            yield Refused(self._inputs.name or "change tables", said, fault=False)
+
+    def _skip(self, table: str, seq: str) -> bool:
+        """Whether the rows of a table under one change_seq were handed out by an earlier round."""
+        if seq[: sequence.TIME] <= self._progress.done:
+            self._again.meet(table, seq)
+            return True
+        self._again.close()
+        self._progress.meet(table, seq)
+        return False
+
+    def _fresh(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
+        """The changes without the rows of full loads that were handed out."""
+        for item in items:
+            if isinstance(item, Placed) and not item.change.position and self._was_loaded(item):
+                continue
+            yield item
+
+    def _was_loaded(self, placed: Placed) -> bool:
+        known = self._progress.loaded.get(placed.source)
+        now = self._loading.setdefault(placed.source, Loaded())
+        if known is None or now.count >= known.count:
+            return False
+        now.add(repr(placed.change))
+        if now.count == known.count and now != known:
+            raise Changed(f"{placed.source}: its first {now.count} rows without a change_seq were others")
+        return True
+
+    def _delivery(self, whole: Whole) -> Delivery:
+        """A transaction, noted as handed out; all of the times before its own was."""
+        time = (whole.changes[0].change.position or "")[: sequence.TIME]
+        if time:
+            self._progress.close(f"{int(time) - 1:016}")
+            self._progress.hand_out(whole.identity)
+        for placed in whole.changes if not time else ():
+            self._progress.loaded.setdefault(placed.source, Loaded()).add(repr(placed.change))
+        return self._feed.delivery(whole)
+
+
+def before(time: str, seconds: float) -> str:
+    """The time part that lies so many seconds before another."""
+    at = dt.datetime.strptime(time[:14], "%Y%m%d%H%M%S") - dt.timedelta(seconds=seconds)
+    return f"{at:%Y%m%d%H%M%S}".zfill(14) + time[14:16]
+
+
+def _opened(sources: Iterable[Source[Any] | Refused], refused: list[Refused]) -> Iterator[Source[Any]]:
+    for source in sources:
+        if isinstance(source, Refused):
+            refused.append(source)
+        else:
+            yield source
+
+
+def _load(state: str | None) -> dict[str, Progress]:
+    if state is None:
+        return {}
+    try:
+        tasks = json.loads(state)["tasks"].items()
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise InvalidValue(state[:40], "the state of change tables") from None
+    return {str(name): load_progress(kept) for name, kept in tasks}

@@ -1,0 +1,234 @@
+"""A run goes on where the last one delivered: nothing is lost, and in a folder nothing is there twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eventlog.convert import streaming
+from eventlog.convert.conversion import Job, Report
+from eventlog.convert.streaming import stream
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.files.parts import Damaged
+from eventlog.streams.progress import Changed
+from tests.databases import Database
+from tests.streams.killed import run_and_kill
+from tests.support import CLOCK
+
+START = 1_699_999_980  # a minute, in seconds
+LONG = float(os.environ.get("EVENTLOG_PROOF_SECONDS", "0"))
+HEADING = "header__change_seq,header__change_oper,header__change_mask,header__transaction_id,id,v"
+
+
+class Line:
+    """A row of a change table."""
+
+    def __init__(self, number: int, second: int, transaction: str, table: str) -> None:
+        self.second = second
+        self.table = table
+        at = time.strftime("%Y%m%d%H%M%S", time.gmtime(START + second))
+        self.seq = f"{at}00{number:019}"
+        self.text = f"{self.seq},I,30,{transaction},{number},a"
+
+
+def written(folder: Path, name: str, lines: list[Line], second: int) -> str:
+    """A file of a change table as it was at a time."""
+    path = folder / name / f"{lines[0].table if lines else 'usr'}__ct.csv"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([HEADING, *(line.text for line in lines)]) + "\n")
+    os.utime(path, (START + second, START + second))
+    return str(path)
+
+
+def job(folder: Path, inputs: list[str], **given: Any) -> Job:
+    return Job(
+        "qlik-table",
+        "changes",
+        tuple(inputs),
+        f"{folder / 'out'}/",
+        given=given,
+        state=folder / "state",
+    )
+
+
+def read(folder: Path, inputs: list[str], **given: Any) -> list[Refused]:
+    said: list[Refused] = []
+    stream(job(folder, inputs, **given), Report(said.append), CLOCK)
+    return said
+
+
+def out(folder: Path) -> list[str]:
+    """The positions that stand in the parts."""
+    texts = [path.read_text() for path in sorted((folder / "out").glob("part-*"))]
+    return [json.loads(line)["position"] for text in texts for line in text.splitlines()]
+
+
+def task(seconds: list[int]) -> list[Line]:
+    """Changes of a task at these seconds: one transaction each second, over two tables."""
+    return [Line(n, s, f"{s % 3:X}", ("usr", "grp")[n % 2]) for n, s in enumerate(sorted(seconds), 1)]
+
+
+@settings(
+    max_examples=2_000_000_000 if LONG else 20,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+@given(
+    seconds=st.lists(st.integers(0, 200), min_size=1, max_size=30),
+    chance=st.randoms(use_true_random=False),
+    runs=st.lists(st.tuples(st.integers(0, 300), st.booleans(), st.integers(0, 40)), max_size=6),
+)
+def test_any_split_over_files_runs_and_kills_gives_each_transaction_once(
+    seconds: list[int], chance: random.Random, runs: list[tuple[int, bool, int]]
+) -> None:
+    """A run sees what was there at some second, all of it or the last minutes, in files cut anywhere."""
+    lines = task(seconds)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        now = delivered = 0
+        for number, (later, all_of_it, kill) in enumerate([*runs, (500, True, 1000)]):
+            now = max(now, later)
+            first = 0 if all_of_it else delivered // 60 * 60
+            there = [line for line in lines if first <= line.second <= now]
+            inputs = _cut(folder, str(number), there, now, chance)
+            if inputs and run_and_kill(lambda given=inputs: _small(folder, given), kill):  # type: ignore[misc]
+                delivered = max(0, now - 60)
+        assert out(folder) == [line.seq for line in lines]
+
+
+def _small(folder: Path, inputs: list[str]) -> None:
+    streaming.CHANGES = 2  # type: ignore[misc]  # in a process of its own
+    read(folder, inputs)
+
+
+def _cut(folder: Path, name: str, lines: list[Line], now: int, chance: random.Random) -> list[str]:
+    """The lines in some files of each table, in any order."""
+    found: list[str] = []
+    for table in ("usr", "grp"):
+        rows = [line for line in lines if line.table == table]
+        chance.shuffle(rows)
+        while rows:
+            size = chance.randint(1, len(rows))
+            found.append(written(folder, f"{name}.{len(found)}", rows[:size], now))
+            rows = rows[size:]
+    chance.shuffle(found)
+    return found
+
+
+def test_what_is_younger_than_the_settling_time_is_left(tmp_path: Path) -> None:
+    lines = [Line(1, 0, "A", "usr"), Line(2, 50, "B", "usr")]
+    said = read(tmp_path, [written(tmp_path, "a", lines, 70)])
+    assert out(tmp_path) == [lines[0].seq]
+    assert [r.reason for r in said] == ["1 rows are younger than --settle and left to the next run"]
+    read(tmp_path, [written(tmp_path, "a", lines, 70)], settle=5.0)
+    assert out(tmp_path) == [line.seq for line in lines]
+
+
+def test_a_row_that_became_visible_late_is_an_error_that_names_its_table(tmp_path: Path) -> None:
+    lines = [Line(n, n, "A", "usr") for n in (1, 3, 200)]
+    read(tmp_path, [written(tmp_path, "a", lines, 500)])
+    late = Line(2, 2, "A", "usr")
+    with pytest.raises(
+        Changed, match=rf"usr: 3 changes stand from {lines[0].seq} on up to \d+, where 2 were"
+    ):
+        read(tmp_path, [written(tmp_path, "b", [*lines, late], 500)])
+    with pytest.raises(Changed, match=f"usr: 1 changes stand from {late.seq}"):
+        read(tmp_path, [written(tmp_path, "c", [late], 500)])
+    assert out(tmp_path) == [line.seq for line in lines]
+
+
+def test_the_part_that_the_state_names_must_be_what_it_was(tmp_path: Path) -> None:
+    inputs = [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)]
+    read(tmp_path, inputs)
+    (part,) = (tmp_path / "out").glob("part-*")
+    part.write_text(part.read_text().replace("insert", "delete"))
+    with pytest.raises(Damaged, match=r"part-00000001\.jsonl"):
+        read(tmp_path, inputs)
+
+
+def test_a_folder_of_parts_without_its_state_is_left_alone(tmp_path: Path) -> None:
+    inputs = [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)]
+    read(tmp_path, inputs)
+    (tmp_path / "state").unlink()
+    with pytest.raises(Misuse, match="no state tells of it"):
+        read(tmp_path, inputs)
+    assert len(out(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": "gbase"}', '{"format": "qlik-table", "position": 7}'])
+def test_a_state_that_is_none_is_misuse(tmp_path: Path, text: str) -> None:
+    (tmp_path / "state").write_text(text)
+    with pytest.raises(Misuse, match="is not a state file"):
+        read(tmp_path, [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)])
+
+
+@pytest.mark.parametrize("position", ["", "{}", '{"tasks": []}', '{"tasks": {"": {"done": 7}}}'])
+def test_a_position_that_is_none_is_an_error(tmp_path: Path, position: str) -> None:
+    kept = {"format": "qlik-table", "position": position, "part": None}
+    (tmp_path / "state").write_text(json.dumps(kept))
+    with pytest.raises(EventlogError, match="is not the state of change tables"):
+        read(tmp_path, [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)])
+
+
+def test_rows_of_a_full_load_come_once(tmp_path: Path) -> None:
+    load = tmp_path / "usr__ct.csv"
+    load.write_text(f"{HEADING}\n,I,30,,1,a\n,I,30,,2,b\n")
+    for _ in range(2):
+        read(tmp_path, [str(load)])
+    assert out(tmp_path) == [None, None]
+    load.write_text(f"{HEADING}\n,I,30,,1,a\n,I,30,,7,b\n,I,30,,8,b\n")
+    with pytest.raises(Changed, match="its first 2 rows without a change_seq were others"):
+        read(tmp_path, [str(load)])
+
+
+# --- change tables of a database
+
+TABLE = """create table usr__ct (header__change_seq varchar(35), header__change_oper varchar(1),
+ header__change_mask varchar(8), header__transaction_id varchar(32), id integer, v varchar(8))"""
+
+
+def insert(engine: sa.Engine, *lines: Line) -> None:
+    with engine.begin() as connection:
+        for line in lines:
+            seq, letter, mask, transaction, id_, v = line.text.split(",")
+            row = f"'{seq}', '{letter}', '{mask}', '{transaction}', {id_}, '{v}'"
+            connection.execute(sa.text(f"insert into usr__ct values ({row})"))
+
+
+def test_change_tables_of_a_database_are_followed(tmp_path: Path, database: Database) -> None:
+    """What is added between two looks comes behind what was there; what is too young waits."""
+    engine = database.engine()
+    with engine.begin() as connection:
+        connection.execute(sa.text(TABLE))
+    lines = [Line(n, 60 * n, "A", "usr") for n in range(1, 9)]
+    young = Line(99, int(time.time()) - START + 3600, "B", "usr")
+    insert(engine, *lines[:3], young)
+    later = [lines[3:6], lines[6:]]
+
+    def wait(seconds: float) -> bool:
+        assert seconds == 0.5
+        if later:
+            insert(engine, *later.pop(0))
+            return True
+        return False
+
+    url = database.url.render_as_string(hide_password=False)
+    wanted = replace(job(tmp_path, ["usr"], poll_interval=0.5), url=url)
+    stream(wanted, Report(lambda refused: None), CLOCK, follow=True, wait=wait)
+    assert out(tmp_path) == [line.seq for line in lines]
+    assert len(list((tmp_path / "out").glob("part-*"))) == 3
+    insert(engine, Line(50, 61 * 8, "C", "usr"), Line(51, 60 * 8 - 1, "D", "usr"))
+    with pytest.raises(Changed, match="usr: 2 changes stand from"):
+        stream(wanted, Report(lambda refused: None), CLOCK)
+    engine.dispose()

@@ -103,19 +103,15 @@ class RowReader:
         """Whether two rows say the same, however their containers hold it."""
         if one.mask != other.mask:
             return False
-        return one.data == other.data or repr(one.table._plan(one.data)) == repr(
-            other.table._plan(other.data)
-        )
+        said, again = (repr(row.table._plan(row.data)) for row in (one, other))
+        return one.data == other.data or said == again
 
     def contradicted(self, row: ChangeRow, image: ChangeRow, order: Order) -> str | None:
         """A column whose bit says that it did not change, and that is not what it was in the B row."""
-        if row.mask is None:
-            return None
-        flags = self._flags_of(row.mask, order).set
+        flags = () if row.mask is None else self._flags_of(row.mask, order).set
         for i, (new, old) in enumerate(zip(row.data, image.data, strict=False)):
-            if new == old or flags[i] or new is None or old is None:
-                continue
-            if self._plan.one(i, new) != image.table._plan.one(i, old):
+            clear = new != old and flags and not flags[i] and new is not None and old is not None
+            if clear and self._plan.one(i, new) != image.table._plan.one(i, old):
                 return self.structure.names[i]
         return None
 

@@ -200,7 +200,7 @@ SHOWN = {
     "finish-mode": "publisher/*.py sql/*.py",
     "deliver": "publisher/*.py convert/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
     "receive": "receiver/*.py",
-    "convert": "gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py",
+    "convert": "streams/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py",
     "explain": "publisher/*.py convert/*.py core/*.py",
     "backlog": "spark/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py publisher/*.py",
     "apply": "apply/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py publisher/*.py",

@@ -39,6 +39,7 @@ def event(transaction: str, counter: int, last: bool, seq: int, table: str = "us
         extra=(("event_counter", counter), ("last_event", last)),
     )
     (message,) = write_messages([change], metadata=False)
+    message["message"]["headers"]["transactionId"] = transaction
     return message
 
 

@@ -12,6 +12,8 @@ from sqlalchemy.engine import Connection
 from eventlog.apply.cells import to_cell
 from eventlog.apply.errors import NoKey, NoTable, OwnTable
 from eventlog.apply.goal import Goal
+from eventlog.apply.settings import ApplySettings
+from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, SEQ_LENGTH, TO_SEQ, TO_TIME, without_span
 from eventlog.core.change import ABSENT, Change, Field, Value
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.tables import Column, Tables
@@ -32,11 +34,14 @@ Named = tuple[str | None, str]
 class Goals:
     """The tables of the target that changes are for."""
 
-    def __init__(self, connection: Connection, dialect: Dialect, tables: Tables, schema_changes: str) -> None:
+    def __init__(
+        self, connection: Connection, dialect: Dialect, tables: Tables, settings: ApplySettings
+    ) -> None:
         self._connection = connection
         self._dialect = dialect
         self._tables = tables
-        self._policy = schema_changes
+        self._policy = settings.schema_changes
+        self._history = settings.history
         self._catalogue = Catalogue(connection)
         self._home = self._catalogue.home()
         self._found: dict[Named, Goal | None] = {}
@@ -98,11 +103,13 @@ class Goals:
         facts = {row["column_name"]: row for row in self._facts(schema, relation.table.name)}
         columns = {n: c for n, c in relation.table.columns.items() if not int(facts[n]["computed"])}
         table = replace(relation.table, columns=columns)
+        if self._history:
+            table = without_span(table, self._dialect)
         return Goal(
             table,
             qualified(self._dialect, schema, table.name),
-            tuple(to_cell(column, self._dialect) for column in columns.values()),
-            frozenset(place for place, n in enumerate(columns) if int(facts[n]["has_default"])),
+            tuple(to_cell(column, self._dialect) for column in table.columns.values()),
+            frozenset(place for place, n in enumerate(table.columns) if int(facts[n]["has_default"])),
             self._tables.of(*named),
             self._policy == "ignore",
         )
@@ -139,6 +146,9 @@ class Goals:
             + (" not null" if name in key else "")
             for name in names
         ]
+        if self._history:
+            columns += self._span()
+            key = (*key, FROM_SEQ)
         schema, table = self._place(named)
         return templates.statement(
             self._dialect,
@@ -150,6 +160,15 @@ class Goals:
             table_options=self._dialect.table_options,
         )
 
+    def _span(self) -> list[str]:
+        """The columns that say from where to where a version holds."""
+        specs = {FROM_SEQ: "", TO_SEQ: "", FROM_TIME: "DATETIME", TO_TIME: "DATETIME", OP: ""}
+        made = [
+            f"{self._quoted(name)} {self._made(Spec(kind, 0, 0, 6) if kind else Spec('STRING', SEQ_LENGTH))}"
+            for name, kind in specs.items()
+        ]
+        return [f"{made[0]} not null", *made[1:]]
+
     def _quoted(self, name: str) -> str:
         return self._dialect.quote(self._dialect.fold(name))
 
@@ -158,8 +177,10 @@ class Goals:
         spec = spec_of(column) if column is not None else _guess(_values(name, changes))
         if keyed and spec.length == 0 and spec.name in _UNBOUNDED:
             spec = Spec("STRING" if spec.name != "BYTES" else "BYTES", _LONGEST_KEY)
-        made = SQL_TYPES[spec.name](spec)
-        return str(made.compile(dialect=self._connection.dialect))
+        return self._made(spec)
+
+    def _made(self, spec: Spec) -> str:
+        return str(SQL_TYPES[spec.name](spec).compile(dialect=self._connection.dialect))
 
 
 _UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
 from eventlog.apply.catalogue import OWN, Goals
-from eventlog.apply.errors import NoRow, OtherApply
-from eventlog.apply.goal import Act, Deed, Emptied, Goal, Moved, RowKey, Step
-from eventlog.apply.reduction import Effect, Reduced, by_goal, reduce
+from eventlog.apply.errors import OtherApply
+from eventlog.apply.goal import Emptied, Step
+from eventlog.apply.rows import Rows
 from eventlog.apply.settings import ApplySettings
-from eventlog.apply.staging import Collision, Stage
-from eventlog.apply.tally import Tally
+from eventlog.apply.staging import Collision
+from eventlog.apply.tally import Tally, Told
 from eventlog.apply.target import Group
-from eventlog.core.change import ABSENT, Change, Op
+from eventlog.apply.versions import Versions
+from eventlog.core.change import Change, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.neutral import refuse
@@ -26,13 +27,6 @@ from eventlog.sql.connect import DatabaseFailed, dialect_at
 from eventlog.sql.queries import unbound
 from eventlog.sql.relation import qualified
 from eventlog.sql.statements import templates
-
-
-class Told(NamedTuple):
-    """What a batch came to, before it counts: a batch that fails is cut, and told anew."""
-
-    tally: Tally
-    refused: list[Refused]
 
 
 class Database:
@@ -53,8 +47,9 @@ class Database:
         self._connection: Connection = engine.connect()
         self._home = Catalogue(self._connection).home()
         self._prepare_own()
-        self._goals = Goals(self._connection, self._dialect, tables, settings.schema_changes)
-        self._stages: dict[Goal, Stage] = {}
+        self._goals = Goals(self._connection, self._dialect, tables, settings)
+        doer: type[Rows | Versions] = Versions if settings.history else Rows
+        self._doer = doer(self._connection, self._dialect, settings)
         self.state, self._rounds = self._begin()
 
     def close(self) -> None:
@@ -74,10 +69,10 @@ class Database:
         self._prepare(group.changes)
         told = Told(Tally(), [])
         steps = [step for part in (self._emptying(group), self._steps(group.changes, told)) for step in part]
-        self._open_stages(steps)
+        self._doer.open(dict.fromkeys(step.goal for step in steps))
+        self._connection.commit()
         self._lock()
-        for stage in self._stages.values():
-            stage.begin()
+        self._doer.begin((step.change for step in steps), self._rounds)
         self._settle(steps, told)
         self._keep(group)
         self._connection.commit()
@@ -132,12 +127,6 @@ class Database:
             self._connection.commit()
         self._connection.commit()
 
-    def _open_stages(self, steps: Iterable[Step]) -> None:
-        for goal in {step.goal: None for step in steps}:
-            if goal not in self._stages:
-                self._stages[goal] = Stage(self._connection, self._dialect, goal, len(self._stages))
-        self._connection.commit()
-
     def _emptying(self, group: Group) -> Iterable[Step]:
         for schema, table in group.emptied:
             change = Change(Op.TRUNCATE, schema, table)
@@ -165,7 +154,7 @@ class Database:
             return
         point = self._connection.begin_nested()
         try:
-            done = self._do(steps)
+            done = self._doer.do(steps)
             for statement in templates.statements(self._dialect, "apply_check", {}):
                 self._connection.execute(text(statement))
         except (DatabaseFailed, Collision) as fault:
@@ -197,7 +186,7 @@ class Database:
         point = self._connection.begin_nested()
         try:
             for step in own:
-                done = self._do([step])
+                done = self._doer.do([step])
                 tally.add(done.tally)
                 refused += done.refused
         except DatabaseFailed as fault:
@@ -221,96 +210,6 @@ class Database:
         numbers = {getattr(cause, "sqlstate", None), getattr(told, "code", None), str(told)}
         return not self._dialect.refusals.isdisjoint(map(str, numbers))
 
-    def _do(self, steps: Sequence[Step]) -> Told:
-        """The steps in their order, as many together as can be."""
-        told = Told(Tally(), [])
-        batch: list[Act] = []
-        for step in steps:
-            if isinstance(step, Act):
-                batch.append(step)
-                continue
-            self._do_batch(batch, told)
-            batch = []
-            if isinstance(step, Emptied):
-                self._run("apply_empty", {"table": step.goal.name})
-                told.tally.count(step.change)
-            else:
-                self._move(step, told)
-        self._do_batch(batch, told)
-        return told
-
-    def _do_batch(self, acts: Sequence[Act], told: Told) -> None:
-        """Acts on rows: in each table first the deletes, then what is written."""
-        filled: list[tuple[Stage, list[Effect]]] = []
-        for goal, own in by_goal(acts).items():
-            stage = self._stages[goal]
-            reduced = self._reduced(own)
-            effects = list(reduced.effects.values())
-            if len(effects) != len(own) or not _all_new(own) or not stage.copy_fresh(effects):
-                reduced, effects = self._stage(stage, own, reduced)
-                filled.append((stage, effects))
-                told.tally.absent(reduced.absent + stage.delete(effects))
-            self._count(own, reduced, told)
-        for stage, effects in filled:
-            stage.write(effects)
-
-    def _stage(self, stage: Stage, acts: Sequence[Act], reduced: Reduced) -> tuple[Reduced, list[Effect]]:
-        """Stage the effects; once more, without the changes that need a row which is not there."""
-        effects = list(reduced.effects.values())
-        stage.fill(effects)
-        if any(effect.expected for effect in effects) and (missing := stage.missing()):
-            reduced = self._reduced(acts, {effects[number].key for number in missing})
-            effects = list(reduced.effects.values())
-            if effects:
-                stage.fill(effects)
-        return reduced, effects
-
-    def _reduced(self, acts: Sequence[Act], missing: Iterable[RowKey] = ()) -> Reduced:
-        return reduce(acts, set(missing), insert=self._settings.missing_rows == "insert")
-
-    def _count(self, acts: Sequence[Act], reduced: Reduced, told: Told) -> None:
-        """Count the changes of acts; one that moves a complete row is counted where it is inserted."""
-        unmet = {id(act) for act in reduced.unmet}
-        last = None
-        for act in acts:
-            if id(act) not in unmet and act.change is not last:
-                told.tally.count(act.change)
-            last = act.change
-        self._unmet([act.change for act in reduced.unmet], told)
-
-    def _unmet(self, changes: Sequence[Change], told: Told) -> None:
-        if self._settings.missing_rows == "ignore":
-            told.tally.ignored += len(changes)
-        else:
-            told.refused.extend(refuse(change, NoRow()) for change in changes)
-
-    def _move(self, step: Moved, told: Told) -> None:
-        """Give a row another key: what stands under that one makes way."""
-        goal = step.goal
-        supplied = {place: cell for place, cell in enumerate(step.cells) if cell is not ABSENT}
-        old = {f"k{place}": cell for place, cell in zip(goal.key, step.old, strict=True)}
-        new = {f"c{place}": cell for place, cell in supplied.items()}
-        at_new = {f"k{place}": cell for place, cell in zip(goal.key, step.key, strict=True)}
-        found = " and ".join(f"{self._name(goal, place)} = :k{place}" for place in goal.key)
-        settings = ", ".join(f"{self._name(goal, place)} = :c{place}" for place in supplied)
-        holes = {"table": unbound(goal.name), "found": found, "settings": settings}
-        if self._run("apply_exists", holes, **old).first() is None:
-            self._unmoved(step, told)
-            return
-        self._run("apply_forget", holes, **at_new)
-        self._run("apply_move", holes, **old, **new)
-        told.tally.count(step.change)
-
-    def _unmoved(self, step: Moved, told: Told) -> None:
-        """What becomes of a change of a key whose row is not there."""
-        if self._settings.missing_rows == "insert":
-            self._do_batch([Act(Deed.WRITE, step.goal, step.key, step.cells, step.change)], told)
-        else:
-            self._unmet([step.change], told)
-
-    def _name(self, goal: Goal, place: int) -> str:
-        return unbound(self._dialect.quote(goal.columns[place]))
-
     # --- statements
 
     def _run(self, name: str, holes: dict[str, str] | None = None, **values: object) -> Any:
@@ -332,11 +231,6 @@ class Database:
             "table_options": self._dialect.table_options,
             "utc_now": self._dialect.utc_now,
         }
-
-
-def _all_new(acts: Sequence[Act]) -> bool:
-    """Whether every act is of a row that comes into being."""
-    return all(act.change.op in (Op.INSERT, Op.SNAPSHOT) for act in acts)
 
 
 def _as_error(fault: DatabaseFailed | Collision) -> EventlogError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import EventlogError, Misuse
 
 
 class NoRow(EventlogError):
@@ -35,3 +35,7 @@ class Late(EventlogError):
 
 class Reload(EventlogError):
     """a full load of {0} begins, which had changes before (reload = replace takes its rows out first)"""
+
+
+class NoHistory(Misuse):
+    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key"""

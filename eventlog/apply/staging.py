@@ -10,7 +10,7 @@ import psycopg
 from sqlalchemy import TextClause, text
 from sqlalchemy.engine import Connection
 
-from eventlog.apply.cells import Cell, Cells
+from eventlog.apply.cells import Cells
 from eventlog.apply.goal import Goal
 from eventlog.apply.reduction import ASKED, UNASKED, Effect
 from eventlog.core.change import ABSENT
@@ -43,8 +43,13 @@ class Stage:
             "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in goal.key),
             "keys": ", ".join(f"s.c{place}" for place in goal.key),
         }
-        columns = ", ".join(f"t.{self._name(p)} as c{p}" for p in range(len(goal.columns)))
-        connection.execute(self._statement("stage_make", columns=columns))
+        columns = {f"c{place}": name for place, name in enumerate(goal.columns)} | self._more()
+        made = ", ".join(f"t.{dialect.quote(column)} as {name}" for name, column in columns.items())
+        connection.execute(self._statement("stage_make", columns=made))
+
+    def _more(self) -> dict[str, str]:
+        """Further columns of the stage, and those of the target whose type they have."""
+        return {}
 
     def begin(self) -> None:
         """A transaction of the target begins, and the stage is empty."""
@@ -52,19 +57,10 @@ class Stage:
 
     def fill(self, effects: Sequence[Effect]) -> None:
         """Stage the effects; Collision where several of them are of one row."""
-        if self._used or not self._dialect.copies:
-            self._run("stage_empty")
-        self._used = True
         width = len(self.goal.columns)
         rows = [self._row(n, effect, width) for n, effect in enumerate(effects)]
-        if self._dialect.copies:
-            names = ", ".join((*_OWN, *self._cells))
-            copy = self._statement("stage_copy", names=names).text
-            copy_rows(self._connection, copy, rows)
-        else:
-            self._insert(rows)
-        if not self._exact and self._run("stage_keys").scalar_one() < len(effects):
-            raise Collision
+        self._load((*_OWN, *self._cells), rows)
+        self._check_keys(len(effects))
 
     def missing(self) -> list[int]:
         """The staged effects whose row must be there and is not."""
@@ -108,10 +104,30 @@ class Stage:
         point.commit()
         return True
 
+    def _check_keys(self, different: int) -> None:
+        """Collision if staged rows are of less rows of the target than there are different keys."""
+        if not self._exact and self._run("stage_keys").scalar_one() < different:
+            raise Collision
+
     @cached_property
     def _exact(self) -> bool:
         """Whether keys are the same row exactly where they are the same cells."""
         return all(column.kind.name == "INT" for column in self.goal.table.key_columns)
+
+    def _load(self, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Stage these rows, in place of those before."""
+        if self._used or not self._dialect.copies:
+            self._run("stage_empty")
+        self._used = True
+        if not rows:
+            return
+        if self._dialect.copies:
+            copy_rows(self._connection, self._statement("stage_copy", names=", ".join(names)).text, rows)
+            return
+        fill = self._statement(
+            "stage_fill", names=", ".join(names), values=", ".join(f":{name}" for name in names)
+        )
+        self._connection.execute(fill, [dict(zip(names, row, strict=True)) for row in rows])
 
     def _row(self, number: int, effect: Effect, width: int) -> list[Any]:
         cells = effect.cells
@@ -150,13 +166,6 @@ class Stage:
         places = [place for place in range(len(self.goal.columns)) if place not in left_out]
         cells = ", ".join(f"s.c{place}" for place in places)
         self._run("apply_insert", {"names": self._names(places), "cells": cells}, lacks=lacks)
-
-    def _insert(self, rows: Sequence[Sequence[Cell]]) -> None:
-        names = (*_OWN, *self._cells)
-        fill = self._statement(
-            "stage_fill", names=", ".join(names), values=", ".join(f":{name}" for name in names)
-        )
-        self._connection.execute(fill, [dict(zip(names, row, strict=True)) for row in rows])
 
     def _name(self, place: int) -> str:
         return self._dialect.quote(self.goal.columns[place])

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
+from eventlog.apply.errors import NoRow
+from eventlog.apply.settings import ApplySettings
 from eventlog.core.change import Change, Op
+from eventlog.core.errors import Refused
+from eventlog.neutral import refuse
 
 _WORDS = {Op.INSERT: "inserted", Op.SNAPSHOT: "inserted", Op.UPDATE: "updated", Op.DELETE: "deleted"}
 
@@ -42,3 +48,18 @@ class Tally:
         more = ("truncated", "missing", "ignored", "refused", "skipped")
         told += [f"{getattr(self, name)} {name}" for name in more if getattr(self, name)]
         return ", ".join(told)
+
+
+class Told(NamedTuple):
+    """What some steps came to. It counts once they are done: those that fail are cut, and told anew."""
+
+    tally: Tally
+    refused: list[Refused]
+
+
+def unmet(changes: Sequence[Change], settings: ApplySettings, told: Told) -> None:
+    """Tell of changes whose row is not there, as --missing-rows says."""
+    if settings.missing_rows == "ignore":
+        told.tally.ignored += len(changes)
+    else:
+        told.refused.extend(refuse(change, NoRow()) for change in changes)

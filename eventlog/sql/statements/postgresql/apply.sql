@@ -50,6 +50,12 @@ from {stage} as s
 where s.act = 'w' and s.lacks = :lacks
   and not exists (select from {table} as t where {same})
 
+-- history_close --
+-- Ends the versions of staged keys.
+update {table} as t set {to_seq} = s.to_seq, {to_time} = s.to_time
+from {stage} as s
+where s.act = 'c' and s.gone = :gone and {same} and t.{to_seq} is null
+
 -- stage_make --
 -- Makes a stage, in which columns have the types of the target's.
 create temporary table {stage} on commit delete rows as

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.demo.embedded import Server
+from tests import brokers as kafka_brokers
 from tests import parallel
 from tests.databases import AT_HAND, EMBEDDED, Database, embedded_server, fresh, server_url, told
 
@@ -33,6 +34,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 def pytest_xdist_auto_num_workers() -> int:
     return parallel.workers()
+
+
+@pytest.fixture(scope="module", params=kafka_brokers.AT_HAND)
+def brokers(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The addresses of each Kafka broker at hand in turn."""
+    with kafka_brokers.addresses(request.param) as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -34,6 +35,12 @@ from eventlog.qlik.structure import Structure
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 
+_PATIENCE = 30.0  # seconds
+_MOVING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+)
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -165,11 +172,21 @@ class Topics:
             return Refused(f"{name}:{offset}", f"not JSON: {fault}", raw)
 
 
-def _ask(call: Any) -> Any:
-    try:
-        return call()
-    except KafkaException as fault:
-        raise KafkaFault(str(fault.args[0].str() if fault.args else fault)) from None
+def _ask(call: Any, patience: float = _PATIENCE) -> Any:
+    """What the brokers answer; a group that moves from one of them to another answers a moment later."""
+    deadline = time.monotonic() + patience
+    while True:
+        try:
+            return call()
+        except KafkaException as fault:
+            error = fault.args[0] if fault.args else None
+            if (
+                not isinstance(error, KafkaError)
+                or error.code() not in _MOVING
+                or time.monotonic() > deadline
+            ):
+                raise KafkaFault(error.str() if isinstance(error, KafkaError) else str(fault)) from None
+            time.sleep(0.1)
 
 
 # --- writing

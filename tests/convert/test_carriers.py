@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from eventlog.convert.conversion import Job, Report, convert, follow
 from eventlog.core import tablesfile
 from eventlog.core.errors import Misuse, Refused
 from eventlog.linter.columns import DISPATCH
+from tests.brokers import own_name
 from tests.databases import Database
 from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.support import CLOCK, TABLES
@@ -35,14 +34,6 @@ LINES = "".join(
 )
 
 
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[str]:
-    """librdkafka's own mock cluster."""
-    cluster = Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 1, "log_level": 0})
-    yield ",".join(f"{b.host}:{b.port}" for b in cluster.list_topics(timeout=10).brokers.values())
-    cluster.flush(10)
-
-
 def run(source: str, target: str, inputs: tuple[str, ...], output: Path, **more: Any) -> list[Refused]:
     refused: list[Refused] = []
     job = Job(source, target, inputs, str(output), tables=TABLES, **more)
@@ -60,7 +51,8 @@ EXPECTED = [("insert", "usr", {"idu": n}, f"Jack{n}") for n in (1, 2)]
 
 def test_a_topic_takes_messages_and_gives_each_once(tmp_path: Path, brokers: str) -> None:
     (tmp_path / "in.jsonl").write_text(LINES)
-    given = {"kafka": "usr.changes", "kafka_brokers": brokers, "kafka_options": "log_level=0"}
+    name = own_name("usr.changes")
+    given = {"kafka": name, "kafka_group": name, "kafka_brokers": brokers, "kafka_options": "log_level=0"}
     assert run("changes", "qlik-message", (str(tmp_path / "in.jsonl"),), tmp_path / "none", given=given) == []
     for expected in (EXPECTED, []):  # the offsets of the first run were kept, for its output was out
         assert run("qlik-message", "changes", ("-",), tmp_path / "out.jsonl", given=given) == []

@@ -22,6 +22,7 @@ from eventlog.sinks.files import FilesSink, FolderFailed
 from eventlog.sinks.sink import ACCEPTED, Document, Item, Reply
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.xds.answers import Level
+from tests.brokers import own_name
 
 OUTPUT = b'<nds><output><status level="warning" event-id="eventlog:1">so</status></output></nds>'
 
@@ -414,27 +415,18 @@ def test_command_that_cannot_be_started() -> None:
 kafka_missing = "confluent-kafka is not installed"
 
 
-@pytest.fixture
-def brokers() -> Iterator[str]:
-    """The addresses of librdkafka's own mock cluster."""
-    kafka = pytest.importorskip("confluent_kafka", reason=kafka_missing)
-    owner = kafka.Producer({"bootstrap.servers": "", "test.mock.num.brokers": 2})
-    found = owner.list_topics(timeout=10).brokers.values()
-    yield ",".join(f"{broker.host}:{broker.port}" for broker in found)
-    owner.flush(0)
-
-
 def test_kafka_an_event_is_a_message_whose_key_is_its_association(brokers: str) -> None:
     import confluent_kafka
 
-    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_timeout": 10.0})
+    topic = own_name("eventlog")
+    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "kafka_timeout": 10.0})
     both = Document("1-2", [*make(1).items, *make(2).items])
     assert [reply.fault for reply in sink.deliver([both, make(3)])] == [None, None]
     sink.close()
     consumer = confluent_kafka.Consumer(
-        {"bootstrap.servers": brokers, "group.id": "test", "auto.offset.reset": "earliest"}
+        {"bootstrap.servers": brokers, "group.id": topic, "auto.offset.reset": "earliest"}
     )
-    consumer.subscribe(["eventlog"])
+    consumer.subscribe([topic])
     messages: list[Any] = [
         message for message in (consumer.poll(10.0) for _ in range(3)) if message is not None
     ]

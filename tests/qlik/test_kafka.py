@@ -1,10 +1,8 @@
-"""Messages through Kafka, against the mock cluster that librdkafka has in it."""
+"""Messages through Kafka, on every broker at hand."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -15,23 +13,16 @@ from eventlog.core.errors import Refused
 from eventlog.places.kafka import KafkaFault, Topics, publish
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.messages import MessageSettings
+from tests.brokers import own_name
 from tests.qlik.helpers import NONE, seq, told
 
 QUIET = {"log_level": 0}
 
 
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[str]:
-    cluster = Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 1, **QUIET})
-    known = cluster.list_topics(timeout=10).brokers.values()
-    yield ",".join(f"{b.host}:{b.port}" for b in known)
-    cluster.flush(10)
-
-
 @pytest.fixture
 def kafka(brokers: str, request: pytest.FixtureRequest) -> KafkaSettings:
     """Settings with a topic and a group of the test's own."""
-    name = re.sub("[^a-z0-9_]", ".", request.node.name)
+    name = own_name(request.node.name)
     return KafkaSettings(
         kafka_brokers=brokers, kafka=name, kafka_group=name, kafka_timeout=10.0, kafka_options="log_level=0"
     )

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 from eventlog_spark.job import Backlog
 from eventlog_spark.live.topics import run_topics
 
 from eventlog.convert.conversion import Job, Report, convert
+from tests.brokers import own_name
 from tests.spark.helpers import CLOCK, converted, job
 from tests.spark.test_sources import TABLES, lines
-
-
-@pytest.fixture(scope="module")
-def brokers() -> Iterator[str]:
-    """librdkafka's own mock cluster."""
-    cluster = Producer({"bootstrap.servers": "mock:1", "test.mock.num.brokers": 1, "log_level": 0})
-    yield ",".join(f"{b.host}:{b.port}" for b in cluster.list_topics(timeout=10).brokers.values())
-    cluster.flush(10)
 
 
 @pytest.mark.parametrize("encoding", ["json", "avro"])
@@ -31,7 +22,8 @@ def test_messages_of_topics_become_documents_once(
     spark: Any, tmp_path: Path, brokers: str, encoding: str
 ) -> None:
     (tmp_path / "changes.jsonl").write_text(lines(10))
-    kafka = {"kafka": f"usr.{encoding}", "kafka_brokers": brokers, "kafka_options": "log_level=0"}
+    name = own_name(f"usr.{encoding}")
+    kafka = {"kafka": name, "kafka_group": name, "kafka_brokers": brokers, "kafka_options": "log_level=0"}
     kafka |= {"encoding": encoding, "kafka_key": "primary-key"}
     made = Job("changes", "qlik-message", (str(tmp_path / "changes.jsonl"),), "-", tables=TABLES, given=kafka)
     convert(made, Report(lambda bad: None), CLOCK)

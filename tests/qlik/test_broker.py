@@ -1,0 +1,144 @@
+"""What only a real broker shows: partitions, a group that others join, deleted records, transactions."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewPartitions, NewTopic
+
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.errors import Refused
+from eventlog.places.kafka import Topics, publish
+from eventlog.places.topics import KafkaSettings
+from eventlog.qlik.messages import MessageSettings
+from tests.brokers import ADDRESS, own_name
+from tests.qlik.helpers import NONE, seq, write_messages
+
+pytestmark = pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one")
+
+
+def insert(number: int, key: int | None = None) -> Change:
+    key = number if key is None else key
+    fields = (Field("id", ABSENT, key), Field("name", ABSENT, f"n{number}"))
+    return Change(Op.INSERT, "app", "usr", (("id", key),), fields, seq(number), f"{number:032X}")
+
+
+@pytest.fixture
+def admin() -> AdminClient:
+    return AdminClient({"bootstrap.servers": ADDRESS})
+
+
+def made(admin: AdminClient, name: str, partitions: int, **config: str) -> KafkaSettings:
+    """Settings for a topic of so many partitions, which is made."""
+    topic = own_name(name)
+    for made in admin.create_topics([NewTopic(topic, partitions, 1, config=config)]).values():
+        made.result(30)
+    return KafkaSettings(
+        kafka_brokers=ADDRESS, kafka=topic, kafka_group=topic, kafka_timeout=20.0, kafka_key="primary-key"
+    )
+
+
+def send(items: Sequence[Change], kafka: KafkaSettings) -> None:
+    assert list(publish(items, NONE, MessageSettings(metadata=False), kafka)) == []
+
+
+def read(kafka: KafkaSettings, *, commit: bool = True, **given: Any) -> list[Change]:
+    topics = Topics(kafka)
+    try:
+        found = list(topics.changes(NONE, MessageSettings(**given)))
+        if commit:
+            topics.commit()
+    finally:
+        topics.close()
+    assert [item for item in found if isinstance(item, Refused) and item.fault] == []
+    return [item for item in found if isinstance(item, Change)]
+
+
+def positions(found: Sequence[Change]) -> list[str | None]:
+    return [change.position for change in found]
+
+
+def test_partitions_are_read_as_one_sequence(admin: AdminClient) -> None:
+    kafka = made(admin, "many", 7)
+    send([insert(number, key=number % 20) for number in range(1, 301)], kafka)
+    assert positions(read(kafka)) == [seq(number) for number in range(1, 301)]
+    assert read(kafka) == []
+
+
+def test_a_group_that_somebody_else_joins_loses_nothing(admin: AdminClient) -> None:
+    """We take our partitions ourselves: a member of the same group takes none from us."""
+    kafka = made(admin, "joined", 4)
+    send([insert(number) for number in range(1, 101)], kafka)
+    other = Consumer({"bootstrap.servers": ADDRESS, "group.id": own_name("other")})
+    other.subscribe([kafka.kafka])
+    other.poll(0.1)
+    try:
+        assert len(read(kafka, commit=False)) == 100
+        assert len(read(kafka)) == 100
+    finally:
+        other.close()
+
+
+def test_more_partitions_are_seen_by_the_next_run(admin: AdminClient) -> None:
+    kafka = made(admin, "grown", 1)
+    send([insert(1), insert(2)], kafka)
+    assert len(read(kafka)) == 2
+    for grown in admin.create_partitions([NewPartitions(kafka.kafka, 5)]).values():
+        grown.result(30)
+    send([insert(number) for number in range(3, 60)], kafka)
+    assert positions(read(kafka)) == [seq(number) for number in range(3, 60)]
+
+
+def test_a_transaction_that_its_producer_gave_up_is_not_there(admin: AdminClient) -> None:
+    kafka = made(admin, "transactions", 2)
+    producer = Producer({"bootstrap.servers": ADDRESS, "transactional.id": own_name("producer")})
+    producer.init_transactions(30)
+    for numbers, kept in (((1, 2), True), ((3, 4), False), ((5, 6), True)):
+        producer.begin_transaction()
+        for number in numbers:
+            (message,) = write_messages([insert(number)], metadata=False)
+            producer.produce(kafka.kafka, json.dumps(message).encode(), str(number).encode())
+        if kept:
+            producer.commit_transaction(30)
+        else:
+            producer.abort_transaction(30)
+    assert positions(read(kafka)) == [seq(number) for number in (1, 2, 5, 6)]
+    assert read(kafka) == [], "the marks of transactions at the ends are passed too"
+
+
+def test_a_topic_whose_beginning_was_deleted_is_read_from_what_is_left(admin: AdminClient) -> None:
+    from confluent_kafka import TopicPartition
+
+    kafka = made(admin, "deleted", 1)
+    send([insert(number) for number in range(1, 11)], kafka)
+    cut = TopicPartition(kafka.kafka, 0, 4)
+    for deleted in admin.delete_records([cut]).values():
+        deleted.result(30)
+    assert positions(read(kafka)) == [seq(number) for number in range(5, 11)]
+
+
+def test_every_key_keeps_to_one_partition(admin: AdminClient) -> None:
+    kafka = made(admin, "keys", 5)
+    send([insert(number, key=number % 10) for number in range(1, 101)], kafka)
+    consumer = Consumer(
+        {"bootstrap.servers": ADDRESS, "group.id": own_name("raw"), "auto.offset.reset": "earliest"}
+    )
+    consumer.subscribe([kafka.kafka])
+    found = Counter((message.key(), message.partition()) for message in taken(consumer, 100))
+    consumer.close()
+    assert len(found) == 10
+    assert set(found.values()) == {10}
+
+
+def taken(consumer: Consumer, count: int) -> Iterator[Any]:
+    for _ in range(count):
+        message = consumer.poll(20)
+        assert message is not None
+        assert message.error() is None
+        yield message

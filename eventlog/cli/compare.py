@@ -21,11 +21,11 @@ from eventlog.cli.progress import progress
 from eventlog.cli.terminal import say
 from eventlog.compare.changes import changes, in_order
 from eventlog.compare.files import files_of, read_file
-from eventlog.compare.meeting import MEMORY, Difference, differences
+from eventlog.compare.meeting import Difference, compare_memory, differences
 from eventlog.compare.tables import at_hand, read_table, snapshot
 from eventlog.convert.conversion import Job, Report, format_named, write_changes
 from eventlog.core.errors import InvalidTables, Misuse
-from eventlog.core.settings import build, setting
+from eventlog.core.settings import build
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, check_inputs
 from eventlog.files.limits import Limits
@@ -40,12 +40,7 @@ Batches = Callable[[], Iterator[pa.RecordBatch]]
 class CompareSettings:
     """How two states are compared."""
 
-    compare_memory: int = setting(
-        MEMORY >> 20,
-        "MiB of rows that are compared in memory; what goes beyond is divided on disk",
-        metavar="MIB",
-        within=(1, 1 << 20),
-    )
+    compare_memory: int = compare_memory()
 
 
 DECLARING = [

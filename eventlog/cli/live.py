@@ -16,6 +16,7 @@ from eventlog.cli.options import SettingOption, add_options, setting_option
 from eventlog.core.settings import declared
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
+from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config, read_config
 from eventlog.publisher.cycle import PublisherSettings
 from eventlog.publisher.daemon import DaemonSettings
@@ -42,7 +43,13 @@ SINK: Declarations = (
     *((f"sink {name}", sink_kind(name).settings) for name in SINKS),
 )
 INPUT: Declarations = (("the input", Limits),)
-RUNNING: Declarations = (*READING, ("the loop", DaemonSettings), *SINK, ("monitoring", MonitorSettings))
+RUNNING: Declarations = (
+    *READING,
+    ("comparing", ComparingSettings),
+    ("the loop", DaemonSettings),
+    *SINK,
+    ("monitoring", MonitorSettings),
+)
 ALL: Declarations = (*RUNNING, *INPUT)  # what a file may hold
 
 _CONFIG = SettingOption(

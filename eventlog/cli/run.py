@@ -11,6 +11,7 @@ import click
 from eventlog.cli.live import RUNNING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.core.settings import build
+from eventlog.publisher.comparing import MODES
 from eventlog.publisher.config import Config
 from eventlog.publisher.daemon import Daemon
 from eventlog.publisher.monitor import Monitor
@@ -31,12 +32,16 @@ _PLACES = {"files": "files_folder", "http": "http_url", "command": "command", "k
 
 @click.command(cls=SettingsCommand, short_help="Publish the log: a daemon, or one cycle.")
 @click.option("--once", is_flag=True, help="one cycle, then stop")
+@click.option("--mode", type=click.Choice(MODES), help="the same as --publication-mode")
 @live_options(RUNNING, without=("pretty", "validate"))
-def run(once: bool, config_file: Path | None, verbose: bool, log_format: str, **flags: Any) -> None:
+def run(
+    once: bool, mode: str | None, config_file: Path | None, verbose: bool, log_format: str, **flags: Any
+) -> None:
     """Publish what stands in the log, until SIGTERM or SIGINT; SIGHUP reads the settings again.
 
     Several may run: one publishes, the others stand by and take over when it is gone.
     """
+    flags["publication_mode"] = mode or flags["publication_mode"]
     config = read_live(flags, config_file, verbose, log_format)
     signals = Signals()
     monitor = Monitor()

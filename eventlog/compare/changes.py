@@ -105,3 +105,13 @@ def _same(column: Column, before: Side, after: Side) -> bool:
         return values.read_number(column.number, before) == values.read_number(column.number, after)
     except InvalidValue:  # such as NaN where numbers are compared by their digits
         return before == after
+
+
+def same_text(column: Column, before: str | None, after: str | None) -> bool:
+    """Whether two texts mean the same value; one that means none is like no other."""
+    if before == after:
+        return True
+    try:
+        return _same(column, load(column, before), load(column, after))
+    except WrongRow:
+        return False

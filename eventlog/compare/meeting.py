@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +16,13 @@ import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import flags, scattered, shares
 from eventlog.compare.rows import Cells, gathered, schema
+from eventlog.core.settings import setting
 from eventlog.core.tables import Table
 
+T = TypeVar("T")
 MEMORY = 256 << 20  # bytes of both sides that are compared at once
 _SHARES = 64
+_ALL = 1 << 60
 _DEEPEST = 5  # how often a share that is still too large is divided again
 
 
@@ -30,31 +34,66 @@ class Difference(NamedTuple):
     after: Cells | None
 
 
+def compare_memory() -> Any:
+    """The setting that says how much is compared in memory."""
+    return setting(
+        MEMORY >> 20,
+        "MiB of rows that are compared in memory; what goes beyond is divided on disk",
+        metavar="MIB",
+        within=(1, 1 << 20),
+    )
+
+
+Judge = Callable[[pa.RecordBatch, pa.RecordBatch], Iterator[T]]
+
+
 def differences(
     table: Table, old: Iterable[pa.RecordBatch], new: Iterable[pa.RecordBatch], memory: int = MEMORY
 ) -> Iterator[Difference]:
     """The objects that differ, in no order."""
-    yield from _meet(table, iter(old), iter(new), memory, 0)
+    form = schema(table)
+    yield from meet(form, old, form, new, partial(_compare, table), memory)
 
 
-def _meet(
-    table: Table, old: Iterator[pa.RecordBatch], new: Iterator[pa.RecordBatch], memory: int, level: int
-) -> Iterator[Difference]:
-    held_old, all_old = _hold(old, memory // 2)
-    held_new, all_new = _hold(new, memory // 2) if all_old else ([], False)
-    if all_old and all_new:
-        yield from _compare(table, _joined(table, held_old), _joined(table, held_new))
-        return
-    with tempfile.TemporaryDirectory(prefix="eventlog-compare-") as folder:
-        sides = [Path(folder, "old"), Path(folder, "new")]
-        _divide(table, chain(held_old, old), sides[0], memory // 4, level)
-        held_old.clear()
-        _divide(table, chain(held_new, new), sides[1], memory // 4, level)
-        held_new.clear()
-        for share in range(_SHARES):
-            room = memory if level < _DEEPEST else 1 << 40
-            before, after = (_read(side / str(share)) for side in sides)
-            yield from _meet(table, before, after, room, level + 1)
+def meet(
+    old_form: pa.Schema,
+    old: Iterable[pa.RecordBatch],
+    new_form: pa.Schema,
+    new: Iterable[pa.RecordBatch],
+    judge: Judge[T],
+    memory: int = MEMORY,
+) -> Iterator[T]:
+    """What `judge` says of the rows of both sides: it is given all rows of some keys at a time."""
+    meeting = _Meeting(old_form, new_form, judge)
+    yield from meeting.meet(iter(old), iter(new), memory, 0)
+
+
+class _Meeting(NamedTuple, Generic[T]):
+    """Two sides and who judges them."""
+
+    old: pa.Schema
+    new: pa.Schema
+    judge: Judge[T]
+
+    def meet(
+        self, old: Iterator[pa.RecordBatch], new: Iterator[pa.RecordBatch], memory: int, level: int
+    ) -> Iterator[T]:
+        """Compare in memory what fits there, else share by share."""
+        held_old, all_old = _hold(old, memory // 2)
+        held_new, all_new = _hold(new, memory // 2) if all_old else ([], False)
+        if all_old and all_new:
+            yield from self.judge(_joined(self.old, held_old), _joined(self.new, held_new))
+            return
+        with tempfile.TemporaryDirectory(prefix="eventlog-compare-") as folder:
+            sides = [Path(folder, "old"), Path(folder, "new")]
+            _divide(self.old, chain(held_old, old), sides[0], memory // 4, level)
+            held_old.clear()
+            _divide(self.new, chain(held_new, new), sides[1], memory // 4, level)
+            held_new.clear()
+            room = memory if level < _DEEPEST else _ALL
+            for share in range(_SHARES):
+                before, after = (_read(side / str(share)) for side in sides)
+                yield from self.meet(before, after, room, level + 1)
 
 
 def _hold(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.RecordBatch], bool]:
@@ -68,12 +107,13 @@ def _hold(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.Recor
     return held, True
 
 
-def _joined(table: Table, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    of = schema(table)
-    return pa.concat_batches(batches) if batches else pa.record_batch([[]] * len(of), schema=of)
+def _joined(form: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return pa.concat_batches(batches) if batches else pa.record_batch([[]] * len(form), schema=form)
 
 
-def _divide(table: Table, batches: Iterable[pa.RecordBatch], folder: Path, memory: int, level: int) -> None:
+def _divide(
+    form: pa.Schema, batches: Iterable[pa.RecordBatch], folder: Path, memory: int, level: int
+) -> None:
     """Write the rows to a file for each share that has some; a level looks at other digits of the hash than
     those above."""
     folder.mkdir()
@@ -82,7 +122,7 @@ def _divide(table: Table, batches: Iterable[pa.RecordBatch], folder: Path, memor
         for rows in _large(batches, memory):
             for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
                 if share not in writers:
-                    made = pa.ipc.new_stream(str(folder / str(share)), schema(table))
+                    made = pa.ipc.new_stream(str(folder / str(share)), form)
                     writers[share] = stack.enter_context(made)
                 writers[share].write_batch(some)
 

@@ -16,6 +16,7 @@ from eventlog.core.settings import setting
 from eventlog.fold import Rules
 from eventlog.publisher.answering import Answers, Known
 from eventlog.publisher.children import told
+from eventlog.publisher.comparing import comparing
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Cycle, Publisher, PublisherSettings
 from eventlog.publisher.opening import driver_user, read_readable, read_tables
@@ -130,6 +131,7 @@ class Session:
                 config.build(PublisherSettings),
                 self._stopping,
             )
+            self._comparing = comparing(config, store, leader.epoch)
             self._stack = stack.pop_all()
 
     def __enter__(self) -> Self:
@@ -146,6 +148,8 @@ class Session:
         with self.store.upkeep() as upkeep:
             if upkeep.state().paused_at is not None:
                 return Cycle(paused=True)
+        if self._comparing is not None:
+            self._comparing.poll()
         cycle = self._publisher.cycle()
         if cycle.documents and self._after:
             run_statements(self.store.engine, self._after, self._settings.transaction_isolation_level)

@@ -15,6 +15,7 @@ from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = (
     *("state", "lock", "batch", "retry", "held", "failed", "resync", "notice", "tracked", "version", "done"),
+    "known",  # what the receiver has, of logs that are filled by comparing
     "waiting",  # of logs that were installed before revision 0004
 )
 
@@ -134,6 +135,7 @@ _PARTS = (
     "version_pkc",  # as Alembic calls it
     "state_one",
     "state_known",
+    "known_way",
 )
 
 

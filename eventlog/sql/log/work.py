@@ -15,6 +15,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName
 from eventlog.sql.log.done import DoneRanges
 from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
+from eventlog.sql.log.known import Known
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.queries import Queries
 
@@ -82,6 +83,10 @@ class Work:
         if mode is not self._mode:
             self._queries.run(self._connection, "set_finish_mode", finish_mode=str(mode))
             self._mode = mode
+
+    def known(self) -> Known:
+        """What the receiver is known to have, where the log is filled by comparing."""
+        return Known(self._connection, self._queries)
 
     def finish(self, letters: Mapping[Status, Ids]) -> int:
         """Give rows their letters, in the log or beside it, or, of a log that is finished so, delete those

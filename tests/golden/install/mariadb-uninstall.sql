@@ -1,3 +1,5 @@
+drop table if exists `eventlog_known`;
+
 drop view if exists `eventlog_rows`;
 
 drop table if exists `eventlog_done`;

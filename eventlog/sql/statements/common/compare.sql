@@ -4,3 +4,115 @@
   {columns}
 from {source} t
 where {within}
+
+-- compare_changed --
+-- The rows of a table whose values are not those that the receiver is known to have.
+select n.key_text, n.key_hash, n.digest, k.key_hash, k.digest, k.row_values, k.failed{texts}
+from (
+  select h.*, {digest} as digest, {key_hash} as key_hash
+  from (select {key_text} as key_text{expressions} from {source} t{apart}) h
+) n
+left join {known} k on k.object_table = :object_table and k.key_hash = n.key_hash
+where k.key_hash is null
+  or (k.first_id is null and k.digest <> n.digest)
+  or (k.failed = 1 and (k.next_digest is null or k.next_digest <> n.digest))
+
+-- compare_gone --
+-- The objects that the receiver is known to have and the table lacks.
+select k.object_key, k.key_hash, k.digest, k.row_values
+from {known} k
+left join (
+  select {key_hash} as key_hash
+  from (select {key_text} as key_text from {source} t{apart}) h
+) n on n.key_hash = k.key_hash
+where k.object_table = :object_table and k.key_hash <> 'base' and n.key_hash is null
+  and (k.first_id is null or (k.failed = 1 and k.next_digest is not null))
+
+-- compare_count --
+-- How many rows a table has.
+select count(*) from {source} t
+
+-- known_of --
+-- What the receiver is known to have of a table, but for objects whose event is on its way.
+select object_key, key_hash, digest, row_values, failed, next_digest, first_id
+from {known}
+where object_table = :object_table and key_hash <> 'base'
+
+-- known_counts --
+-- How many objects of each table stand in the state, and how many should.
+select k.object_table, count(case when k.key_hash <> 'base' then 1 end), max(case when k.key_hash = 'base' then k.row_values end)
+from {known} k
+group by k.object_table
+
+-- known_redriven --
+-- Marks as on its way what failed and was made new again.
+update {known} k set failed = 0
+where k.first_id is not null and k.failed = 1 and exists (
+  select null from {log} r
+  where {record_id} between k.first_id and k.last_id and {table_key} = k.object_key and {letter} = 'N')
+
+-- known_failed --
+-- Marks the objects whose event failed.
+update {known} k set failed = 1
+where k.first_id is not null and k.failed = 0
+  and exists (
+    select null from {log} r
+    where {record_id} between k.first_id and k.last_id and {table_key} = k.object_key and {letter} in ('E', 'F'))
+  and not exists (
+    select null from {log} r
+    where {record_id} between k.first_id and k.last_id and {table_key} = k.object_key and {letter} = 'N')
+
+-- known_gone --
+-- Forgets the objects whose delete was settled.
+delete from {known}
+where first_id is not null and failed = 0 and next_digest is null and not exists (
+  select null from {log} r
+  where {record_id} between first_id and last_id and {table_key} = object_key and {letter} in ('N', 'E', 'F'))
+
+-- known_settled --
+-- Gives the objects whose event was settled the values to which it led.
+update {known} k
+set digest = next_digest, row_values = next_values, next_digest = null, next_values = null, first_id = null, last_id = null
+where k.first_id is not null and k.failed = 0 and k.next_digest is not null and not exists (
+  select null from {log} r
+  where {record_id} between k.first_id and k.last_id and {table_key} = k.object_key and {letter} in ('N', 'E', 'F'))
+
+-- known_doubt --
+-- Takes the values of the objects that no event is on its way for as unknown.
+update {known}
+set digest = case when digest is null then null else '?' end, row_values = null,
+  next_digest = case when failed = 1 and next_digest is not null then '?' else next_digest end
+where key_hash <> 'base' and (first_id is null or failed = 1)
+
+-- known_forget --
+-- Forgets one object.
+delete from {known} where object_table = :object_table and key_hash = :key_hash
+
+-- known_forget_table --
+-- Forgets what is known of a table.
+delete from {known} where object_table = :object_table
+
+-- known_put --
+-- Keeps what the receiver has of an object, and to what its event leads.
+insert into {known} (object_table, key_hash, object_key, digest, row_values, next_digest, next_values, first_id, last_id)
+values (:object_table, :key_hash, :object_key, :digest, :row_values, :next_digest, :next_values, :first_id, :last_id)
+
+-- compare_log --
+-- Logs a row about an object, which nobody's user wrote.
+insert into {log} ({raw_event_type}, {raw_perpetrator}, {raw_table_name}, {raw_table_key}, {raw_column_name}, {raw_old_value}, {raw_new_value})
+values (:event_type, null, :table_name, :table_key, :column_name, :old_value, :new_value)
+
+-- compare_logged --
+-- The rows of some tables behind a record_id.
+select {id}, {table_name}, {table_key}
+from {log} r
+where {record_id} > :after
+order by {record_id}
+
+-- compared_before --
+-- The tables of which a state was begun, as notices tell.
+select distinct table_name from {notice} where kind = 'compare'
+
+-- compare_newest --
+-- The highest record_id in the log.
+select max({id}) from {log} r

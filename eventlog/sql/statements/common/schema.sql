@@ -89,6 +89,10 @@ drop view if exists {rows_view}
 -- Drops the table of what is done.
 drop table if exists {done}
 
+-- 0007_drop_known --
+-- Drops the table of what the receiver is known to have.
+drop table if exists {known}
+
 -- grants --
 -- What a publisher needs that is not the log's owner.
 grant select, update ({status}, {event_type}), delete on {log} to {role}

@@ -286,6 +286,23 @@ execute eventlog_statement
 deallocate prepare eventlog_statement
 /
 
+-- 0007_known --
+-- Makes the table of what the receiver is known to have, of logs that are filled by comparing.
+create table if not exists {known} (
+  object_table varchar(200) not null,
+  key_hash char(32) not null, -- the digest of object_key; `base` in the row that counts the table's objects
+  object_key longtext not null,
+  digest char(32), -- of the values that the receiver has; null: it has none
+  row_values longtext, -- these values as JSON, unless only digests are kept
+  next_digest char(32), -- to which the event on its way leads; null: to none
+  next_values longtext,
+  first_id bigint, -- the first and the last row of the event that is on its way or failed
+  last_id bigint,
+  failed smallint not null default 0,
+  constraint {known_key} primary key (object_table, key_hash),
+  key {known_way} (first_id)
+) engine = InnoDB character set utf8mb4 collate {collation}
+
 -- future --
 -- Makes the index of future events.
 set @missing = (

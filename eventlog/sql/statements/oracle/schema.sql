@@ -539,6 +539,51 @@ exception
 end;
 /
 
+-- 0007_known --
+-- Makes the table of what the receiver is known to have, of logs that are filled by comparing.
+begin
+  execute immediate q'[
+create table {known} (
+  object_table varchar2(400) not null,
+  key_hash varchar2(32) not null, -- the digest of object_key; `base` in the row that counts the table's objects
+  object_key varchar2(4000), -- null in that row
+  digest varchar2(32), -- of the values that the receiver has; null: it has none
+  row_values clob, -- these values as JSON, unless only digests are kept
+  next_digest varchar2(32), -- to which the event on its way leads; null: to none
+  next_values clob,
+  first_id number(19), -- the first and the last row of the event that is on its way or failed
+  last_id number(19),
+  failed number(1) default 0 not null,
+  constraint {known_key} primary key (object_table, key_hash)
+)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+begin
+  execute immediate q'[
+create index {place}{known_way} on {known} (first_id)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
+-- 0007_drop_known --
+-- Drops the table of what the receiver is known to have.
+begin
+  execute immediate q'[
+drop table {known} purge
+  ]';
+exception
+  when others then
+    if sqlcode <> -942 then raise; end if; -- ORA-00942: it is gone already
+end;
+/
+
 -- future --
 -- Makes the index of future events.
 begin

@@ -180,6 +180,25 @@ alter table {state} add column if not exists known_epoch bigint
 update {state} set known_epoch = epoch + least(epoch, 1), epoch = epoch + least(epoch, 1) where known_epoch is null
 /
 
+-- 0007_known --
+-- Makes the table of what the receiver is known to have, of logs that are filled by comparing.
+create table if not exists {known} (
+  object_table text not null,
+  key_hash char(32) not null, -- the digest of object_key; `base` in the row that counts the table's objects
+  object_key text not null,
+  digest char(32), -- of the values that the receiver has; null: it has none
+  row_values text, -- these values as JSON, unless only digests are kept
+  next_digest char(32), -- to which the event on its way leads; null: to none
+  next_values text,
+  first_id bigint, -- the first and the last row of the event that is on its way or failed
+  last_id bigint,
+  failed smallint not null default 0,
+  constraint {known_key} primary key (object_table, key_hash)
+)
+/
+create index if not exists {known_way} on {known} (first_id) where first_id is not null
+/
+
 -- future --
 -- Makes the index of future events.
 create index if not exists {log_future} on {log} ({event_time}, {indexed_record_id}) where {status} = 'N'

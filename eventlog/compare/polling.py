@@ -1,0 +1,175 @@
+"""What of a table differs from what its receiver is known to have, read in one snapshot.
+
+Where the database can make digests it compares by itself, and only what differs comes over the wire. Else,
+and where objects have attributes of many values, all rows come, and digests are made here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from sqlalchemy import text
+from sqlalchemy.engine import Connection
+
+from eventlog.compare.digest import Texts, digest, short
+from eventlog.compare.meeting import MEMORY, meet
+from eventlog.compare.rows import NullKey, gathered, schema
+from eventlog.compare.sqldigest import digest_of, key_hash_of
+from eventlog.compare.tables import read_table
+from eventlog.sql.dialect.expressions import EXPRESSIONS
+from eventlog.sql.log.known import known_of
+from eventlog.sql.queries import Queries, unbound
+from eventlog.sql.readable import ReadableTable
+
+_FETCHED = 5_000  # rows at a time
+_KNOWN = pa.schema(
+    [(name, pa.string()) for name in ("key", "hash", "digest", "values", "failed", "next", "first")]
+)
+
+
+class Found(NamedTuple):
+    """An object whose values are not those that are known, or that is gone."""
+
+    key: str
+    key_hash: str
+    digest: str | None  # None: it is gone
+    texts: Texts | None
+    known: bool  # something is known of it
+    known_digest: str | None  # None: the receiver has nothing
+    known_values: str | None
+    failed: bool
+
+
+def poll(
+    connection: Connection,
+    queries: Queries,
+    name: str,
+    source: ReadableTable,
+    objects: int,
+    memory: int = MEMORY,
+) -> Iterator[Found]:
+    """The objects of a table that differ; of those whose event is on its way nothing is told. `name` is the
+    table's in the state, where so many objects of it stand."""
+    dialect = queries.log.dialect
+    if not dialect.digest or any(column.multivalued for column in source.table.data):
+        yield from _poll_here(connection, queries, name, source, memory)
+        return
+    new = 0
+    for one in _changed(connection, queries, name, source):
+        new += not one.known
+        yield one
+    rows = connection.execute(text(_filled(queries, "compare_count", source))).scalar()
+    if int(rows or 0) - new != objects:
+        yield from _gone(connection, queries, name, source)
+
+
+def _changed(connection: Connection, queries: Queries, name: str, source: ReadableTable) -> Iterator[Found]:
+    columns = source.table.data
+    numbered = [f"c{number}" for number in range(len(columns))]
+    statement = _filled(
+        queries,
+        "compare_changed",
+        source,
+        digest=digest_of(queries.log.dialect, zip(columns, (f"h.{one}" for one in numbered), strict=True)),
+        texts="".join(f", n.{one}" for one in numbered),
+    )
+    for key, key_hash, own, known_hash, known, values, failed, *texts in _streamed(
+        connection, statement, name
+    ):
+        if key is None:
+            raise NullKey(str(source.table), " or ".join(source.table.key), source.table)
+        yield Found(key, key_hash, own, tuple(texts), known_hash is not None, known, values, bool(failed))
+
+
+def _gone(connection: Connection, queries: Queries, name: str, source: ReadableTable) -> Iterator[Found]:
+    statement = _filled(queries, "compare_gone", source)
+    for key, key_hash, known, values in _streamed(connection, statement, name):
+        yield Found(key, key_hash, None, None, True, known, values, False)
+
+
+def _streamed(connection: Connection, statement: str, name: str) -> Iterator[Sequence[Any]]:
+    streamed = text(statement).execution_options(stream_results=True, yield_per=_FETCHED)
+    with connection.execute(streamed, {"object_table": name}) as found:
+        yield from found
+
+
+def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) -> str:
+    """A statement over a table's rows."""
+    dialect = queries.log.dialect
+    key = EXPRESSIONS[dialect.name].key(((c.name, c) for c in source.table.key_columns), "t", dialect)
+    texts = "".join(f", {text} as c{number}" for number, text in enumerate(source.expressions))
+    known = {
+        "known": queries.name("known"),
+        "source": source.source,
+        "key_text": key,
+        "key_hash": key_hash_of(dialect, "h.key_text"),
+        "expressions": texts,
+        "apart": dialect.apart,
+    }
+    return queries.filled(name, **{hole: unbound(sql) for hole, sql in (known | holes).items()})
+
+
+def _poll_here(
+    connection: Connection, queries: Queries, name: str, source: ReadableTable, memory: int
+) -> Iterator[Found]:
+    """All rows and the whole state meet here."""
+    table = source.table
+
+    def judge(known: pa.RecordBatch, rows: pa.RecordBatch) -> Iterator[Found]:
+        state = {key: rest for key, *rest in zip(*(c.to_pylist() for c in known.columns), strict=True)}
+        for key, _, *cells in zip(*(c.to_pylist() for c in gathered(table, rows).columns), strict=True):
+            texts = tuple(
+                _texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True)
+            )
+            found = _judged(key, digest(table.data, texts).hex(), texts, state.pop(key, None))
+            if found is not None:
+                yield found
+        for key, (key_hash, own, values, failed, coming, first) in state.items():
+            if first is None or (failed == "1" and coming is not None):
+                yield Found(key, key_hash, None, None, True, own, values, failed == "1")
+
+    yield from meet(
+        _KNOWN,
+        _batches(connection, queries, name),
+        schema(table),
+        read_table(connection, table, source),
+        judge,
+        memory,
+    )
+
+
+def _texts(cell: str | None, many: bool) -> str | tuple[str, ...] | None:
+    return tuple(json.loads(cell)) if many and cell is not None else cell
+
+
+def _judged(key: str, own: str, texts: Texts, state: Sequence[str | None] | None) -> Found | None:
+    """What the state of an object says of it; None where there is nothing to say."""
+    if state is None:
+        return Found(key, short(key).hex(), own, texts, False, None, None, False)
+    key_hash, known, values, failed, coming, first = state
+    same = known == own if first is None else failed != "1" or coming == own
+    return None if same else Found(key, str(key_hash), own, texts, True, known, values, failed == "1")
+
+
+def _batches(connection: Connection, queries: Queries, name: str) -> Iterator[pa.RecordBatch]:
+    """The state of a table, some objects at a time."""
+    held: list[list[str | None]] = []
+    for key, key_hash, own, values, failed, coming, first in known_of(connection, queries, name):
+        told = [
+            None if cell is None else str(cell)
+            for cell in (key, key_hash, own, values, failed, coming, first)
+        ]
+        held.append(told)
+        if len(held) >= _FETCHED:
+            yield _packed(held)
+            held = []
+    if held:
+        yield _packed(held)
+
+
+def _packed(rows: Sequence[Sequence[str | None]]) -> pa.RecordBatch:
+    columns = [pa.array(column, pa.string()) for column in zip(*rows, strict=True)]
+    return pa.record_batch(columns, schema=_KNOWN)

@@ -1,0 +1,29 @@
+"""The digest as an expression of SQL: the same as `digest` makes of the same texts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eventlog.compare.digest import FORMAT, LETTERS
+from eventlog.core.tables import Column
+from eventlog.sql.dialect.dialects import Dialect, literal
+from eventlog.sql.dialect.expressions import EXPRESSIONS
+
+
+def digest_of(dialect: Dialect, columns: Iterable[tuple[Column, str]]) -> str:
+    """The digest of columns whose texts these expressions are."""
+    own = EXPRESSIONS[dialect.name]
+    parts = [literal(f"{FORMAT};"), *(_part(dialect, column, text) for column, text in columns)]
+    return dialect.digest.format(x=own.wrapped.format(parts=own.joined.join(parts)))
+
+
+def key_hash_of(dialect: Dialect, key_text: str) -> str:
+    """The digest of a key's text."""
+    return dialect.digest.format(x=key_text)
+
+
+def _part(dialect: Dialect, column: Column, text: str) -> str:
+    """What stands for one value: null makes the whole of it null."""
+    own = EXPRESSIONS[dialect.name]
+    pieces = (literal(LETTERS[column.kind]), dialect.octets.format(x=text), "':'", text, "';'")
+    return f"coalesce({own.wrapped.format(parts=own.joined.join(pieces))}, 'n;')"

@@ -1,0 +1,164 @@
+"""Publishing without triggers: before a cycle, what differs from what the receiver has becomes log rows.
+
+From there on everything is as with triggers: order, holds, answers, errors, redrive, explain.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+from eventlog.compare.events import as_it_is, step_of
+from eventlog.compare.meeting import compare_memory
+from eventlog.compare.ordering import Order, Phase
+from eventlog.compare.polling import Found, poll
+from eventlog.compare.tables import snapshot
+from eventlog.core.errors import Misuse
+from eventlog.core.settings import setting
+from eventlog.core.tables import Table, Tables
+from eventlog.publisher.config import Config
+from eventlog.publisher.opening import read_readable, read_tables
+from eventlog.sql.log.known import Known, StateLost, Step
+from eventlog.sql.log.store import Store
+
+logger = logging.getLogger("eventlog.comparing")
+
+MODES = ("trigger", "compare")
+STARTS = ("resync", "future", "all")
+_CHUNK = 2_000  # objects of one transaction
+
+
+@dataclass(frozen=True, slots=True)
+class ComparingSettings:
+    """Publishing without triggers."""
+
+    publication_mode: str = setting(
+        "trigger", "who fills the log: triggers, or the publisher, which compares states", choices=MODES
+    )
+    startup_option: str = setting(
+        "all",
+        "with compare, what a start publishes: every object again, only what changes from now on, or all"
+        " that changed since it was told",
+        choices=STARTS,
+    )
+    state_values: bool = setting(
+        True, "with compare, keep values beside digests; else what changed is cleared and set anew"
+    )
+    compare_memory: int = compare_memory()
+
+
+class NothingToCompare(Misuse):
+    """publication-mode is compare, and no table is published: name them in sync-tables or sync-schema"""
+
+
+class KeylessTable(Misuse):
+    """publication-mode is compare, and {0} has no key by which its rows could be told apart"""
+
+
+def comparing(config: Config, store: Store, epoch: int) -> Comparing | None:
+    """What fills the log by comparing, None where triggers do."""
+    settings = config.build(ComparingSettings)
+    return Comparing(config, store, epoch, settings) if settings.publication_mode == "compare" else None
+
+
+class Comparing:
+    """Polls the published tables as the leader of one epoch."""
+
+    def __init__(self, config: Config, store: Store, epoch: int, settings: ComparingSettings) -> None:
+        self._config = config
+        self._store = store
+        self._epoch = epoch
+        self._settings = settings
+        self._begun = False
+        self._due = 0.0
+        by_clock = config.given.get("time_of_day") is not None
+        self._interval = 0.0 if by_clock else float(config.given.get("polling_interval", 10))
+
+    def poll(self) -> int:
+        """Log what differs, if it is time to look; how many objects did."""
+        if time.monotonic() < self._due:
+            return 0
+        tables = read_tables(self._store.engine, self._store.log, self._config)
+        self._demand_keys(tables)
+        counts = self._begin(tables)
+        taken, late = self._take(tables, counts)
+        if taken:
+            logger.info("%d objects differ from what the receiver has", taken, extra={"objects": taken})
+        self._begun = True
+        self._due = 0.0 if late else time.monotonic() + self._interval
+        return taken
+
+    def _demand_keys(self, tables: Tables) -> None:
+        if not len(tables):
+            raise NothingToCompare
+        for table in tables:
+            if not table.key:
+                raise KeylessTable(table)
+
+    def _begin(self, tables: Tables) -> dict[str, int]:
+        """Let the state follow what was settled; how many objects of each table it has."""
+        first = not self._begun
+        with self._store.work(self._epoch) as work:
+            known = work.known()
+            counts = self._counts(known, tables, first=first)
+            for table in map(str, tables):
+                if table not in counts:
+                    known.begin(table)
+                    counts[table] = 0
+            if first and self._settings.startup_option == "resync":
+                known.doubt()
+        return counts
+
+    def _counts(self, known: Known, tables: Tables, *, first: bool) -> dict[str, int]:
+        """How many objects stand in the state; a state that is lost is begun anew where the start says what
+        the receiver has."""
+        try:
+            return known.settle()
+        except StateLost as fault:
+            if not first or self._settings.startup_option == "all":
+                raise
+            logger.warning("%s", fault)
+        for table in map(str, tables):
+            known.begin(table)
+        return dict.fromkeys(map(str, tables), 0)
+
+    def _take(self, tables: Tables, counts: dict[str, int]) -> tuple[int, bool]:
+        """Log what differs, in its order; how many objects, and whether there is more to tell of some."""
+        silent = not self._begun and self._settings.startup_option == "future"
+        order: Order[Step] = Order(tables, self._settings.compare_memory << 20)
+        late = False
+        for table, found in self._differences(tables, counts):
+            if silent:
+                step = as_it_is(str(table), table, found, values=self._settings.state_values)
+                order.add(Phase.NEW, table, found.key, step)
+                continue
+            phase, step, more = step_of(
+                str(table), table, found, order.ranks, values=self._settings.state_values
+            )
+            order.add(phase, table, found.key, step)
+            late = late or more
+        taken = 0
+        for chunk in _chunks(step for *_, step in order):
+            with self._store.work(self._epoch) as work:
+                work.known().take(chunk, counts)
+            taken += sum(bool(step.rows) for step in chunk)
+        return taken, late
+
+    def _differences(self, tables: Tables, counts: dict[str, int]) -> Iterator[tuple[Table, Found]]:
+        """What differs of all tables, in one snapshot."""
+        readable = read_readable(self._store.engine, self._store.log, tables)
+        memory = self._settings.compare_memory << 20
+        with snapshot(self._store.engine) as connection:
+            for table in tables:
+                name = str(table)
+                found = poll(connection, self._store.queries, name, readable[table], counts[name], memory)
+                yield from ((table, one) for one in found)
+
+
+def _chunks(steps: Iterable[Step]) -> Iterator[list[Step]]:
+    coming = iter(steps)
+    while chunk := list(islice(coming, _CHUNK)):
+        yield chunk

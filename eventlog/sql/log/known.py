@@ -1,0 +1,164 @@
+"""What the receiver of a log that is filled by comparing is known to have: a digest of each object's values,
+and the values themselves unless only digests are kept.
+
+The transaction that logs the rows of an event also says to which digest it leads. The state of its object
+becomes that digest once the rows are settled, whatever the row of the table holds by then.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy.engine import Connection
+
+from eventlog.core.errors import EventlogError
+from eventlog.sql.queries import Queries
+
+FORMAT = 1
+BASE = "base"  # stands for a key's digest in the row that counts the objects of a table
+_STEPS = ("known_redriven", "known_failed", "known_settled")
+
+
+class StateLost(EventlogError):
+    """the state of {0} is not what was kept: {1}. What the receiver has is not known; say which it is:
+    --startup-option resync sends everything again, future takes the tables as they are for what it has"""
+
+
+class LogRow(NamedTuple):
+    """A row for the log."""
+
+    event_type: int
+    column_name: str | None = None
+    old_value: str | None = None
+    new_value: str | None = None
+
+
+class Step(NamedTuple):
+    """What an object's state becomes, and the rows that say it; without rows it is so at once."""
+
+    object_table: str
+    key_hash: str
+    object_key: str
+    digest: str | None  # that the receiver has
+    row_values: str | None
+    next_digest: str | None = None
+    next_values: str | None = None
+    rows: tuple[LogRow, ...] = ()
+    existed: bool = True  # something was known of the object before
+
+    @property
+    def forgets(self) -> bool:
+        """Whether nothing of the object is left to be known."""
+        return self.digest is None and not self.rows
+
+
+class Known:
+    """The state, in a transaction of the leader."""
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def settle(self) -> dict[str, int]:
+        """Let the state follow what became of the events that were on their way; how many objects of each
+        table there are then. StateLost where they were not as many as there should be."""
+        found = self._counted()
+        for name in _STEPS:
+            self._run(name)
+        if self._run("known_gone").rowcount:
+            found = {table: objects for table, objects, _ in self._run("known_counts")}
+            for table, objects in found.items():
+                self._put_base(table, objects)
+        return found
+
+    def _counted(self) -> dict[str, int]:
+        """How many objects of each table there are."""
+        begun = {row[0] for row in self._run("compared_before")}
+        found: dict[str, int] = {}
+        for table, objects, base in self._run("known_counts"):
+            kept = _read_base(table, base)
+            if kept != objects:
+                raise StateLost(table, f"{objects} objects of {kept}")
+            found[table] = objects
+        for table in sorted(begun - found.keys()):
+            raise StateLost(table, "there is none")
+        return found
+
+    def doubt(self) -> None:
+        """Take the values of every object for unknown, so that all of them are told again."""
+        self._run("known_doubt")
+
+    def begin(self, table: str) -> None:
+        """Begin the state of a table anew, with nothing in it."""
+        self._run("known_forget_table", object_table=table)
+        self._put_base(table, 0)
+        self._run("note", kind="compare", table_name=table, words="the state of this table begins")
+
+    def take(self, steps: Sequence[Step], counts: dict[str, int]) -> None:
+        """Log the rows of events, and keep to what they lead; `counts` go on with each table's objects."""
+        places = self._log(steps)
+        rows = [
+            {
+                "object_table": one.object_table,
+                "key_hash": one.key_hash,
+                "object_key": one.object_key,
+                "digest": one.digest,
+                "row_values": one.row_values,
+                "next_digest": one.next_digest,
+                "next_values": one.next_values,
+                "first_id": places.get((one.object_table, one.object_key), (None, None))[0],
+                "last_id": places.get((one.object_table, one.object_key), (None, None))[1],
+            }
+            for one in steps
+        ]
+        hashes = [{name: row[name] for name in ("object_table", "key_hash")} for row in rows]
+        self._queries.run_all(self._connection, "known_forget", hashes)
+        kept = [row for row, one in zip(rows, steps, strict=True) if not one.forgets]
+        self._queries.run_all(self._connection, "known_put", kept)
+        for one in steps:
+            counts[one.object_table] += (not one.forgets) - one.existed
+        for table in sorted({one.object_table for one in steps}):
+            self._put_base(table, counts[table])
+
+    def _log(self, steps: Iterable[Step]) -> dict[tuple[str, str], tuple[int, int]]:
+        """Write the rows of events; the first and the last record_id of each object's."""
+        written = [
+            row._asdict() | {"table_name": one.object_table, "table_key": one.object_key}
+            for one in steps
+            for row in one.rows
+        ]
+        if not written:
+            return {}
+        before = int(self._run("compare_newest").scalar() or 0)
+        self._queries.run_all(self._connection, "compare_log", written)
+        found: dict[tuple[str, str], tuple[int, int]] = {}
+        for row, table, key in self._run("compare_logged", after=before):
+            first, _ = found.get((table, key), (row, row))
+            found[table, key] = first, row
+        return found
+
+    def _put_base(self, table: str, objects: int) -> None:
+        self._run("known_forget", object_table=table, key_hash=BASE)
+        kept = dict.fromkeys(("digest", "next_digest", "next_values", "first_id", "last_id"))
+        text = json.dumps({"format": FORMAT, "objects": objects})
+        self._run("known_put", object_table=table, key_hash=BASE, object_key=BASE, row_values=text, **kept)
+
+    def _run(self, name: str, **values: Any) -> Any:
+        return self._queries.run(self._connection, name, **values)
+
+
+def _read_base(table: str, text: str | None) -> int:
+    """How many objects a table's state should have."""
+    if text is None:
+        raise StateLost(table, "its count is gone")
+    base = json.loads(text)
+    if base["format"] != FORMAT:
+        raise StateLost(table, f"it has format {base['format']}, and this version knows {FORMAT}")
+    return int(base["objects"])
+
+
+def known_of(connection: Connection, queries: Queries, table: str) -> Iterator[Any]:
+    """What is known of each object of a table."""
+    yield from queries.run(connection, "known_of", object_table=table)

@@ -1,0 +1,16 @@
+"""What the receiver is known to have, for logs that are filled by comparing states."""
+
+from __future__ import annotations
+
+from eventlog.sql.schema.migrations.run import Run
+
+revision = "0007"
+down_revision = "0006"
+
+
+def upgrade(run: Run) -> None:
+    run("0007_known")
+
+
+def downgrade(run: Run) -> None:
+    run("0007_drop_known")

@@ -58,7 +58,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "eventlog apply --from qlik-table --to-url mariadb://owner@localhost/dwh --history usr__ct.csv",
     ),
     "capture": (
-        "eventlog capture --table hr:owner.usr --jar jdbc.jar 'informix://cdc@db1:9088/hr?server=ol_hr'",
+        "eventlog capture --table hr:owner.usr --jar jdbc.jar,bson.jar 'informix://cdc@db1:9088/hr?server=ol_hr'",
         "eventlog capture --table owner.usr --state usr.state 'gbase://cdc@db1:9088/hr?server=gbase01'",
     ),
     "import-config": ("eventlog import-config driver.xml > eventlog.toml",),

@@ -42,8 +42,12 @@ class Jdbc:
         try:
             self._driver = jpype.JClass(address.vendor.driver)()
             self._smart_blob = jpype.JClass(address.vendor.smart_blob)
+            jpype.JClass(f"{address.vendor.smart_blob.rpartition('.')[0]}.IfxResultSet")
         except TypeError as fault:
             raise Misuse(f"the driver {address.vendor.driver} is in none of the jars: {fault}") from fault
+        except jpype.JException as fault:  # a class that its jar refers to
+            told = f"the driver lacks {fault.getMessage()}: name the jar that has it too, after a comma"
+            raise Misuse(f"{told} (org.bson is in org.mongodb:bson of Maven Central)") from None
 
     def connect(self, database: str, *, transactions: bool) -> Database:
         """A connection to a database."""

@@ -1,11 +1,13 @@
 """The publisher on an embedded PostgreSQL: rows to documents on disk beside the floor, and latency.
 
-The floor reads the same rows in the same chunks and finishes them by their ids, nothing else. Judge
-ratios within one run: machines differ, and so do minutes on one machine.
+The floor reads the same rows in the same chunks and finishes them by their ids, by update, nothing else.
+Judge ratios within one run: machines differ, and so do minutes on one machine.
 
     eventlog bench publisher [rows] [batch-size] [transactions a second] [COMMIT]
 
-With a commit, its own bench runs in turn with this one, five times each, and the medians are told.
+Each case runs in every mode of finishing, and once by ranges with one in a hundred ids rolled back. With a
+commit, its own bench runs in turn with this one, five times each, and the medians are told: of each mode
+beside the one way that the commit has.
 """
 
 from __future__ import annotations
@@ -39,6 +41,7 @@ from eventlog.sql.capture.track import track
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect.dialects import POSTGRESQL
+from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -75,15 +78,22 @@ class Bench:
         with self.engine.begin() as connection:
             connection.execute(text(statement))
 
-    def fill(self, kind: str) -> None:
-        """Pending rows; objects follow one another."""
+    def fill(self, kind: str, epoch: int, mode: FinishMode, *, rolled_back: bool = False) -> int:
+        """Pending rows; objects follow one another. How many they are."""
         self.run("truncate eventlog")
+        with self.store.work(epoch) as work:
+            work.forget_done()
+            work.set_mode(mode)
         columns = "event_type, table_name, table_key, column_name, old_value, new_value"
         step = 100_000
         for start in range(1, self.rows + 1, step):
             chosen = FILL[kind].format(start, min(start + step - 1, self.rows))
             self.run(f"insert into eventlog ({columns}) {chosen}")
-        self.run("analyze eventlog")
+        if rolled_back:
+            self.run("delete from eventlog where record_id % 100 = 0")
+        with self.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.execute(text("vacuum analyze eventlog"))
+            return int(connection.execute(text("select count(*) from eventlog")).scalar() or 0)
 
     def floor(self, epoch: int) -> None:
         """Read and finish, nothing else."""
@@ -95,7 +105,7 @@ class Bench:
             with self.store.work(epoch) as work:
                 work.finish({Status.SUCCESS: [int(str(cells[0])) for cells in picked]})
 
-    def publish(self, epoch: int, folder: Path) -> str:
+    def publish(self, epoch: int, folder: Path, rows: int) -> str:
         """The whole way; whether it slows down."""
         with self.engine.connect() as connection:
             tables = Tables([Catalogue(connection).find("usr").table])
@@ -111,27 +121,42 @@ class Bench:
             sent += cycle.rows
             rates.append(cycle.rows / cycle.seconds)
         sink.close()
-        assert sent == self.rows, f"{sent} of {self.rows}"
+        assert sent == rows, f"{sent} of {rows}"
         tenth = max(1, len(rates) // 10)
         return (
             f"last tenth / first tenth {statistics.mean(rates[-tenth:]) / statistics.mean(rates[:tenth]):.2f}"
         )
 
     def measure(self, kind: str, epoch: int) -> None:
-        self.fill(kind)
-        floor = _timed(lambda: self.floor(epoch))
-        self.fill(kind)
+        """The floor, then the whole way in every mode."""
+        self.fill(kind, epoch, FinishMode.UPDATE)
+        floor = self.rows / _timed(lambda: self.floor(epoch))
+        for mode in FinishMode:
+            self.whole_way(kind, epoch, mode, floor)
+        self.whole_way(kind, epoch, FinishMode.RANGES, floor, rolled_back=True)
+
+    def whole_way(
+        self, kind: str, epoch: int, mode: FinishMode, floor: float, *, rolled_back: bool = False
+    ) -> None:
+        rows = self.fill(kind, epoch, mode, rolled_back=rolled_back)
         before = _peak()
         with tempfile.TemporaryDirectory() as folder:
             begun = time.monotonic()
-            steadiness = self.publish(epoch, Path(folder))
-            whole = time.monotonic() - begun
+            steadiness = self.publish(epoch, Path(folder), rows)
+            rate = rows / (time.monotonic() - begun)
+        name = f"{mode}, 1 % rolled back" if rolled_back else str(mode)
         print(
-            f"{kind:<30} {self.rows / whole:>9,.0f} rows/s   floor {self.rows / floor:>9,.0f} rows/s   "
-            f"{floor / whole:>4.0%} of the floor   peak memory {before} -> {_peak()} MiB   "
-            f"{steadiness}",
+            f"{kind:<30} {name:<24} {rate:>9,.0f} rows/s   floor {floor:>9,.0f} rows/s   "
+            f"{rate / floor:>4.0%} of the floor   peak memory {before} -> {_peak()} MiB   "
+            f"{steadiness}{self.ranges()}",
             flush=True,
         )
+
+    def ranges(self) -> str:
+        """How many ranges stand beside the log."""
+        with self.engine.connect() as connection:
+            found = connection.execute(text("select count(*) from eventlog_done")).scalar()
+        return f"   {found} ranges" if found else ""
 
 
 def latency(engine: Engine, url: str, rate: int) -> None:
@@ -139,7 +164,8 @@ def latency(engine: Engine, url: str, rate: int) -> None:
     log = Log(POSTGRESQL)
     Store(engine, log)
     with engine.begin() as connection:
-        connection.execute(text("truncate eventlog, usr"))
+        connection.execute(text("truncate eventlog, eventlog_done, usr"))
+        connection.execute(text("update eventlog_state set finish_mode = null, done_last = null"))
     track(engine, log, "usr", Tracked())
     arrived: dict[int, float] = {}
     command = [
@@ -198,31 +224,35 @@ def _peak() -> int:
 def beside(commit: str, arguments: list[str]) -> None:
     """The bench of another commit and this one in turn, and the median rate of each case in both."""
     here = Path(__file__).parents[1]
-    rates: dict[str, dict[str, list[float]]] = {}
+    rates: dict[str, dict[tuple[str, str], list[float]]] = {}
     with tempfile.TemporaryDirectory() as folder:
         there = Path(folder) / "before"
         subprocess.run(["git", "worktree", "add", "--detach", there, commit], cwd=here, check=True)
         try:
             for _ in range(5):
                 for name, root in ((commit, there), ("now", here)):
-                    for case, rate in _rates(root, arguments):
-                        rates.setdefault(case, {}).setdefault(name, []).append(rate)
+                    for case, mode, rate in _rates(root, arguments):
+                        rates.setdefault(case, {}).setdefault((name, mode), []).append(rate)
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", there], cwd=here, check=True)
     for case, found in rates.items():
-        before, now = (statistics.median(found[name]) for name in (commit, "now"))
-        print(f"{case:<30} {before:>9,.0f} -> {now:>9,.0f} rows/s   {now / before:.2f} x")
+        before = statistics.median(found[commit, "update"])
+        for (name, mode), told in found.items():
+            if name == "now":
+                now = statistics.median(told)
+                print(f"{case:<30} {mode:<24} {before:>9,.0f} -> {now:>9,.0f} rows/s   {now / before:.2f} x")
 
 
-def _rates(root: Path, arguments: list[str]) -> Iterator[tuple[str, float]]:
-    """The cases of a tree's own bench, and their rates."""
+def _rates(root: Path, arguments: list[str]) -> Iterator[tuple[str, str, float]]:
+    """The cases of a tree's own bench, how their rows were finished, and their rates."""
     paths = os.pathsep.join([str(root), str(root / "spark")])
     command = [sys.executable, str(root / "bench" / "publisher.py"), *arguments]
     told = subprocess.run(
         command, cwd=root, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=False
     )
-    for case, rate in re.findall(r"^(.*\(type \d\)) +([0-9,]+) rows/s", told.stdout, re.MULTILINE):
-        yield case, float(rate.replace(",", ""))
+    line = r"^(.*\(type \d\)) *([a-z].*?)? +([0-9,]+) rows/s"
+    for case, mode, rate in re.findall(line, told.stdout, re.MULTILINE):
+        yield case, mode or "update", float(rate.replace(",", ""))
 
 
 def main() -> None:

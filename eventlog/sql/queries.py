@@ -46,9 +46,9 @@ class Queries:
         """A part of a statement, such as a condition."""
         return templates.statement(self.log.dialect, name, **self._names)
 
-    def relation(self, name: str, *, by_time: bool = False) -> str:
-        """The rows that a statement on pending ones reads, by the index that has them in their order."""
-        use = "" if by_time else self.log.dialect.index_hint(self.name("log_pending"))
+    def relation(self, name: str, *, in_order: bool = False) -> str:
+        """The rows that a statement on pending ones reads; in order by the index that has them so."""
+        use = self.log.dialect.index_hint(self.name("log_pending")) if in_order else ""
         return templates.statement(self.log.dialect, name, **self._names, use_index=use)
 
     def filled(self, name: str, **holes: str) -> str:

@@ -177,7 +177,7 @@ class Rig:
     def drain(self, patience: float = PATIENCE) -> None:
         """Wait until nothing is pending."""
         names = self.log.names()
-        pending = text(f"select count(*) from {names['log']} where {names['status']} <> 'S'")
+        pending = text(f"select count(*) from {names['rows_view']} where {names['status']} <> 'S'")
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             with self.engine.connect() as connection:

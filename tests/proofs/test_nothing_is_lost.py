@@ -17,11 +17,12 @@ from tests.databases import Database
 from tests.killable import KILLABLE
 from tests.proofs.rig import KILLS, SECONDS, Arrivals, Chain, Rig, events_of, first_row
 
+UPDATE, DELETE, RANGES = FinishMode
 SMALL = ("--batch-size", "3", "--query-limit", "20")  # so that cycles are full
 HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
 
 
-@pytest.fixture(params=FinishMode)
+@pytest.fixture
 def rig(database: Database, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Rig]:
     made = Rig(database, tmp_path)
     change_mode(Store(made.engine, made.log), request.param, "test")
@@ -49,6 +50,7 @@ def kill_and_restart(rig: Rig, *words: str) -> None:
     rig.drain()
 
 
+@pytest.mark.parametrize("rig", FinishMode, indirect=True)
 def test_files_hold_every_event_once(rig: Rig) -> None:
     folder = rig.folder / "out"
     kill_and_restart(rig, "--sink", "files", "--files-folder", str(folder), *SMALL)
@@ -60,7 +62,7 @@ def test_files_hold_every_event_once(rig: Rig) -> None:
     assert chain.repeats == 0
 
 
-@pytest.mark.parametrize("parallel", ["1", "4"])
+@pytest.mark.parametrize(("rig", "parallel"), [(UPDATE, "1"), (DELETE, "4"), (RANGES, "4")], indirect=["rig"])
 def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
     rig: Rig, arrivals: Arrivals, parallel: str
 ) -> None:
@@ -72,7 +74,7 @@ def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
     assert chain.repeats <= 3 * 500 * KILLS  # a batch each at most
 
 
-@pytest.mark.parametrize("parallel", ["1", "8"])
+@pytest.mark.parametrize(("rig", "parallel"), [(DELETE, "1"), (RANGES, "1"), (UPDATE, "8")], indirect=["rig"])
 def test_a_receiver_that_misbehaves_gets_every_event_in_order(
     rig: Rig, arrivals: Arrivals, parallel: str
 ) -> None:

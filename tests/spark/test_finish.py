@@ -15,6 +15,8 @@ from eventlog_spark.live.access import Access
 from eventlog_spark.live.shares import PendingRows
 from sqlalchemy.engine import Engine
 
+from eventlog.operate.finishing import change_mode
+from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import Held
 from eventlog.sql.log.store import Store
@@ -58,10 +60,12 @@ def store(engine: Engine, database: Database) -> Store:
     return make_store(engine, database.dialect)
 
 
+@pytest.mark.parametrize("mode", [FinishMode.UPDATE, FinishMode.RANGES])
 def test_a_finish_that_is_killed_is_finished_by_the_next(
-    spark: Any, store: Store, database: Database, tmp_path: Path
+    spark: Any, store: Store, database: Database, tmp_path: Path, mode: FinishMode
 ) -> None:
     out = tmp_path / "out"
+    change_mode(store, mode, "test")
     refused = dict(published(store).refused)
     backlog(spark, store, out)
     assert pending(store) == len(ROWS)
@@ -74,7 +78,7 @@ def test_a_finish_that_is_killed_is_finished_by_the_next(
         check=False,
     )
     assert died.returncode == -signal.SIGKILL
-    assert letters(store).count("N") == len(ROWS) - 8
+    assert letters(store).count("N") == pending(store) == len(ROWS) - 8
     result = backlog(spark, store, out, finish=True)
     assert result.before
     assert result.finished == len(ROWS) - 8

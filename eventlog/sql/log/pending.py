@@ -299,7 +299,7 @@ def pending_statement(
     holes = {
         "conditions": queries.pieces(*conditions),
         "order": queries.piece("by_event_time" if choice.future else "by_record_id"),
-        "rows": queries.relation(among.rows, by_time=choice.future),
+        "rows": queries.relation(among.rows, in_order=not choice.future),
     }
     return queries.clause(name, **holes), values
 

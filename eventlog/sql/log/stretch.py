@@ -137,7 +137,7 @@ class _Survey(NamedTuple):
         """What a statement says of the pending rows of each lane."""
         for lane in self.done.lanes(wanted):
             holes = {
-                "rows": self.queries.relation(lane.rows),
+                "rows": self.queries.relation(lane.rows, in_order=True),
                 "conditions": self.queries.pieces("pending", *lane.conditions),
             }
             yield self._run(name, holes, **lane.values, **values).scalar()

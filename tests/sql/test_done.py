@@ -1,0 +1,131 @@
+"""Whatever stands beside the log as done, every way to read pending rows finds those that are not."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from sqlalchemy import text
+
+from eventlog.core.entry import Status
+from eventlog.sql.log import pending
+from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.snapshot import Fates
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import BLOCK, Log
+from eventlog.sql.schema import migrate
+from tests.databases import Database
+
+IDS = [*range(1, 8), *range(20, 26), *range(BLOCK - 9, BLOCK + 9), 3 * BLOCK]  # and gaps that nobody fills
+
+
+@pytest.fixture
+def store(database: Database) -> Iterator[Store]:
+    engine = database.engine()
+    log = Log(database.dialect)
+    migrate.install(engine, log, future_events=True)
+    yield Store(engine, log)
+    migrate.uninstall(engine, log, discard=True)
+    engine.dispose()
+
+
+@pytest.fixture
+def leader(store: Store) -> Iterator[Leader]:
+    found = store.lead("test")
+    assert found is not None
+    with found:
+        with store.work(found.epoch) as work:
+            work.set_mode(FinishMode.RANGES)
+        yield found
+
+
+def write(store: Store, ids: list[int]) -> None:
+    """Rows whose times run against their ids; every fifth is of the driver's own user."""
+    names = store.log.names()
+    columns = ("record_id", "event_type", "table_name", "table_key", "event_time", "perpetrator")
+    marks = f":id, 4, 'usr', :key, {LONG_AGO[store.log.dialect.name]}, :user"
+    rows = [{"id": n, "key": f"k={n % 3}", "user": "idm" if n % 5 == 0 else None} for n in ids]
+    with store.engine.begin() as connection:
+        into = ", ".join(names[name] for name in columns)
+        connection.execute(text(f"insert into {names['log']} ({into}) values ({marks})"), rows)
+
+
+_MY = "timestamp'2025-01-01 00:00:00' - interval :id second"
+LONG_AGO = {
+    "postgresql": "timestamp'2025-01-01 00:00:00' - cast(:id as integer) * interval '1 second'",
+    "mysql": _MY,
+    "mariadb": _MY,
+}
+
+
+def ids_of(cells: Any) -> list[int]:
+    return [int(row[0]) for row in cells]
+
+
+def plain(tables: pa.Array, keys: pa.Array) -> pa.Array:
+    return keys
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_pending_rows_are_those_that_are_not_done(
+    store: Store, leader: Leader, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pending, "MANY", 0)
+    dice = random.Random(seed)
+    late = [n for n in IDS if dice.random() < 0.2]
+    write(store, [n for n in IDS if n not in late])
+    there = set(IDS).difference(late)
+    done: set[int] = set()
+    for some in (
+        [n for n in there if dice.random() < 0.6],
+        [n for n in there if n < BLOCK and dice.random() < 0.5],
+    ):
+        letters = {Status.SUCCESS: some[::2], Status.ERROR: some[1::2]}
+        with store.work(leader.epoch) as work:
+            assert work.finish(letters) == len(set(some) - done)
+        done.update(some)
+        every_way(store, sorted(there - done))
+    write(store, late)  # what was numbered before commits now
+    every_way(store, sorted({*IDS} - done))
+
+
+def every_way(store: Store, left: list[int]) -> None:
+    """Each way of reading finds exactly these."""
+    free = [n for n in left if n % 5]
+    with store.snapshot() as snapshot:
+        assert ids_of(snapshot.pick_up(Selection()).cells) == left
+        assert ids_of(snapshot.pick_up(Selection(driver_user="idm")).cells) == free
+        by_time = snapshot.pick_up(Selection(driver_user="idm", future=True)).cells
+        assert ids_of(by_time) == free[::-1]
+        columns = snapshot.pick_up(Selection(canonical=plain)).columns
+        assert columns is not None
+        assert columns.ids.tolist() == left
+        first = snapshot.pick_up(Selection(2)).cells
+        assert ids_of(first) == left[:2] + [n for n in left[2:4] if n % 3 in {left[0] % 3, left[1] % 3}]
+        assert list(snapshot.every_pending_id(Selection(3))) == left
+        assert list(snapshot.bounds(Selection(), 3)) == left[2::3]
+        assert ids_of(snapshot.every_pending(Selection(2), left[0], left[-2])) == left[1:-1]
+        assert ids_of(snapshot.pending_after(left[1], 5)) == left[2:7]
+        assert snapshot.loopback("idm", 100) == [n for n in left if n % 5 == 0]
+        fates = snapshot.fates(Selection(driver_user="idm"))
+        assert {fate: told.rows for fate, told in fates.items()} == {
+            "free": len(free),
+            "loopback": len(left) - len(free),
+        }
+        assert fates["free"].first == min(str(row[3]) for row in by_time)
+        assert isinstance(fates["free"], Fates)
+        letters = {int(str(row[0])): row[1] for row in snapshot.rows(IDS)}
+        assert [n for n, letter in letters.items() if letter == "N"] == left
+    with store.upkeep() as upkeep:
+        told = upkeep.backlog()
+        assert told.pending == len(left)
+        assert told.oldest is not None
+        assert {count.status: count.rows for count in upkeep.counts()}.get("N") == len(left)
+    with store.snapshot() as snapshot:
+        fit = snapshot.fit(Selection(limit=5, most_bytes=10**9))
+        assert fit.limit == 5

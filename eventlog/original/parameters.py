@@ -120,6 +120,8 @@ _LEVELS: dict[str, str | None] = {
     "unsupported": "read committed",
 }
 _CASES: dict[str, str | None] = {"upper": "upper", "lower": "lower", "don't force": None, "none": None}
+_MODES: dict[str, str | None] = {"1": "trigger", "2": "compare"}
+_STARTS: dict[str, str | None] = {"1": "resync", "2": "future", "3": "all"}
 _SCOPES: dict[str, str | None] = {"schema": "schema", "list": "list", "empty": "empty"}
 
 PARAMETERS = (
@@ -226,8 +228,15 @@ PARAMETERS = (
         "publication-mode",
         ("Publication Mode",),
         "1",
-        _integer(1, 2),
-        "2, triggerless, reads no log: disable = true",
-        "disable",
+        _one_of(_MODES),
+        "1 is trigger; 2, triggerless, is compare: the publisher finds what changed by comparing states",
+        "publication-mode",
+    ),
+    Parameter(
+        "startup-option",
+        ("Startup Option",),
+        "none",
+        _one_of(_STARTS),
+        "with publication-mode 2 only; 1 is resync, 2 is future, 3 is all",
     ),
 )

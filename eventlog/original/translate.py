@@ -216,19 +216,26 @@ def _references(draft: _Draft) -> None:
 
 
 def _disabled(draft: _Draft) -> None:
-    """A publisher that was off, or read no log, does not become one that runs."""
+    """A publisher that was off does not become one that runs."""
     reasons = {
         "disable": "disable: the original's publisher was off",
-        "publication-mode": "publication-mode is 2: the original was triggerless, and read no log",
         "sync-filter": "sync-filter is empty: the original published nothing",
     }
-    off = {"disable": True, "publication-mode": 2, "sync-filter": "empty"}
+    off = {"disable": True, "sync-filter": "empty"}
     told = [reasons[tag] for tag, value in off.items() if draft.value(tag) == value]
-    told += [f"{tag} could not be read: look it up" for tag in off if tag in draft.doubtful]
-    for tag in ("publication-mode", "sync-filter"):
-        draft.lines.pop(tag, None)
+    needed = (*off, "publication-mode")
+    told += [f"{tag} could not be read: look it up" for tag in needed if tag in draft.doubtful]
+    draft.lines.pop("sync-filter", None)
     if told:
         draft.lines["disable"] = Line("disable", True, "; ".join(told))
+
+
+def _mode(draft: _Draft) -> None:
+    """Triggerless publication compares states; its startup option is in force with it alone."""
+    if draft.value("publication-mode") == "compare":
+        return
+    draft.lines.pop("publication-mode", None)
+    draft.leave_out("startup-option", "not in force: publication-mode is not 2")
 
 
 def _zone(draft: _Draft) -> None:
@@ -246,6 +253,7 @@ _RULES: tuple[Callable[[_Draft], None], ...] = (
     _statements,
     _references,
     _disabled,
+    _mode,
     _zone,
 )
 

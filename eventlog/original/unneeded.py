@@ -14,7 +14,6 @@ class Unneeded(NamedTuple):
     shown: bool = True  # its value may be told
 
 
-_TRIGGERLESS = "of triggerless publication, which is not ours"
 _SUBSCRIBER = "of the Subscriber channel, which is not ours"
 _JDBC = "of JDBC, which is not used"
 _LOCKS = (
@@ -65,8 +64,11 @@ UNNEEDED = (
         ("Supports Schemas in Metadata Retrieval?",),
         "the catalogue of each database is read by statements of ours",
     ),
-    Unneeded("left-outer-join-operator", ("Left Outer Join Operator",), _TRIGGERLESS),
-    Unneeded("startup-option", ("Startup Option",), _TRIGGERLESS),
+    Unneeded(
+        "left-outer-join-operator",
+        ("Left Outer Join Operator",),
+        "of the original's triggerless publication; states are compared by statements of ours",
+    ),
     Unneeded(
         "preserve-sqlwhitespace",
         ("Preserve white space in SQL statements?",),

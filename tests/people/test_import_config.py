@@ -173,8 +173,6 @@ def test_filters_are_carried_over_with_their_schema_alone() -> None:
     "pairs",
     [
         [("disable", "1")],
-        [("publication-mode", "2")],
-        [("publication-mode", "2 (triggerless)"), ("disable", "0")],
         [("disable", "perhaps")],
         [("publication-mode", "3")],
         [("disable", "~gcv.off~")],
@@ -182,11 +180,25 @@ def test_filters_are_carried_over_with_their_schema_alone() -> None:
         [("sync-filter", "empty")],
     ],
 )
-def test_a_publisher_that_was_off_or_triggerless_does_not_run(
-    pairs: list[tuple[str, str]], tmp_path: Path
-) -> None:
+def test_a_publisher_that_was_off_does_not_run(pairs: list[tuple[str, str]], tmp_path: Path) -> None:
     assert said(imported(*pairs))["disable"] is True
     assert config_of(imported(*pairs), tmp_path).given["disable"] is True
+
+
+@pytest.mark.parametrize(("option", "ours"), [("1", "resync"), ("2 (future)", "future"), ("3", "all")])
+def test_triggerless_publication_compares_states(option: str, ours: str, tmp_path: Path) -> None:
+    pairs = (("publication-mode", "2 (triggerless)"), ("startup-option", option), ("sync-tables", "usr"))
+    given = config_of(imported(*pairs), tmp_path).given
+    assert (given["publication_mode"], given["startup_option"], given["disable"]) == ("compare", ours, False)
+
+
+def test_a_startup_option_is_of_triggerless_publication_alone() -> None:
+    found = imported(("publication-mode", "1"), ("startup-option", "1"))
+    assert not {"publication-mode", "startup-option"} & said(found).keys()
+    assert 'startup-option = "resync": not in force' in reasons(found)
+    odd = imported(("publication-mode", "2"), ("startup-option", "4"))
+    assert "startup-option" not in said(odd)
+    assert "'4' is not one of 1, 2, 3" in reasons(odd)
 
 
 def test_the_subscriber_has_parameters_of_the_same_names() -> None:

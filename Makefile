@@ -5,7 +5,7 @@ export PYTHON VENV
 
 # What each environment holds, as extras of pyproject.toml. The types are checked against what the tests import.
 DEMO := embedded,spark,java
-TEST := $(DEMO),oracle,mysql,kafka,avro,informix,test
+TEST := $(DEMO),oracle,mysql,kafka,avro,delta,informix,test
 CHECK := $(TEST),check
 
 .DEFAULT_GOAL := help

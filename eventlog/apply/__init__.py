@@ -8,5 +8,8 @@ catalogue   its tables, found or made
 goal        a table: what a change does to which row
 cells       what a value becomes in a column
 reduction   many changes of a row as one effect
+rows        the steps of changes, done to tables where each row stands once
+versions    the same for tables with history; `history` says which versions, `span` what their columns hold
+delta       a folder of Delta tables as a target
 staging     effects of a batch, written by few statements
 """

@@ -12,13 +12,14 @@ from sqlalchemy.engine import Connection
 from eventlog.apply.cells import to_cell
 from eventlog.apply.errors import NoKey, NoTable, OwnTable
 from eventlog.apply.goal import Goal
+from eventlog.apply.guessing import guessed, values_of
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, SEQ_LENGTH, TO_SEQ, TO_TIME, without_span
-from eventlog.core.change import ABSENT, Change, Field, Value
-from eventlog.core.errors import EventlogError, NotExpressible
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Tables
 from eventlog.places.sql_cells import SQL_TYPES
-from eventlog.qlik.sqltypes import holds, spec_of, spec_of_value
+from eventlog.qlik.sqltypes import spec_of
 from eventlog.qlik.types import Spec
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import execute_plain
@@ -174,7 +175,7 @@ class Goals:
 
     def _type(self, name: str, column: Column | None, changes: list[Change], *, keyed: bool) -> str:
         """The type of a column in the target's words."""
-        spec = spec_of(column) if column is not None else _guess(_values(name, changes))
+        spec = spec_of(column) if column is not None else guessed(values_of(name, changes))
         if keyed and spec.length == 0 and spec.name in _UNBOUNDED:
             spec = Spec("STRING" if spec.name != "BYTES" else "BYTES", _LONGEST_KEY)
         return self._made(spec)
@@ -184,31 +185,6 @@ class Goals:
 
 
 _UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))
-
-
-def _values(name: str, changes: list[Change]) -> Iterator[Value]:
-    """The values that changes give a column."""
-    for change in changes:
-        told = [*change.fields, *(Field(column, ABSENT, value) for column, value in change.key)]
-        for field in told:
-            if field.column == name:
-                yield from (side for side in field[1:] if side is not ABSENT)
-
-
-def _guess(values: Iterator[Value]) -> Spec:
-    """The data type that holds values of a column that nobody described; text, where it is not one."""
-    spec: Spec | None = None
-    for value in values:
-        if value is None or (spec is not None and holds(spec, value)):
-            continue
-        try:
-            guess = spec_of_value(value)
-        except NotExpressible:
-            continue
-        if spec is not None and guess.name != spec.name:
-            return Spec("CLOB")
-        spec = guess
-    return spec or Spec("CLOB")
 
 
 def _shortened(name: str, most: int) -> str:

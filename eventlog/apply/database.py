@@ -32,6 +32,8 @@ from eventlog.sql.statements import templates
 class Database:
     """The target of `--to-url`."""
 
+    until: str | None = None  # a group is applied as a whole
+
     def __init__(
         self,
         engine: Engine,

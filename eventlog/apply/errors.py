@@ -39,3 +39,7 @@ class Reload(EventlogError):
 
 class NoHistory(Misuse):
     """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key"""
+
+
+class ForgottenState(EventlogError):
+    """the log of {0} no longer tells how far the source was applied: its entries were removed"""

@@ -62,11 +62,17 @@ class Run:
             if not held:
                 begun, emptied = self._clock(), replaced
             held += admitted
-            if len(held) >= self._settings.group or self._clock() - begun >= SECONDS:
+            if self._full(held, begun):
                 yield self._group(held, emptied, self._progress.state())
                 held, emptied = [], ()
         if held:
             yield self._group(held, emptied, self._progress.state())
+
+    def _full(self, held: Sequence[Change], begun: float) -> bool:
+        """Whether a group ends here: one that is done again must end where it did."""
+        if self._target.until is not None:
+            return self._progress.state() == self._target.until
+        return len(held) >= self._settings.group or self._clock() - begun >= SECONDS
 
     def _admitted(self, delivery: Delivery) -> tuple[Sequence[Change], tuple[Named, ...]]:
         """The changes of a delivery that are to be applied, and the tables that they begin to load anew."""

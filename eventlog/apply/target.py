@@ -24,6 +24,9 @@ class Target(Protocol):
     @property
     def state(self) -> str | None: ...  # behind what was applied last
 
+    @property
+    def until(self) -> str | None: ...  # behind the group that is to be done again, if one may be half done
+
     def marked(self, marks: Sequence[str]) -> set[str]: ...  # those that were applied
 
     def apply(self, group: Group) -> Tally: ...  # all of it, or nothing

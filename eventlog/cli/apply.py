@@ -29,6 +29,11 @@ DECLARING = [("the target", ApplySettings), *CONVERTING]
 @click.option("--from", "source_format", type=FORMAT_NAMES, help="what the inputs hold  [default: by name]")
 @click.option("--to-url", help="the database whose tables take the changes, as a SQLAlchemy URL")
 @click.option(
+    "--to-delta",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="the folder whose Delta tables take the changes",
+)
+@click.option(
     "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
 )
 @tables_option
@@ -42,6 +47,7 @@ def apply(
     inputs: tuple[str, ...],
     source_format: str | None,
     to_url: str | None,
+    to_delta: Path | None,
     container: str | None,
     tables_file: Path | None,
     current: tuple[tuple[str, str], ...],
@@ -51,19 +57,19 @@ def apply(
     strict: bool,
     **given: Any,
 ) -> None:
-    """Apply the changes in INPUTS (files, or - for standard input) to the tables of a database.
+    """Apply the changes in INPUTS (files, or - for standard input) to tables of a database or of Delta.
 
     Inserts and updates are upserts by the key; deletes delete; what a change does not tell stays as it is.
     Whole transactions are applied together with the note of what was applied: any repeat is harmless.
 
     Changes that cannot be applied are reported on standard error and left out; the exit code is then 1.
     """
-    from eventlog.apply.sources import apply_to_database
+    from eventlog.apply.sources import apply_to_database, apply_to_delta
 
     if state is not None:
         raise Misuse("--state takes no part: the target itself remembers what was applied")
-    if to_url is None:
-        raise Misuse("name the target: --to-url URL")
+    if (to_url is None) == (to_delta is None):
+        raise Misuse("name the target: --to-url URL, or --to-delta FOLDER")
     wanted = guess(source_format, "changes", inputs, "-")
     refuse_strangers(DECLARING, {"the target", *taking_part(wanted.source, wanted.source)})
     job = Job(
@@ -83,7 +89,10 @@ def apply(
         stack.callback(complaints.close)
         report = Report(complaints.tell, keep, strict)
         advance = stack.enter_context(progress(job.inputs))
-        tally = apply_to_database(job, to_url, chosen, report, clock(), advance)
+        if to_url is not None:
+            tally = apply_to_database(job, to_url, chosen, report, clock(), advance)
+        elif to_delta is not None:
+            tally = apply_to_delta(job, to_delta, chosen, report, clock(), advance)
     say(str(tally))
     if report.refused:
         sys.exit(1)

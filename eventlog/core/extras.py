@@ -17,6 +17,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "mysql": ("pymysql", "cryptography"),
     "kafka": ("confluent_kafka",),
     "avro": ("fastavro",),
+    "delta": ("deltalake",),
     "informix": ("jpype",),
 }
 

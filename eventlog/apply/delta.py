@@ -1,0 +1,295 @@
+"""A folder of Delta tables that take changes: each table's commit carries how far the source was applied.
+
+A group of transactions is one commit in each table that it changes, so a reader of several tables may see
+them at different transactions. Where a run ends between two of these commits, the next one does the group
+again, and passes over the tables that have it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from eventlog.apply.delta_rows import Rewriting, existing, predicate_of
+from eventlog.apply.delta_types import fields_for, goal_of
+from eventlog.apply.errors import ForgottenState, NoKey, NoTable
+from eventlog.apply.goal import Act, Emptied, Goal, RowKey, Step
+from eventlog.apply.reduction import ASKED, Effect, Reduced, reduce
+from eventlog.apply.settings import ApplySettings
+from eventlog.apply.tally import Tally, Told, unmet
+from eventlog.apply.target import Group
+from eventlog.core.change import ABSENT, Change, Op
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.tables import Tables
+from eventlog.neutral import refuse
+from eventlog.sql.dialect.dialects import POSTGRESQL
+
+Named = tuple[str | None, str]
+_MANY = "multiple source rows"  # of errors in which merge is wrong, or says what bad keys do
+
+
+class Kept(NamedTuple):
+    """What a table's last commit of ours says."""
+
+    rounds: int
+    before: str | None
+    state: str | None
+
+
+class Delta:
+    """The target of `--to-delta`."""
+
+    def __init__(
+        self,
+        folder: Path,
+        source: str,
+        tables: Tables,
+        settings: ApplySettings,
+        refused: Callable[[Refused], None],
+    ) -> None:
+        if settings.history:
+            raise Misuse("--history needs a database: --to-url")
+        self._folder = folder
+        self._source = source
+        self._tables = tables
+        self._settings = settings
+        self._refused = refused
+        self._goals: dict[Named, Goal] = {}
+        kept = {path: self._kept(path) for path in self._standing()}
+        known = [found for found in kept.values() if found is not None]
+        last = max(known, key=lambda found: found.rounds, default=Kept(0, None, None))
+        self._rounds = last.rounds
+        self._done = {
+            path for path, found in kept.items() if found is not None and found.rounds == last.rounds
+        }
+        self.state, self.until = last.before, last.state
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def marked(self, marks: Sequence[str]) -> set[str]:
+        """None: Delta keeps no set of events."""
+        return set()
+
+    def apply(self, group: Group) -> Tally:
+        """Make rows of a group, in a commit of each of its tables."""
+        told = Told(Tally(), [])
+        by_table: dict[Path, list[Change]] = {}
+        for change in (*(Change(Op.TRUNCATE, *named) for named in group.emptied), *group.changes):
+            by_table.setdefault(self._path(change.schema, change.table), []).append(change)
+        again = self.until is not None
+        if not again:
+            self._rounds += 1
+        for path, changes in by_table.items():
+            if again and path in self._done:
+                told.tally.skipped += len(changes)
+            else:
+                self._apply_table(path, changes, group.state, told)
+        self.state, self.until = group.state, None
+        for refused in told.refused:
+            self._refused(refused)
+        told.tally.refused = len(told.refused)
+        return told.tally
+
+    # --- what a table remembers
+
+    def _standing(self) -> list[Path]:
+        if not self._folder.is_dir():
+            return []
+        found = (
+            log.parent for log in (*self._folder.glob("*/_delta_log"), *self._folder.glob("*/*/_delta_log"))
+        )
+        return sorted(found)
+
+    def _kept(self, path: Path) -> Kept | None:
+        """What a table says of our source; None where it had nothing of it."""
+        table = DeltaTable(path)
+        rounds = table.transaction_version(self._name(path))
+        if rounds is None:
+            return None
+        for entry in table.history():
+            if entry.get("eventlog.source") == self._source and "eventlog.rounds" in entry:
+                told = json.loads(entry["eventlog.rounds"])
+                if told["rounds"] == rounds:
+                    return Kept(rounds, told["before"], told["state"])
+        raise ForgottenState(str(path))
+
+    def _name(self, path: Path) -> str:
+        return f"eventlog/{self._source}/{path.relative_to(self._folder)}"
+
+    def _commit(self, path: Path, state: str | None) -> CommitProperties:
+        told = {"rounds": self._rounds, "before": self.state, "state": state}
+        return CommitProperties(
+            custom_metadata={"eventlog.source": self._source, "eventlog.rounds": json.dumps(told)},
+            app_transactions=[Transaction(self._name(path), self._rounds)],
+        )
+
+    # --- tables
+
+    def _path(self, schema: str | None, name: str) -> Path:
+        """The folder of a table; a name that would lead elsewhere is none."""
+        parts = [part for part in (schema, name) if part is not None]
+        for part in parts:
+            if part in ("", ".", "..") or "/" in part or "\0" in part or part.startswith("_"):
+                raise Misuse(f"{part!r} cannot name a folder of a Delta table")
+        return self._folder.joinpath(*parts)
+
+    def _goal(self, path: Path, changes: Sequence[Change]) -> Goal | None:
+        """The table for changes, made or extended if it lacks something and that is wanted."""
+        named = changes[0].schema, changes[0].table
+        source = self._tables.of(*named)
+        key = source.key if source is not None else ()
+        key = key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
+        goal = self._goals.get(named)
+        if goal is None:
+            if not DeltaTable.is_deltatable(str(path)):
+                if self._settings.schema_changes != "apply":
+                    return None
+                if not key:
+                    raise NoKey(named[1])
+                DeltaTable.create(path, pa.schema(fields_for(changes, source, key)))
+            goal = goal_of(DeltaTable(path), named, source, key, self._settings)
+        lacking = dict.fromkeys(name for change in changes for name in goal.lacks(change))
+        if lacking and self._settings.schema_changes == "apply":
+            fields = [f for f in fields_for(changes, source, goal.table.key) if f.name in lacking]
+            DeltaTable(path).alter.add_columns([_delta_field(f) for f in fields])
+            goal = goal_of(DeltaTable(path), named, source, key, self._settings)
+        self._goals[named] = goal
+        return goal
+
+    # --- rows
+
+    def _apply_table(self, path: Path, changes: Sequence[Change], state: str | None, told: Told) -> None:
+        try:
+            goal = self._goal(path, changes)
+        except NoKey as fault:
+            told.refused.extend(refuse(change, fault) for change in changes)
+            return
+        if goal is None:
+            self._no_table(changes, told)
+            return
+        steps: list[Step] = []
+        for change in changes:
+            try:
+                steps += goal.steps(change)
+            except EventlogError as fault:
+                told.refused.append(refuse(change, fault))
+        if not steps:
+            return
+        commit = self._commit(path, state)
+        if all(isinstance(step, Act) for step in steps):
+            self._merge(path, goal, [step for step in steps if isinstance(step, Act)], commit, told)
+        else:
+            self._rewrite(path, goal, steps, commit, told)
+
+    def _no_table(self, changes: Sequence[Change], told: Told) -> None:
+        if self._settings.schema_changes == "ignore":
+            told.tally.ignored += len(changes)
+        else:
+            told.refused.extend(refuse(change, NoTable(change.table)) for change in changes)
+
+    def _merge(
+        self, path: Path, goal: Goal, acts: Sequence[Act], commit: CommitProperties, told: Told
+    ) -> None:
+        """Acts as one row for each key, merged; where merge gives up, the rows are written anew."""
+        table = DeltaTable(path)
+        reduced = self._reduced(acts)
+        asked = [e.key for e in reduced.effects.values() if e.expected or e.gone == ASKED]
+        there = existing(table, goal, asked) if asked else set()
+        missing = {e.key for e in reduced.effects.values() if e.expected and e.key not in there}
+        if missing:
+            reduced = self._reduced(acts, missing)
+        effects = list(reduced.effects.values())
+        absent = sum(effect.gone == ASKED and effect.key not in there for effect in effects)
+        if effects:
+            try:
+                merge(table, goal, effects, commit)
+            except DeltaError as fault:
+                if _MANY not in str(fault):
+                    raise EventlogError(f"{path}: {fault}") from fault
+                self._rewrite(path, goal, acts, commit, told)
+                return
+        told.tally.absent(reduced.absent + absent)
+        self._count(acts, [act.change for act in reduced.unmet], told)
+
+    def _reduced(self, acts: Sequence[Act], missing: Iterable[RowKey] = ()) -> Reduced:
+        return reduce(acts, set(missing), insert=self._settings.missing_rows == "insert")
+
+    def _rewrite(
+        self, path: Path, goal: Goal, steps: Sequence[Step], commit: CommitProperties, told: Told
+    ) -> None:
+        """Take out the rows that steps are about, and put in what becomes of them, in one commit."""
+        table = DeltaTable(path)
+        rewriting = Rewriting(table, goal, steps, insert=self._settings.missing_rows == "insert")
+        for step in steps:
+            rewriting.take(step)
+        whole = any(isinstance(step, Emptied) for step in steps)
+        write_deltalake(
+            table,
+            rewriting.table(),
+            mode="overwrite",
+            predicate=None if whole else predicate_of(goal, rewriting.first_keys),
+            commit_properties=commit,
+        )
+        told.tally.absent(rewriting.absent)
+        self._count(steps, rewriting.unmet, told)
+
+    def _count(self, steps: Sequence[Step], left_out: Sequence[Change], told: Told) -> None:
+        without = set(map(id, left_out))
+        for change in {id(step.change): step.change for step in steps}.values():
+            if id(change) not in without:
+                told.tally.count(change)
+        unmet(left_out, self._settings, told)
+
+
+def merge(table: DeltaTable, goal: Goal, effects: Sequence[Effect], commit: CommitProperties) -> None:
+    """Merge one row for each key into a table."""
+    schema = pa.schema(table.schema().to_arrow())
+    rows = [_row(effect, goal) for effect in effects]
+    columns: dict[str, pa.Array] = {"act": pa.array([row[0] for row in rows], pa.string())}
+    updates: dict[str, str] = {}
+    inserts: dict[str, str] = {}
+    for place, name in enumerate(goal.columns):
+        cells = [row[1][place] for row in rows]
+        quoted, new = _quoted(name), f"s.c{place}"
+        columns[f"c{place}"] = pa.array(
+            [None if cell is ABSENT else cell for cell in cells], schema.field(name).type
+        )
+        inserts[quoted] = new
+        if ABSENT in cells:
+            columns[f"m{place}"] = pa.array([cell is not ABSENT for cell in cells])
+            updates[quoted] = f"case when s.m{place} then {new} else t.{quoted} end"
+        elif place not in goal.key:
+            updates[quoted] = new
+    same = " and ".join(f"t.{_quoted(goal.columns[place])} = s.c{place}" for place in goal.key)
+    merging = table.merge(pa.table(columns), same, "s", "t", commit_properties=commit)
+    merging = merging.when_matched_delete("s.act = 'd'")
+    if updates:
+        merging = merging.when_matched_update(updates, "s.act <> 'd'")
+    merging.when_not_matched_insert(inserts, "s.act = 'w'").execute()
+
+
+def _row(effect: Effect, goal: Goal) -> tuple[str, Sequence[Any]]:
+    """What becomes of a row, and its cells: a replaced one has null where nothing is supplied."""
+    if not effect.write:
+        known = dict(zip(goal.key, effect.key, strict=True))
+        return "d", [known.get(place) for place in range(len(goal.columns))]
+    if effect.gone:
+        return "w", [None if cell is ABSENT else cell for cell in effect.cells]
+    return effect.write, effect.cells
+
+
+def _quoted(name: str) -> str:
+    return POSTGRESQL.quote(name)
+
+
+def _delta_field(field: pa.Field) -> Any:
+    from deltalake import Schema
+
+    return Schema.from_arrow(pa.schema([field])).fields[0]

@@ -1,0 +1,101 @@
+"""Rows of a Delta table, read by their keys and written anew."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+
+from eventlog.apply.goal import Act, Deed, Emptied, Goal, Moved, RowKey, Step
+from eventlog.core.change import ABSENT, Change, Op
+from eventlog.sql.dialect.dialects import POSTGRESQL, literal
+
+
+def existing(table: Any, goal: Goal, keys: Collection[RowKey]) -> set[RowKey]:
+    """Those of some keys of which a table has rows."""
+    names = [goal.columns[place] for place in goal.key]
+    found = set(map(tuple, _rows(table, goal, {key[0] for key in keys}, names)))
+    return found & set(keys)
+
+
+def _rows(table: Any, goal: Goal, first: Collection[Any], names: Sequence[str]) -> Iterable[list[Any]]:
+    """These columns of the rows whose key begins with one of some values."""
+    name = goal.columns[goal.key[0]]
+    of = pa.schema(table.schema().to_arrow()).field(name).type
+    wanted = ds.field(name).isin(pa.array(list(first), of))
+    read = table.to_pyarrow_dataset().to_table(columns=list(names), filter=wanted)
+    return (list(row) for row in zip(*(column.to_pylist() for column in read.columns), strict=True))
+
+
+class Rewriting:
+    """The rows that steps are about, as each step leaves them."""
+
+    def __init__(self, table: Any, goal: Goal, steps: Sequence[Step], *, insert: bool) -> None:
+        self.unmet: list[Change] = []
+        self.absent = 0
+        self._insert = insert
+        self._goal = goal
+        self._schema = pa.schema(table.schema().to_arrow())
+        keys = [step.key for step in steps if not isinstance(step, Emptied)]
+        keys += [step.old for step in steps if isinstance(step, Moved)]
+        self.first_keys = {key[0] for key in keys}
+        found = _rows(table, goal, self.first_keys, goal.columns) if keys else ()
+        self._rows = {tuple(row[place] for place in goal.key): row for row in found}
+
+    def take(self, step: Step) -> None:
+        """One step."""
+        if isinstance(step, Emptied):
+            self._rows.clear()
+        elif isinstance(step, Moved):
+            self._change(step, step.old)
+        elif step.deed is Deed.DELETE:
+            if self._rows.pop(step.key, None) is None:
+                self.absent += step.change.op is Op.DELETE
+        elif step.deed is Deed.UPDATE:
+            self._change(step, step.key)
+        else:
+            self._write(step, self._rows.get(step.key))
+
+    def table(self) -> pa.Table:
+        """The rows as they are now."""
+        columns = zip(*self._rows.values(), strict=True) if self._rows else [()] * len(self._schema)
+        arrays = [pa.array(list(cells), f.type) for cells, f in zip(columns, self._schema, strict=True)]
+        return pa.Table.from_arrays(arrays, schema=self._schema)
+
+    def _change(self, step: Act | Moved, old: RowKey) -> None:
+        row = self._rows.pop(old, None)
+        if row is not None:
+            self._write(step, row)
+        elif self._insert:
+            self._write(step, self._rows.get(step.key))
+        else:
+            self.unmet.append(step.change)
+
+    def _write(self, step: Act | Moved, before: list[Any] | None) -> None:
+        row = before or [None] * len(self._goal.columns)
+        self._rows[step.key] = [
+            old if new is ABSENT else new for old, new in zip(row, step.cells, strict=True)
+        ]
+
+
+def predicate_of(goal: Goal, first_keys: Iterable[Any]) -> str:
+    """The condition of rows whose key begins with one of some values."""
+    values = ", ".join(sorted(_literal(value) for value in first_keys))
+    return f"{POSTGRESQL.quote(goal.columns[goal.key[0]])} in ({values})"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return literal(value)
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, decimal.Decimal):
+        digits, places = len(value.as_tuple().digits), -int(value.as_tuple().exponent)
+        return f"cast('{value}' as decimal({max(digits, places)}, {max(places, 0)}))"
+    if isinstance(value, dt.datetime):
+        return f"timestamp '{value.isoformat()}'"
+    return f"date '{value.isoformat()}'" if isinstance(value, dt.date) else str(value)

@@ -73,7 +73,7 @@ def stream(
         current = stack.enter_context(load_current(job))
         run = _Run(job, report, sink, current, kept)
         while True:
-            run.round(feed)
+            run.round(feed, follow)
             if not follow or not wait(_interval(job)):
                 return
 
@@ -95,9 +95,9 @@ class _Run:
         self._kept = kept
         self._fault: EventlogError | None = None
 
-    def round(self, feed: Feed) -> None:
+    def round(self, feed: Feed, follow: bool) -> None:
         """Everything that one round of the source gives."""
-        items = feed.round()
+        items = feed.round(follow)
         while (first := self._next(items)) is not None:
             with self._sink.part() as write:
                 write(self._changes(self._of_part(first, items)))
@@ -105,6 +105,7 @@ class _Run:
         if self._fault is not None:
             raise self._fault
         self._keep(feed.state)
+        feed.kept()
 
     def _next(self, items: Iterator[Any]) -> Any:
         """The next delivery; what was refused is told. A fault ends the round behind what was handed out."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,10 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
+    TopicCollection,
     TopicPartition,
 )
+from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, NotExpressible, Refused
@@ -34,6 +36,7 @@ from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.structure import Structure
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
+from eventlog.streams.topic_progress import Spot
 
 _PATIENCE = 30.0  # seconds
 _MOVING = (
@@ -41,6 +44,7 @@ _MOVING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
 )
+_TELL = 5.0  # seconds in which brokers tell of a topic
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
@@ -75,12 +79,15 @@ class Topics:
     ) -> Iterator[Change | Refused]:
         """The changes from the committed offsets to the ends, of all partitions as one sequence; the metadata
         topic is read first."""
-        published = (*settings.published, *self.metadata())
-        settings = replace(
-            settings, published=published, encoding=self._encoding, table_of_topic=not settings.table
-        )
+        settings = self.reading(settings)
         tasks = [("", self.sources())]
         return read_changes(messages.FORMAT, tables, settings, stream or StreamSettings(), tasks, self.leave)
+
+    def reading(self, settings: MessageSettings) -> MessageSettings:
+        """The settings with what the metadata topic and the names of topics tell."""
+        published = (*settings.published, *self.metadata())
+        of_topic = not settings.table
+        return replace(settings, published=published, encoding=self._encoding, table_of_topic=of_topic)
 
     def leave(self, placed: Placed) -> None:
         """Read a message again the next time, and all behind it in its partition."""
@@ -108,6 +115,29 @@ class Topics:
             for partition in self._committed(partitions):
                 yield self._source(partition, partition.offset if partition.offset >= 0 else OFFSET_BEGINNING)
 
+    def spots(self) -> dict[tuple[str, int], Spot]:
+        """The partitions that are to be read, with the offsets that they hold now."""
+        found = {}
+        for topic in self._settings.kafka.split(","):
+            for partition in self._committed(self._partitions(topic.strip())):
+                low, high = self._watermarks(partition)
+                committed = partition.offset if partition.offset >= 0 else None
+                found[partition.topic, partition.partition] = Spot(low, high, committed)
+        return found
+
+    def identity(self, topic: str) -> tuple[str | None, str | None]:
+        """The id and the cleanup policy of a topic; None for what the brokers do not tell."""
+        return identity(self._settings, topic)
+
+    def between(self, at: tuple[str, int], start: int, end: int) -> Source[Object]:
+        """The messages of a partition from an offset up to another."""
+        return self._source(TopicPartition(*at), start, end)
+
+    def keep(self, offsets: Mapping[tuple[str, int], int]) -> None:
+        """Commit these offsets for the group."""
+        self.done = dict(offsets)
+        self.commit()
+
     def commit(self) -> None:
         """Keeps the offsets of everything handed out so far; call it when the output is out."""
         if self.done:
@@ -128,16 +158,21 @@ class Topics:
     def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         return list(_ask(lambda: self._consumer.committed(partitions, timeout=self._settings.kafka_timeout)))
 
-    def _source(self, partition: TopicPartition, offset: int) -> Source[Object]:
+    def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
+        seconds = self._settings.kafka_timeout
+        found: tuple[int, int] = _ask(lambda: self._consumer.get_watermark_offsets(partition, seconds))
+        return found
+
+    def _source(self, partition: TopicPartition, offset: int, end: int | None = None) -> Source[Object]:
         name = f"{partition.topic}[{partition.partition}]"
         self._partitions_named[name] = (partition.topic, partition.partition)
-        return Source(name, partition.topic, (), self._records(name, partition, offset))
+        return Source(name, partition.topic, (), self._records(name, partition, offset, end))
 
-    def _records(self, name: str, partition: TopicPartition, start: int) -> Iterator[Object | Refused]:
+    def _records(
+        self, name: str, partition: TopicPartition, start: int, end: int | None
+    ) -> Iterator[Object | Refused]:
         topic, number = partition.topic, partition.partition
-        end = _ask(
-            lambda: self._consumer.get_watermark_offsets(partition, timeout=self._settings.kafka_timeout)
-        )[1]
+        end = self._watermarks(partition)[1] if end is None else end
         if end == 0 or start >= end:
             return
         self._consumer.assign([TopicPartition(topic, number, start)])
@@ -170,6 +205,21 @@ class Topics:
             return Object(offset, json.loads(raw), raw)
         except (ValueError, RecursionError) as fault:
             return Refused(f"{name}:{offset}", f"not JSON: {fault}", raw)
+
+
+def identity(settings: KafkaSettings, topic: str) -> tuple[str | None, str | None]:
+    """The id and the cleanup policy of a topic; None for what the brokers do not tell."""
+    client = AdminClient(settings.client())
+    if client.list_topics(timeout=settings.kafka_timeout).controller_id < 0:
+        return None, None  # nobody answers for the cluster
+    seconds = min(settings.kafka_timeout, _TELL)
+    try:
+        described = client.describe_topics(TopicCollection([topic]), request_timeout=seconds)
+        settled = client.describe_configs([ConfigResource("topic", topic)], request_timeout=seconds)
+        policy = next(iter(settled.values())).result()["cleanup.policy"].value
+        return str(described[topic].result().topic_id), policy
+    except (KafkaException, KeyError):
+        return None, None
 
 
 def _ask(call: Any, patience: float = _PATIENCE) -> Any:

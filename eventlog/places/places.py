@@ -29,6 +29,7 @@ from eventlog.sql.connect import connect, connect_any
 from eventlog.streams.feed import Feed
 from eventlog.streams.rows_feed import RowsFeed
 from eventlog.streams.settings import StreamSettings
+from eventlog.streams.topics_feed import TopicsFeed
 
 Answers = Iterable[Change | Refused]
 
@@ -146,7 +147,20 @@ READERS: dict[tuple[str, str], ReadPlace] = {
     ("qlik-table", "url"): _read_change_tables,
     ("linter", "url"): _read_queue,
 }
+
+
+def _feed_topics(source: Format, place: Place, state: str | None) -> Feed:
+    with extra("kafka", "--kafka"):
+        from eventlog.places.kafka import Topics
+
+    reading = place.settings(source.settings)
+    topics = Topics(place.settings(KafkaSettings), reading.encoding)
+    stream = place.settings(StreamSettings)
+    return TopicsFeed(topics, place.tables, topics.reading(reading), stream, state)
+
+
 FEEDS: dict[tuple[str, str], Callable[[Format, Place, str | None], Feed]] = {
+    ("qlik-message", "kafka"): _feed_topics,
     ("qlik-table", "url"): _feed_change_tables,
 }
 WRITERS: dict[tuple[str, str], WritePlace] = {

@@ -20,7 +20,9 @@ class KafkaSettings:
         "one", "write to one topic, or to one for each table", choices=("one", "table")
     )
     kafka_metadata_topic: str = setting("", "the topic of metadata messages; else they stand among the data")
-    kafka_key: str = setting("none", "the key of data messages", choices=("none", "primary-key", "table"))
+    kafka_key: str = setting(
+        "primary-key", "the key of data messages", choices=("none", "primary-key", "table")
+    )
     kafka_group: str = setting("eventlog", "the consumer group whose offsets are kept")
     schema_registry: str = setting(
         "", "the registry of --framing confluent", metavar="URL", check=http_address

@@ -51,15 +51,18 @@ class MessageSequencer:
         self._reader = MessageReader(tables, settings)
         self._settings = settings
         self._since = since
-        self._sources = 0
+        self._stretches: dict[str, Stretch] = {}
         self._tables: dict[tuple[int, str | None, str], int] = {}
         self._early: list[_Early] = []
         self._repeats = repeats()
 
     def parse(self, task: int, source: Source[Object]) -> Iterator[SequencedMessage | Refused]:
         """The changes of a source with their places; those of unknown metadata wait for `rest`."""
-        stretch = Stretch(task, self._sources, self._since, self._settings.until)
-        self._sources += 1
+        stretch = self._stretches.get(source.name)
+        if stretch is None:
+            number = len(self._stretches)
+            stretch = Stretch(task, number, self._since, self._settings.until)
+            self._stretches[source.name] = stretch
         for record in source.records:
             if isinstance(record, Refused):
                 yield record

@@ -12,10 +12,14 @@ from eventlog.streams.delivery import Delivery
 class Feed(Protocol):
     """One round reads what is there; the next one goes on behind it."""
 
-    def round(self) -> Iterator[Delivery | Refused]: ...
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """What is there; with `follow`, others come."""
 
     @property
     def state(self) -> str | None:
         """The state behind everything that was handed out."""
+
+    def kept(self) -> None:
+        """The state behind everything that was handed out is safely kept."""
 
     def close(self) -> None: ...

@@ -42,6 +42,16 @@ class Ranges:
             self._starts.insert(at, number)
             self._ends.insert(at, number + 1)
 
+    def remove(self, number: int) -> None:
+        """Take one out."""
+        at = bisect_right(self._starts, number) - 1
+        if at < 0 or number >= self._ends[at]:
+            return
+        start, end = self._starts[at], self._ends[at]
+        parts = [(a, b) for a, b in ((start, number), (number + 1, end)) if a < b]
+        self._starts[at : at + 1] = [a for a, _ in parts]
+        self._ends[at : at + 1] = [b for _, b in parts]
+
     def __contains__(self, number: int) -> bool:
         at = bisect_right(self._starts, number)
         return at > 0 and number < self._ends[at - 1]
@@ -58,15 +68,3 @@ class Ranges:
                 found.append((at, start))
             at = max(at, end)
         return [*found, (at, last + 1)] if at <= last else found
-
-    def end_from(self, number: int) -> int:
-        """The first number from this one on that is not in it."""
-        at = bisect_right(self._starts, number)
-        return self._ends[at - 1] if at and number < self._ends[at - 1] else number
-
-    def drop_below(self, number: int) -> None:
-        """Forget the numbers below this one."""
-        while self._ends and self._ends[0] <= number:
-            del self._starts[0], self._ends[0]
-        if self._starts and self._starts[0] < number:
-            self._starts[0] = number

@@ -74,7 +74,10 @@ class RowsFeed:
     def close(self) -> None:
         """Nothing is open between rounds."""
 
-    def round(self) -> Iterator[Delivery | Refused]:
+    def kept(self) -> None:
+        """Nobody else is to know."""
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """Whole transactions up to the safe point of each task."""
         for inputs in self._tasks:
             progress = self._known.setdefault(inputs.name, Progress())

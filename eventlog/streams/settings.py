@@ -20,6 +20,15 @@ class StreamSettings:
         " or what is there is written",
         choices=("stop", "refuse", "deliver"),
     )
+    open_time: float = setting(
+        600.0,
+        "seconds that a transaction of a topic may be open with --follow",
+        metavar="SECONDS",
+        within=(1, 1e9),
+    )
+    open_bytes: int = setting(
+        10 << 30, "bytes that open transactions may take on disk with --follow", metavar="N", within=(1, 1e15)
+    )
     settle: float = setting(
         60.0,
         "seconds by the source's clock after which rows of change tables are taken as all there",

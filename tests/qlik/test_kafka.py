@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
+from eventlog.convert.conversion import Job, Report
+from eventlog.convert.streaming import stream
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.places.kafka import KafkaFault, Topics, publish
@@ -150,6 +153,43 @@ def test_a_transaction_that_is_open_at_the_end_is_read_again_as_a_whole(kafka: K
     send([told(3, True)], replace(kafka, kafka_key="primary-key"), metadata=False)
     assert _whole(kafka) == [1, 2, 3], "its first half was not committed past, in whatever partition it is"
     assert _whole(kafka) == []
+
+
+def test_a_topic_is_read_on_from_a_state_and_followed(kafka: KafkaSettings, tmp_path: Path) -> None:
+    def told(number: int, transaction: str, counter: int, last: bool) -> Change:
+        facts = (("event_counter", counter), ("last_event", last))
+        return changes(number)[-1]._replace(extra=facts, transaction=transaction)
+
+    names = ("kafka", "kafka_brokers", "kafka_group", "kafka_options")
+    given = {name: getattr(kafka, name) for name in names} | {"kafka_timeout": 2.0}
+    job = Job("qlik-message", "changes", output=f"{tmp_path / 'out'}/", state=tmp_path / "state", given=given)
+    said: list[str] = []
+    report = Report(lambda refused: said.append(refused.reason))
+    send([told(1, "A", 1, True), told(2, "B", 1, False)], kafka, metadata=False)
+    stream(job, report, "2025-01-01 00:00:00")
+    assert out(tmp_path) == [1]
+    assert len(said) == 1
+    more = [[told(3, "B", 2, True)], []]
+
+    def wait(seconds: float) -> bool:
+        if not more:
+            return False
+        send(more.pop(0), kafka, metadata=False)
+        return True
+
+    stream(job, report, "2025-01-01 00:00:00", follow=True, wait=wait)
+    assert out(tmp_path) == [1, 2, 3]
+    stream(job, report, "2025-01-01 00:00:00")
+    assert out(tmp_path) == [1, 2, 3]
+    topics = Topics(kafka)
+    assert any(spot.committed == spot.high > 0 for spot in topics.spots().values())
+    topics.close()
+
+
+def out(folder: Path) -> list[int]:
+    """The ids of the changes that stand in the parts of a folder."""
+    lines = [line for path in sorted((folder / "out").iterdir()) for line in path.read_text().splitlines()]
+    return [json.loads(line)["fields"][0]["after"] for line in lines]
 
 
 def _whole(kafka: KafkaSettings) -> list[object]:

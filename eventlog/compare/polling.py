@@ -105,7 +105,7 @@ def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) ->
         "known": queries.name("known"),
         "source": source.source,
         "key_text": key,
-        "key_hash": key_hash_of(dialect, "h.key_text"),
+        "key_hash": key_hash_of(dialect, f"{dialect.hashed_key}.key_text"),
         "expressions": texts,
         "apart": dialect.apart,
     }

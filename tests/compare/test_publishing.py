@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import random
 from collections import Counter
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import URL
@@ -37,8 +40,11 @@ from eventlog.xds.settings import XdsSettings
 from tests.commands import Shell
 from tests.databases import Database, fresh
 from tests.publisher.world import Receiver, World
+from tests.sql.test_roundtrip import Changes, create, layouts
+from tests.sql.tracked import Logged, Tracked, query_back, replay
 
 Row = dict[str, str]
+_NAMES = itertools.count()
 
 
 @pytest.fixture(scope="module")
@@ -353,3 +359,106 @@ def _column(kind: str) -> Column:
         .get("t")
         .columns["c"]
     )
+
+
+@settings(
+    max_examples=8,
+    deadline=None,
+    phases=(Phase.generate,),  # each example makes a table: shrinking would take minutes
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+@given(data=st.data())
+def test_the_rows_that_comparing_logs_give_the_content_of_any_table(made: World, data: st.DataObject) -> None:
+    """Random tables of every type: what is logged after each poll makes the old content the new one."""
+    dialect, tracking = made.log.dialect, Tracked(made.engine, made.log)
+    kinds = data.draw(layouts(dialect.name), "table")
+    table = f"Odd 'table {next(_NAMES)}"
+    tracking.run(create(dialect, table, kinds))
+    described = tracking.described(table)
+    columns = [name for name in described.columns if name not in described.key]
+    schema = described.schema
+    with contextlib.closing(made.engine.connect()) as connection:
+        changes = Changes(data, connection, dialect, table, kinds)
+        rows: list[Logged] = []
+        with life(made, Receiver(), tables=f'"{schema}.{table}"') as publisher:
+            for _ in range(data.draw(st.integers(1, 3), "polls")):
+                for _ in range(data.draw(st.integers(1, 6), "changes")):
+                    changes.change()
+                connection.commit()
+                differ = publisher.cycle()
+                logged = tracking.logged(f"{schema}.{table}")
+                assert len({row.key for row in logged}) == differ
+                rows += logged
+                with made.engine.connect() as now:
+                    assert replay(rows, columns) == query_back(now, dialect, described)
+                assert publisher.cycle() == 0
+
+
+@pytest.fixture
+def family(world: World) -> Iterator[World]:
+    """Users and their phone numbers, without triggers."""
+    world.change(
+        "create table usr_phone (idu integer, phoneno varchar(20),"
+        " constraint fk_phone foreign key (idu) references usr (idu))"
+    )
+    yield world
+    world.change("drop table usr_phone")
+
+
+def test_a_childs_rows_are_values_of_its_parent(family: World) -> None:
+    receiver = Receiver()
+    family.user(1)
+    family.user(2)
+    for number in ("11", "12"):
+        family.change("insert into usr_phone values (1, :n)", n=number)
+    with life(family, receiver, tables="usr usr_phone") as publisher:
+        assert publisher.cycle() == 2
+        first = receiver.events[0]
+        phones = "add-attr[@attr-name='usr_phone.phoneno']/value"
+        assert sorted(value.text or "" for value in first.iterfind(phones)) == ["11", "12"]
+        assert publisher.cycle() == 0
+        family.change("update usr_phone set phoneno = '13' where phoneno = '11'")
+        family.change("insert into usr_phone values (2, '21')")
+        assert publisher.cycle() == 2
+        one, other = receiver.events[2:]
+        told = [(side.tag, side.findtext("value")) for side in one.iterfind("modify-attr/*")]
+        assert told == [("remove-value", "11"), ("add-value", "13")]
+        assert [value.text for value in other.iterfind("modify-attr/add-value/value")] == ["21"]
+        family.change("delete from usr_phone")
+        family.change("delete from usr where idu = 2")
+        assert publisher.cycle() == 2
+        assert [event.tag for event in receiver.events[4:]] == ["delete", "modify"]
+        assert publisher.cycle() == 0
+
+
+def test_a_circle_of_references_is_closed_by_the_next_poll(world: World) -> None:
+    world.change("create table boss (b integer primary key, chief integer references boss (b))")
+    receiver = Receiver()
+    try:
+        world.change("insert into boss values (2, 2)")
+        world.change("insert into boss values (1, 2)")
+        with life(world, receiver, tables="boss") as publisher:
+            assert [publisher.cycle() for _ in range(3)] == [2, 2, 0]
+        assert [event.tag for event in receiver.events] == ["add", "add", "modify", "modify"]
+        for event in receiver.events[2:]:
+            (value,) = event.iterfind("modify-attr[@attr-name='chief']/add-value/value")
+            assert (value.get("type"), value.get("association-ref", "").partition(",")[0]) == ("dn", "b=2")
+    finally:
+        world.change("drop table boss")
+
+
+def test_a_column_that_is_new_is_told_where_it_holds_something(world: World) -> None:
+    replica = Replica()
+    world.user(1)
+    world.user(2)
+    with life(world, replica) as publisher:
+        publisher.cycle()
+        try:
+            world.change("alter table usr add mail varchar(20)")
+            assert publisher.cycle() == 0
+            world.change("update usr set mail = 'a@b' where idu = 2")
+            assert publisher.cycle() == 1
+            assert replica.rows["idu=2"]["mail"] == "a@b"
+        finally:
+            world.change("alter table usr drop column mail")
+        assert publisher.cycle() == 0

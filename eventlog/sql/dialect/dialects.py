@@ -55,6 +55,7 @@ class Dialect:
     quotient: str = "{column} / {by}"  # of integers, without its fraction
     digest: str = ""  # of a text {x}: SHA-256, cut to 128 bits, in hexadecimal digits; empty: it makes none
     apart: str = ""  # behind a select that is to be made once, not woven into the one around it
+    hashed_key: str = "h"  # the alias of the key's text where a comparison makes its digest
     octets: str = "octet_length({x})"  # of a text {x} in UTF-8
     number_of_text: str = ""  # the positive integer that a text {column} names, else null
     indexes_expressions: bool = False
@@ -142,6 +143,7 @@ POSTGRESQL = Dialect(
     digest="pg_catalog.substr(pg_catalog.encode("
     "pg_catalog.sha256(pg_catalog.convert_to({x}, 'UTF8')), 'hex'), 1, 32)",
     apart=" offset 0",
+    hashed_key="n",
     octets="pg_catalog.octet_length(pg_catalog.convert_to({x}, 'UTF8'))::pg_catalog.text",
     indexes_expressions=True,
     share_lock="for share",

@@ -113,7 +113,11 @@ class Known:
             }
             for one in steps
         ]
-        hashes = [{name: row[name] for name in ("object_table", "key_hash")} for row in rows]
+        hashes = [
+            {name: row[name] for name in ("object_table", "key_hash")}
+            for row, one in zip(rows, steps, strict=True)
+            if one.existed
+        ]
         self._queries.run_all(self._connection, "known_forget", hashes)
         kept = [row for row, one in zip(rows, steps, strict=True) if not one.forgets]
         self._queries.run_all(self._connection, "known_put", kept)

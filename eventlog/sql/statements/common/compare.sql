@@ -7,7 +7,9 @@ where {within}
 
 -- compare_changed --
 -- The rows of a table whose values are not those that the receiver is known to have.
-select n.key_text, n.key_hash, n.digest, k.key_hash, k.digest, k.row_values, k.failed{texts}
+select n.key_text, n.key_hash, n.digest, k.key_hash, k.digest,
+  (select v.row_values from {known} v where v.object_table = :object_table and v.key_hash = n.key_hash) as row_values,
+  k.failed{texts}
 from (
   select h.*, {digest} as digest, {key_hash} as key_hash
   from (select {key_text} as key_text{expressions} from {source} t{apart}) h

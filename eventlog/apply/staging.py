@@ -20,6 +20,7 @@ from eventlog.sql.queries import unbound
 from eventlog.sql.statements import templates
 
 _OWN = ("n", "expected", "gone", "act", "lacks", "mask")
+_NOTHING = "-"  # an empty text is null in Oracle, and equals nothing
 _FRESH = 16  # batches for which a table whose rows were there already is not taken for an empty one
 
 
@@ -39,7 +40,7 @@ class Stage:
         self._cells = tuple(f"c{place}" for place in range(len(goal.columns)))
         self._holes = {
             "table": goal.name,
-            "stage": dialect.quote(f"eventlog_stage_{number}"),
+            "stage": dialect.quote(f"{dialect.stage_prefix}eventlog_stage_{number}"),
             "same": " and ".join(f"t.{self._name(place)} = s.c{place}" for place in goal.key),
             "keys": ", ".join(f"s.c{place}" for place in goal.key),
         }
@@ -134,7 +135,7 @@ class Stage:
         if not cells:
             known = dict(zip(self.goal.key, effect.key, strict=True))
             cells = [known.get(place) for place in range(width)]
-        mask = "" if ABSENT not in cells else "".join("0" if cell is ABSENT else "1" for cell in cells)
+        mask = None if ABSENT not in cells else "".join("0" if cell is ABSENT else "1" for cell in cells)
         lacks = self._lacks(cells) if effect.write == "w" else ""
         own = (number, int(effect.expected), effect.gone, effect.write, lacks, mask)
         return [*own, *(None if cell is ABSENT else cell for cell in cells)]
@@ -142,8 +143,10 @@ class Stage:
     def _lacks(self, cells: Cells) -> str:
         """The columns without a value that take their default, as the stage tells them."""
         if not self.goal.defaults or ABSENT not in cells:
-            return ""
-        return " ".join(str(place) for place in sorted(self.goal.defaults) if cells[place] is ABSENT)
+            return _NOTHING
+        return (
+            " ".join(str(place) for place in sorted(self.goal.defaults) if cells[place] is ABSENT) or _NOTHING
+        )
 
     def _settings(self, told: Sequence[Cells]) -> str:
         """The assignments that give existing rows what is supplied."""
@@ -156,13 +159,13 @@ class Stage:
                 continue
             name, new = self._name(place), f"s.c{place}"
             if lacking:
-                supplied = f"s.mask = '' or substr(s.mask, {place + 1}, 1) = '1'"
+                supplied = f"s.mask is null or substr(s.mask, {place + 1}, 1) = '1'"
                 new = f"case when {supplied} then {new} else t.{name} end"
             made.append(templates.statement(self._dialect, "apply_setting", column=name, value=new))
         return ",\n  ".join(made)
 
     def _insert_written(self, lacks: str) -> None:
-        left_out = set(map(int, lacks.split()))
+        left_out = set() if lacks == _NOTHING else set(map(int, lacks.split()))
         places = [place for place in range(len(self.goal.columns)) if place not in left_out]
         cells = ", ".join(f"s.c{place}" for place in places)
         self._run("apply_insert", {"names": self._names(places), "cells": cells}, lacks=lacks)

@@ -66,6 +66,7 @@ class Dialect:
     empty_is_null: bool = False  # '' is stored as null
     holds_zero: bool = True  # texts may hold the character U+0000
     fraction: int = 6  # digits behind the second of a time type that does not say how many
+    stage_prefix: str = ""  # begins the names of tables that only our session sees
     copies: bool = False  # takes rows by `copy ... from stdin`
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     wakes: bool = False  # sessions can be told that there is work
@@ -176,6 +177,7 @@ ORACLE = Dialect(
     chunk=1_000,
     text_type="varchar2(4000)",
     long_text="clob",
+    stage_prefix="ORA$PTT_",
     # too long, too large, no number, no date; raised by triggers, as all from 20000 to 20999 are
     refusals=frozenset(
         ["1401", "1426", "1438", "1722", "1839", "1841", "1843", "1847", "1858", "1861", "12899"]

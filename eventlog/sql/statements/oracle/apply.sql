@@ -1,0 +1,43 @@
+-- applied_marked --
+-- Those of some marks that are noted.
+select mark from {applied_marks}
+where source = :source
+  and mark in (select w.mark from json_table(:marks, '$[*]' columns (mark varchar2(200) path '$')) w)
+
+-- apply_columns --
+-- The columns of a table: which the database computes, and which take more than null where nothing is given.
+select column_name as column_name,
+  case virtual_column when 'YES' then 1 else 0 end as computed,
+  case when default_length is not null or identity_column = 'YES' then 1 else 0 end as has_default
+from all_tab_cols
+where owner = :schema and table_name = :table_name and user_generated = 'YES'
+
+-- apply_update --
+-- Gives the rows that are there what was staged for them.
+merge into {table} t
+using (select * from {stage} where act = :act) s
+on ({same})
+when matched then update set {settings}
+
+-- apply_delete --
+-- Takes the staged rows that leave from a table.
+delete from {table} t
+where exists (select null from {stage} s where s.gone = :gone and {same})
+
+-- history_close --
+-- Ends the versions of staged keys.
+-- what the join names cannot be changed, so that a version is the current one stands behind the change
+merge into {table} t
+using (select * from {stage} where act = 'c' and gone = :gone) s
+on ({same})
+when matched then update set t.{to_seq} = s.to_seq, t.{to_time} = s.to_time
+where t.{to_seq} is null
+
+-- stage_make --
+-- Makes a stage, in which columns have the types of the target's, and take null.
+create private temporary table {stage} on commit preserve definition as
+select cast(null as number(10)) as n, cast(null as number(1)) as expected, cast(null as varchar2(1)) as gone,
+  cast(null as varchar2(1)) as act, cast(null as varchar2(4000)) as lacks, cast(null as varchar2(4000)) as mask,
+  {columns}
+from dual left join {table} t on 1 = 0
+where 1 = 0

@@ -16,9 +16,9 @@ from eventlog.cli.guessing import refuse_strangers
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.terminal import say
 from eventlog.convert.conversion import Report, allowed
-from eventlog.core.errors import Misuse
 from eventlog.core.settings import build
 from eventlog.files.outputs import Output
+from eventlog.files.secret import read_secret
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import VENDORS, Address, read_address
 from eventlog.gbase.format import Settings
@@ -120,10 +120,6 @@ def capture(
 
 def _password(settings: CaptureSettings) -> str:
     """The password, which stands in no argument and in no message."""
-    if not settings.password_file:
-        return os.environ.get(PASSWORD, "")
-    try:
-        return Path(settings.password_file).read_text("utf-8").rstrip("\r\n")
-    except (OSError, UnicodeDecodeError) as fault:
-        reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8"
-        raise Misuse(f"password-file {settings.password_file}: {reason}") from None
+    if settings.password_file:
+        return read_secret(settings.password_file)
+    return os.environ.get(PASSWORD, "")

@@ -10,6 +10,12 @@ from eventlog.core.shown import without_secrets
 _SCHEMES = ("http", "https")
 
 
+def header_word(text: str) -> None:
+    """Misuse for a text that cannot stand in a header line; it is a secret, so nobody quotes it."""
+    if not (text.isascii() and text.isprintable()) or text != text.strip():
+        raise Misuse("it holds a line end, a space around it or another character that no header can hold")
+
+
 def http_address(text: str) -> SplitResult:
     """The parts of an http address; secrets have settings of their own."""
     try:

@@ -44,6 +44,7 @@ class Object(NamedTuple):
     where: int
     value: Any
     raw: bytes | None = None
+    key: bytes | None = None  # of a message in a topic
 
 
 class Source(NamedTuple, Generic[T]):

@@ -31,6 +31,9 @@ CONTAINERS: dict[Shape, tuple[str, ...]] = {
 }
 
 
+_ALSO = {(Shape.OBJECTS, "avro"): "messages"}  # extensions that people give to a container
+
+
 def container_of(name: str, shape: Shape, given: str | None = None, flag: str = "--as") -> str:
     """The container of a file: as given, else by its extension; standard input and output have a default."""
     legal = CONTAINERS[shape]
@@ -41,6 +44,7 @@ def container_of(name: str, shape: Shape, given: str | None = None, flag: str = 
     extension = Path(name.removesuffix(".gz")).suffix.removeprefix(".").lower()
     if name == "-" or shape is Shape.BYTES:
         return legal[0]
+    extension = _ALSO.get((shape, extension), extension)
     if extension in legal:
         return extension
     raise Misuse(f"{name}: what does it hold? Name it with {flag}: {', '.join(legal)}")

@@ -26,11 +26,12 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, NotExpressible, Refused
+from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik import messages
+from eventlog.qlik.keys import KeyWriter
 from eventlog.qlik.messages import MessageSettings, Written
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.structure import Structure
@@ -199,8 +200,9 @@ class Topics:
         raw = message.value()
         if raw is None:
             return Refused(f"{name}:{offset}", "a message without a value")
+        key = message.key()
         if self._encoding == "avro":
-            return Object(offset, raw, raw)
+            return Object(offset, raw, raw, key)
         try:
             return Object(offset, json.loads(raw), raw)
         except (ValueError, RecursionError) as fault:
@@ -246,7 +248,10 @@ def publish(
     changes: Iterable[Change], tables: Tables, settings: MessageSettings, kafka: KafkaSettings
 ) -> Iterator[Refused]:
     """Writes the messages of the changes; ends when the brokers have all of them."""
-    sender = Sender(kafka)
+    if kafka.kafka_key_encoding == "avro" and (settings.encoding, kafka.kafka_key) != ("avro", "primary-key"):
+        raise Misuse("kafka-key-encoding avro is of encoding avro and kafka-key primary-key")
+    register_key = settings.register_key if settings.framing == "confluent" else None
+    sender = Sender(kafka, KeyWriter(settings.logical_types, register_key))
     writer = messages.Writer(tables, settings)
     for numbered in messages.numbers(changes, tables, settings):
         for written in writer.write(numbered):
@@ -259,8 +264,9 @@ def publish(
 class Sender:
     """Sends messages to their topics; a failure of one is raised by the next call, at last by `flush`."""
 
-    def __init__(self, settings: KafkaSettings) -> None:
+    def __init__(self, settings: KafkaSettings, keys: KeyWriter) -> None:
         self._settings = settings
+        self._keys = keys
         self._fault: KafkaError | None = None
         client = settings.client(**{"enable.idempotence": True, "partitioner": "murmur2_random"})
         self._producer = _ask(lambda: Producer(client))
@@ -270,11 +276,14 @@ class Sender:
         try:
             topic = self._topic(written.structure)
         except NotExpressible as fault:
-            change = written.change
-            return Refused(f"{written.structure}:{change.position if change else ''}", str(fault))
+            return Refused(f"{written.structure}:{_position(written)}", str(fault))
         value = _bytes(written.message)
         if written.metadata is None:
-            self._produce(topic, value, self._key(written))
+            try:
+                key = self._key(written)
+            except EventlogError as fault:
+                return Refused(f"{written.structure}:{_position(written)}", str(fault))
+            self._produce(topic, value, key)
         elif self._settings.kafka_metadata_topic:
             self._produce(self._settings.kafka_metadata_topic, value, written.metadata.schema_id.encode())
         else:
@@ -324,7 +333,13 @@ class Sender:
 
     def _key(self, written: Written) -> bytes | None:
         assert written.change is not None
+        if self._settings.kafka_key_encoding == "avro":
+            return self._keys.write(written.change, written.structure)
         return KEYS[self._settings.kafka_key](written.change, written.structure)
+
+
+def _position(written: Written) -> str:
+    return (written.change.position or "") if written.change is not None else ""
 
 
 def _primary_key(change: Change, structure: Structure) -> bytes | None:

@@ -23,8 +23,9 @@ from eventlog.files.statefile import read_state, write_state
 from eventlog.linter.changes import QueueReader as LinterReader
 from eventlog.linter.progress import START, dump_state, load_state
 from eventlog.places import change_tables, queues
-from eventlog.places.registry import Registry
+from eventlog.places.registry import Access, Registry
 from eventlog.places.topics import KafkaSettings
+from eventlog.sinks.secured import authorization
 from eventlog.sql.connect import connect, connect_any
 from eventlog.streams.feed import Feed
 from eventlog.streams.rows_feed import RowsFeed
@@ -65,8 +66,15 @@ def connected(given: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that are no values: a place on disk and, where one was named, a schema registry."""
     if not given.get("schema_registry"):
         return {"spool": Spool}
-    registry = Registry(given["schema_registry"])
-    return {"spool": Spool, "schema_of": registry.schema_of, "register": registry.register}
+    kafka = settings.build(KafkaSettings, given)
+    access = Access(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
+    registry = Registry(kafka.schema_registry, access=access)
+    return {
+        "spool": Spool,
+        "schema_of": registry.schema_of,
+        "register": registry.register,
+        "register_key": registry.register_key,
+    }
 
 
 @contextmanager

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import http.client
 import json
-import ssl
 import time
+from collections.abc import Mapping
 from contextlib import closing
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from eventlog.core.address import http_address
 from eventlog.core.errors import EventlogError
+from eventlog.sinks.secured import tls_context
 from eventlog.sinks.timed import TimedConnection
 
 _TYPE = "application/vnd.schemaregistry.v1+json"
@@ -24,12 +26,24 @@ class RegistryFault(EventlogError):
     """schema registry: {0}"""
 
 
-class Registry:
-    """Its two methods fit `MessageSettings.schema_of` and `.register`."""
+class Access(NamedTuple):
+    """Who we are to a registry."""
 
-    def __init__(self, url: str, seconds: float = _SECONDS) -> None:
+    headers: Mapping[str, str] = MappingProxyType({})
+    ca: str = ""
+    cert: str = ""
+
+
+class Registry:
+    """Its methods fit `MessageSettings.schema_of`, `.register` and `.register_key`."""
+
+    def __init__(self, url: str, seconds: float = _SECONDS, access: Access | None = None) -> None:
+        access = access or Access()
         self._address = http_address(url)
         self._seconds = seconds
+        self._headers = {"Content-Type": _TYPE, "Accept": _TYPE, **access.headers}
+        encrypted = self._address.scheme == "https"
+        self._context = tls_context("registry", access.ca or None, access.cert or None) if encrypted else None
 
     def schema_of(self, number: int) -> str:
         """The schema under an id."""
@@ -37,10 +51,17 @@ class Registry:
 
     def register(self, table: str, schema: str) -> int:
         """The id of the schema of a table's messages, which is put there if it is new."""
-        subject = quote(f"{table}-value", safe="")
+        return self._register(f"{table}-value", schema)
+
+    def register_key(self, table: str, schema: str) -> int:
+        """The same of the schema of its keys."""
+        return self._register(f"{table}-key", schema)
+
+    def _register(self, name: str, schema: str) -> int:
+        subject = quote(name, safe="")
         answer = self._call(f"/subjects/{subject}/versions", json.dumps({"schema": schema}).encode())
         if not isinstance(answer.get("id"), int):
-            raise RegistryFault(f"no id in the answer for {table}")
+            raise RegistryFault(f"no id in the answer for {name}")
         return int(answer["id"])
 
     def _call(self, path: str, body: bytes | None = None) -> dict[str, Any]:
@@ -58,14 +79,13 @@ class Registry:
     def _exchange(self, method: str, path: str, body: bytes | None) -> bytes:
         """The body of the answer, up to a byte more than it may have."""
         address, until = self._address, time.monotonic() + self._seconds
-        context = ssl.create_default_context() if address.scheme == "https" else None
-        headers = {"Content-Type": _TYPE, "Accept": _TYPE}
-        with closing(TimedConnection(str(address.hostname), address.port, context, until)) as connection:
-            connection.request(method, address.path.rstrip("/") + path, body, headers)
-            answer = connection.getresponse()
-            if not 200 <= answer.status < 300:
-                raise RegistryFault(f"{path}: it answers {answer.status} {answer.reason}")
-            text = bytearray()
-            while len(text) <= _MAX_ANSWER and (piece := answer.read1(_PIECE)):
-                text += piece
-            return bytes(text)
+        host = str(address.hostname)
+        with closing(TimedConnection(host, address.port, self._context, until)) as connection:
+            connection.request(method, address.path.rstrip("/") + path, body, self._headers)
+            with closing(connection.getresponse()) as answer:
+                if not 200 <= answer.status < 300:
+                    raise RegistryFault(f"{path}: it answers {answer.status} {answer.reason}")
+                text = bytearray()
+                while len(text) <= _MAX_ANSWER and (piece := answer.read1(_PIECE)):
+                    text += piece
+                return bytes(text)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from eventlog.core.address import http_address
+from eventlog.core.address import header_word, http_address
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
+from eventlog.files.secret import read_secret
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +24,43 @@ class KafkaSettings:
     kafka_key: str = setting(
         "primary-key", "the key of data messages", choices=("none", "primary-key", "table")
     )
+    kafka_key_encoding: str = setting(
+        "text",
+        "how a primary key is written: as text, or as a KeyRecord of Avro beside messages in Avro",
+        choices=("text", "avro"),
+    )
     kafka_group: str = setting("eventlog", "the consumer group whose offsets are kept")
     schema_registry: str = setting(
         "", "the registry of --framing confluent", metavar="URL", check=http_address
     )
+    registry_user: str = setting("", "the user of basic authentication at the registry", metavar="USER")
+    registry_password: str = setting("", "its password; better in the environment", metavar="WORD")
+    registry_token: str = setting(
+        "",
+        "the token of bearer authentication; better in the environment",
+        metavar="TOKEN",
+        check=header_word,
+    )
+    registry_secret_file: str = setting(
+        "", "a file with the password or, without a user, the token", metavar="FILE"
+    )
+    registry_ca: str = setting(
+        "", "certificates that are trusted instead of the system's, for the registry", metavar="FILE"
+    )
+    registry_cert: str = setting("", "our own certificate and key, for a registry that asks", metavar="FILE")
     kafka_timeout: float = setting(30.0, "seconds to wait for a broker", metavar="SECONDS")
     kafka_options: str = setting(
         "", "further settings of librdkafka, such as security.protocol=SSL", metavar="N=V,…"
     )
+
+    @property
+    def registry_identity(self) -> tuple[str, str, str]:
+        """User, password and token for the registry; a secret may stand in a file."""
+        secret = read_secret(self.registry_secret_file) if self.registry_secret_file else ""
+        user, password, token = self.registry_user, self.registry_password, self.registry_token
+        if user and token:
+            raise Misuse("registry-user and registry-token are two ways to say who we are: give one")
+        return (user, password or secret, "") if user else ("", "", token or secret)
 
     def client(self, **own: Any) -> dict[str, Any]:
         """The configuration of a client."""

@@ -248,8 +248,13 @@ def frame(schema_id: int, record: bytes) -> bytes:
     return _CONFLUENT + schema_id.to_bytes(4, "big") + record
 
 
+def is_framed(data: bytes) -> bool:
+    """Whether bytes stand in Confluent's wire format."""
+    return data[:1] == _CONFLUENT and len(data) >= 5
+
+
 def unframe(data: bytes) -> tuple[int, bytes]:
     """The schema's id and the record of Confluent's wire format."""
-    if data[:1] != _CONFLUENT or len(data) < 5:
+    if not is_framed(data):
         raise InvalidAvro(f"wrong magic {data[:5]!r}: neither {MAGIC.decode()} nor Confluent's wire format")
     return int.from_bytes(data[1:5], "big"), data[5:]

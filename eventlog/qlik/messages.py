@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Format, Object, Shape, Source
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.qlik import avro, envelope, metadata, sequence, transactions
+from eventlog.qlik import avro, envelope, keys, metadata, sequence, transactions
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.mask import Order
 from eventlog.qlik.metadata import Metadata
@@ -61,6 +62,7 @@ class MessageSettings:
     table_of_topic: bool = False  # a source is named as its table is, if its messages name none
     schema_of: Callable[[int], str] | None = None  # of a registry, by id
     register: Callable[[str, str], int] | None = None  # at a registry: table and schema, for an id
+    register_key: Callable[[str, str], int] | None = None  # likewise, the schema of its keys
 
 
 # --- reading
@@ -76,6 +78,17 @@ def read(
     return transactions.whole(changes) if settings.whole_transactions else changes
 
 
+_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
+_MAX_TEXT = 1 << 28
+
+
+def binary(value: Any) -> Any:
+    """A message in Avro whose bytes stand as hex text, which is how JSON Lines hold them; else the value."""
+    if type(value) is str and len(value) <= _MAX_TEXT and _HEX.fullmatch(value):
+        return bytes.fromhex(value)
+    return value
+
+
 class MessageReader:
     """Reads messages, and knows the metadata that it has met."""
 
@@ -89,6 +102,7 @@ class MessageReader:
         self._nearest: dict[object, RecordReader] = {}
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
         self._registered: dict[int, Metadata] = {}
+        self._keys: set[tuple[int, int]] = set()  # schemas of messages and of keys that belong together
 
     def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
         """The changes, and what was refused, in the order of the messages."""
@@ -99,7 +113,7 @@ class MessageReader:
                     yield record
                     continue
                 try:
-                    change = self.read_of(source, record.value)
+                    change = self.read_of(source, record)
                 except MissingExtra:
                     raise
                 except EventlogError as fault:
@@ -108,10 +122,13 @@ class MessageReader:
                 if change is not None and (not until or (change.position or "") <= until):
                     yield change
 
-    def read_of(self, source: Source[Object], value: Any) -> Change | None:
+    def read_of(self, source: Source[Object], record: Object) -> Change | None:
         """The same of a message of this source, which may be called as its table is."""
         if self._settings.table_of_topic:
             self._topic = source.stem
+        value = binary(record.value)
+        if record.key is not None and type(value) is bytes:
+            self._learn_key(value, record.key)
         return self.read(value)
 
     def lacks_metadata(self, value: Any) -> bool:
@@ -119,10 +136,11 @@ class MessageReader:
         if isinstance(value, dict):
             schema_id = value.get("messageSchemaId")
             return type(schema_id) is str and schema_id not in self.known and value.get("type") == "DT"
-        if type(value) is not bytes or not value.startswith(avro.MAGIC):
+        message = binary(value)
+        if type(message) is not bytes or not message.startswith(avro.MAGIC):
             return False
         try:
-            outer = avro.decode(avro.envelope(), value)
+            outer = avro.decode(avro.envelope(), message)
         except MissingExtra:
             raise
         except EventlogError:
@@ -197,14 +215,35 @@ class MessageReader:
         return known.data_schema
 
     def _body_of_registry(self, number: int, record: bytes) -> Body:
+        known = self._of_registry(number)
+        return envelope.body(avro.decode(avro.foreign(known.data_schema), record), known.schema_id)
+
+    def _of_registry(self, number: int) -> Metadata:
         known = self._registered.get(number)
         if known is None:
-            if self._settings.schema_of is None:
-                raise InvalidMessage(f"schema {number} is in a registry: name it with schema-registry")
-            known = metadata.registered(number, self._settings.schema_of(number))
-            self._registered[number] = known
-            self.known[known.schema_id] = known
-        return envelope.body(avro.decode(avro.foreign(known.data_schema), record), known.schema_id)
+            known = metadata.registered(number, self._schema_of(number))
+            self._register(number, known)
+        return known
+
+    def _schema_of(self, number: int) -> str:
+        if self._settings.schema_of is None:
+            raise InvalidMessage(f"schema {number} is in a registry: name it with schema-registry")
+        return self._settings.schema_of(number)
+
+    def _register(self, number: int, known: Metadata) -> None:
+        self._registered[number] = known
+        self.known[known.schema_id] = known
+
+    def _learn_key(self, message: bytes, key: bytes) -> None:
+        """What the key of a message tells of its table: in a registry no schema of messages has the key."""
+        if not (avro.is_framed(message) and avro.is_framed(key)):
+            return
+        numbers = avro.unframe(message)[0], avro.unframe(key)[0]
+        if numbers not in self._keys:
+            known = keys.with_key(self._of_registry(numbers[0]), self._schema_of(numbers[1]))
+            self._keys.add(numbers)
+            self._register(numbers[0], known)
+            self._forget()
 
     def _learn(self, message: Any, schema: str | None) -> None:
         known = metadata.read(message, schema)

@@ -112,6 +112,11 @@ def registered(number: int, schema: str) -> Metadata:
     return Metadata(f"registry:{number}", Structure(own[0] or None, own[1], columns), 1, schema)
 
 
+def names_of(schema: str) -> tuple[str, ...]:
+    """The names of a record's fields."""
+    return tuple(str(field["name"]) for field in avro.foreign(schema).get("fields", ()))
+
+
 def _spec(avro_type: Any) -> Spec | None:
     branches = avro_type if isinstance(avro_type, list) else [avro_type]
     held = next((b for b in branches if b != "null" and b != {"type": "null"}), "null")

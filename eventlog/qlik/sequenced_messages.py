@@ -81,7 +81,7 @@ class MessageSequencer:
         self, task: int, source: Source[Object], record: Object, stretch: Stretch, mark: Mark | None = None
     ) -> Iterator[SequencedMessage | Refused]:
         try:
-            change = self._reader.read_of(source, record.value)
+            change = self._reader.read_of(source, record)
         except MissingExtra:
             raise
         except EventlogError as fault:

@@ -2,37 +2,28 @@
 
 from __future__ import annotations
 
-import base64
 import email.utils
 import http.client
 import select
-import ssl
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from eventlog import __version__
-from eventlog.core.address import http_address
+from eventlog.core.address import header_word, http_address
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
 from eventlog.sinks.conversation import Answering, NothingKnown, converse
 from eventlog.sinks.parallel import ParallelSink
+from eventlog.sinks.secured import authorization, tls_context
 from eventlog.sinks.sink import Document, Reply, Sink, SinkKind, answered, unanswered, unreachable
 from eventlog.sinks.timed import TimedConnection
 
-T = TypeVar("T")
 LONGEST_ANSWER = 16 << 20  # bytes
 LONGEST_WAIT = 3600.0  # seconds that a receiver may ask for
 _WAITING = (429, 503)  # RFC 6585, 4 and RFC 9110, 15.6.4: come back later
 _HUNG_UP = (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError)
 _PLAIN = "http"
-
-
-def read_word(text: str) -> None:
-    """A word that can stand in a header line; it is a secret, so nobody quotes it."""
-    if not (text.isascii() and text.isprintable()) or text != text.strip():
-        raise Misuse("it holds a line end, a space around it or another character that no header can hold")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +35,7 @@ class HttpSettings:
         None,
         "the token of bearer authentication; better in the environment",
         metavar="TOKEN",
-        check=read_word,
+        check=header_word,
     )
     http_timeout: float = setting(
         30.0, "seconds until a document counts as not answered", metavar="S", within=(0.01, 86_400)
@@ -74,7 +65,11 @@ class Post:
         self._address = http_address(settings.http_url)
         self._timeout = settings.http_timeout
         self._headers = _headers(settings)
-        self._context = None if self._address.scheme == _PLAIN else _context(settings)
+        self._context = (
+            None
+            if self._address.scheme == _PLAIN
+            else tls_context("http", settings.http_ca, settings.http_cert)
+        )
         self._connection: TimedConnection | None = None
 
     def exchange(self, text: str) -> Reply:
@@ -185,35 +180,7 @@ def _is_closed(connection: http.client.HTTPConnection) -> bool:
 
 def _headers(settings: HttpSettings) -> dict[str, str]:
     headers = {"Content-Type": "application/xml; charset=utf-8", "User-Agent": f"eventlog/{__version__}"}
-    if settings.http_token is not None:
-        return headers | {"Authorization": f"Bearer {settings.http_token}"}
-    if settings.http_user is not None:
-        words = f"{settings.http_user}:{settings.http_password or ''}"
-        return headers | {"Authorization": f"Basic {base64.b64encode(words.encode()).decode()}"}
-    return headers
-
-
-def _context(settings: HttpSettings) -> ssl.SSLContext:
-    ca, cert = settings.http_ca, settings.http_cert
-    context = _loaded(f"http-ca {ca}", lambda: ssl.create_default_context(cafile=ca))
-    if cert is not None:
-        _loaded(f"http-cert {cert}", lambda: context.load_cert_chain(cert, None, _no_password))
-    return context
-
-
-def _loaded(setting: str, load: Callable[[], T]) -> T:
-    """What a file of certificates is loaded to; Misuse if it is none."""
-    try:
-        return load()
-    except ssl.SSLError as fault:
-        raise Misuse(f"{setting}: it does not hold what it should, in PEM ({fault.reason})") from None
-    except (OSError, ValueError) as fault:
-        raise Misuse(f"{setting}: {getattr(fault, 'strerror', None) or fault}") from None
-
-
-def _no_password() -> str:
-    """Nobody is at the terminal of a daemon to be asked for one."""
-    raise ValueError("its key has a password, which nobody could be asked for")
+    return headers | authorization(settings.http_user, settings.http_password, settings.http_token)
 
 
 def _retry_after(text: str) -> float | None:

@@ -112,7 +112,7 @@ def test_without_a_jar_it_says_where_one_is(shell: Shell) -> None:
     [
         (("informix://cdc:geheim@localhost:9088/shop?server=ol1",), "password-file"),
         ((ADDRESS.replace("informix", "oracle"),), "informix:// or gbase://"),
-        ((ADDRESS, "--password-file", "none"), "password-file none"),
+        ((ADDRESS, "--password-file", "none"), "the secret in none"),
         ((ADDRESS, "--snapshot", "dirty"), "share"),
         ((ADDRESS, "--server-timeout", "0"), "between 1 and 3600"),
         ((ADDRESS, "--framed"), "No such option"),

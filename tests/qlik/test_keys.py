@@ -1,0 +1,281 @@
+"""Keys of messages in Avro, a registry that asks who we are, and Avro in files that is read back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.errors import Misuse
+from eventlog.core.formats import Object, Source
+from eventlog.core.settings import build
+from eventlog.core.tables import Tables
+from eventlog.places.places import connected
+from eventlog.places.registry import RegistryFault
+from eventlog.places.topics import KafkaSettings
+from eventlog.qlik.keys import KeyWriter, key_schema
+from eventlog.qlik.messages import MessageReader, MessageSettings, Writer, numbers
+from eventlog.qlik.metadata import registered
+from eventlog.qlik.structure import Column, Structure
+from eventlog.qlik.types import Spec
+from tests.commands import Shell
+from tests.qlik.helpers import NONE, read_messages, seq
+from tests.support import USR
+
+USR_KEY = Structure(
+    "app",
+    "usr",
+    (
+        Column("name", Spec("STRING", 20)),
+        Column("site", Spec("STRING", 4), 2, False, True),
+        Column("id", Spec("INT4"), 1, False, True),
+        Column("born", Spec("DATE"), 3, False, True),
+    ),
+)
+
+
+def usr(number: int, *, op: Op = Op.INSERT) -> Change:
+    key = (("id", number), ("site", "B"), ("born", "2024-03-15"))
+    sides: list[tuple[str, str | int]] = [
+        ("name", f"n{number}"),
+        ("site", "B"),
+        ("id", number),
+        ("born", "2024-03-15"),
+    ]
+    fields = tuple(
+        Field(name, value, ABSENT) if op is Op.DELETE else Field(name, ABSENT, value) for name, value in sides
+    )
+    return Change(op, "app", "usr", key, fields, seq(number), f"{0xAB:032X}")
+
+
+class Schemas:
+    """A registry in memory."""
+
+    def __init__(self) -> None:
+        self.known: list[tuple[str, str]] = []
+
+    def of(self, number: int) -> str:
+        return self.known[number - 1][1]
+
+    def add(self, table: str, schema: str) -> int:
+        if (table, schema) not in self.known:
+            self.known.append((table, schema))
+        return self.known.index((table, schema)) + 1
+
+    def add_key(self, table: str, schema: str) -> int:
+        return self.add(f"{table}-key", schema)
+
+
+def test_a_key_is_a_record_of_the_primary_key_in_its_order() -> None:
+    key = KeyWriter(False, None).write(usr(7), USR_KEY)
+    schema = key_schema(tuple(USR_KEY.columns[place] for place in USR_KEY.key), False)
+    assert schema["name"] == "KeyRecord"
+    assert key is not None
+    found: Any = fastavro.schemaless_reader(BytesIO(key), fastavro.parse_schema(schema), None)
+    assert list(found.items()) == [("id", 7), ("site", "B"), ("born", "2024-03-15")]
+
+
+def test_a_key_of_logical_types_is_one() -> None:
+    columns = tuple(USR_KEY.columns[place] for place in USR_KEY.key)
+    assert key_schema(columns, True)["fields"][2]["type"] == {"type": "int", "logicalType": "date"}
+    assert KeyWriter(True, None).write(usr(7), USR_KEY) != KeyWriter(False, None).write(usr(7), USR_KEY)
+
+
+def test_what_has_no_key_has_none() -> None:
+    writer = KeyWriter(False, None)
+    assert writer.write(usr(7)._replace(key=()), USR_KEY) is None
+    assert writer.write(usr(7), Structure("app", "usr", (Column("name"),))) is None
+    assert writer.write(usr(7)._replace(key=(("id", 7),)), USR_KEY) is None
+
+
+def through_registry(schemas: Schemas, changes: list[Change], *, keys: bool) -> list[Any]:
+    """The changes, written to a topic of a registry and read again."""
+    tables = Tables()
+    settings = MessageSettings(
+        encoding="avro", framing="confluent", register=schemas.add, register_key=schemas.add_key
+    )
+    writer, key_writer = Writer(tables, settings), KeyWriter(False, schemas.add_key)
+    records: list[Object] = []
+    for numbered in numbers(changes, tables, settings):
+        for written in writer.write(numbered):
+            assert not isinstance(written, tuple), written
+            assert written.change is not None
+            key = key_writer.write(written.change, USR_KEY) if keys else None
+            records.append(Object(len(records), written.message, None, key))
+    reader = MessageReader(NONE, MessageSettings(schema_of=schemas.of))
+    return list(reader.run([Source("topic[0]", "topic", (), records)]))
+
+
+def test_the_key_of_a_topic_tells_the_key_of_its_table() -> None:
+    schemas = Schemas()
+    changes = [usr(1), usr(2), usr(1, op=Op.DELETE)]
+    read = through_registry(schemas, changes, keys=True)
+    assert [change.key for change in read] == [change.key for change in changes]
+    assert [name for name, _ in schemas.known] == ["app.usr", "app.usr-key"]
+    bare = through_registry(Schemas(), changes, keys=False)
+    assert [change.key for change in bare[:2]] == [(), ()]  # a delete tells its key by its mask
+
+
+def test_a_key_that_names_other_columns_changes_nothing() -> None:
+    schemas = Schemas()
+    foreign = {"type": "record", "name": "KeyRecord", "fields": [{"name": "other", "type": "string"}]}
+    number = schemas.add_key("x", json.dumps(foreign))
+    settings = MessageSettings(encoding="avro", framing="confluent", register=schemas.add)
+    (message,) = (
+        written.message  # type: ignore[union-attr]
+        for numbered in numbers([usr(1)], NONE, settings)
+        for written in Writer(NONE, settings).write(numbered)
+    )
+    key = b"\0" + number.to_bytes(4, "big") + b"\x02x"
+    reader = MessageReader(NONE, MessageSettings(schema_of=schemas.of))
+    for strange in (key, b"", b"text", b"\0\0"):
+        (change,) = reader.run([Source("t", "t", (), [Object(1, message, None, strange)])])
+        assert change.key == ()  # type: ignore[union-attr]
+    assert registered(1, schemas.of(2)).structure.key == ()
+
+
+# --- who we are to a registry
+
+
+@contextmanager
+def registry(context: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[str | None]]]:
+    """A registry that notes the authorization of each question."""
+    seen: list[str | None] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            seen.append(self.headers["Authorization"])
+            body = json.dumps({"schema": '"string"'}).encode()
+            self.send_response(200 if self.headers["Authorization"] != "Bearer wrong" else 401)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *arguments: object) -> None:
+            pass
+
+    http = HTTPServer(("127.0.0.1", 0), Handler)
+    if context is not None:
+        http.socket = context.wrap_socket(http.socket, server_side=True)
+    thread = threading.Thread(target=http.serve_forever, args=(0.01,))
+    thread.start()
+    yield f"http{'s' * bool(context)}://127.0.0.1:{http.server_port}", seen
+    http.shutdown()
+    thread.join()
+    http.server_close()
+
+
+def ask(**given: Any) -> str:
+    return str(connected(given)["schema_of"](1))
+
+
+def test_a_registry_is_told_who_asks(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("of the file\n")
+    file = str(tmp_path / "secret")
+    basic = ["Basic " + base64.b64encode(b"me:" + word).decode() for word in (b"word", b"of the file")]
+    with registry() as (url, seen):
+        ask(schema_registry=url)
+        ask(schema_registry=url, registry_user="me", registry_password="word")
+        ask(schema_registry=url, registry_user="me", registry_secret_file=file)
+        ask(schema_registry=url, registry_token="token")
+        ask(schema_registry=url, registry_secret_file=file)
+    assert seen == [None, *basic, "Bearer token", "Bearer of the file"]
+
+
+def test_a_refusal_tells_no_secret() -> None:
+    with registry() as (url, _), pytest.raises(RegistryFault, match="401") as caught:
+        ask(schema_registry=url, registry_token="wrong")
+    assert "wrong" not in str(caught.value)
+
+
+def test_two_ways_to_say_who_we_are_are_misuse() -> None:
+    with pytest.raises(Misuse, match="registry-token"):
+        ask(schema_registry="http://127.0.0.1:1", registry_user="me", registry_token="token")
+
+
+def certificate(folder: Path, name: str) -> tuple[str, str]:
+    """A certificate with its key, and alone."""
+    both, alone = folder / f"{name}.pem", folder / f"{name}-public.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
+    command += ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    subprocess.run([*command, "-keyout", str(both), "-out", str(alone)], check=True, capture_output=True)
+    both.write_text(both.read_text() + alone.read_text())
+    return str(both), str(alone)
+
+
+def test_a_registry_that_asks_for_a_certificate_gets_one(tmp_path: Path) -> None:
+    server, server_public = certificate(tmp_path, "server")
+    client, client_public = certificate(tmp_path, "client")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH, cafile=client_public)
+    context.load_cert_chain(server)
+    context.verify_mode = ssl.CERT_REQUIRED
+    with registry(context) as (url, _):
+        assert ask(schema_registry=url, registry_ca=server_public, registry_cert=client) == '"string"'
+        with pytest.raises(RegistryFault):
+            ask(schema_registry=url, registry_ca=server_public)
+        with pytest.raises(RegistryFault, match="CERTIFICATE_VERIFY_FAILED"):
+            ask(schema_registry=url, registry_cert=client)
+    with pytest.raises(Misuse, match="registry-cert"):
+        ask(schema_registry="https://127.0.0.1:1", registry_cert=str(tmp_path / "none"))
+
+
+def test_secrets_stand_in_no_setting_that_is_shown() -> None:
+    known = build(KafkaSettings, {"registry_secret_file": "none"})
+    with pytest.raises(Misuse, match="the secret in none"):
+        _ = known.registry_identity
+    assert replace(known, registry_secret_file="").registry_identity == ("", "", "")
+
+
+# --- files
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    (folder := tmp_path / "here").mkdir()
+    made = Shell(folder)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize("name", ["out.avro", "out.jsonl", "out.avro.gz"])
+def test_avro_in_a_file_is_read_back_as_it_stands(shell: Shell, name: str) -> None:
+    folder = shell.folder
+    (folder / "t.toml").write_text(USR)
+    row = '{{"op":"insert","schema":"indirect","table":"usr","key":{{"idu":{0}}},"fields":[]}}\n'
+    (folder / "in.jsonl").write_text(row.format(1) + row.format(2))
+    to = ("convert", "--from", "changes", "--to", "qlik-message", "--encoding", "avro", "--tables", "t.toml")
+    back = ("convert", "--from", "qlik-message", "--to", "changes")
+    assert shell.run(*to, "-o", name, "in.jsonl").code == 0
+    done = shell.run(*back, name)
+    assert (done.code, done.stderr) == (0, "")
+    piped = shell.run(*back, "-", stdin=shell.run(*to, "in.jsonl").stdout)
+    for text in (done.stdout, piped.stdout):
+        assert [json.loads(line)["key"] for line in text.splitlines()] == [{"idu": 1}, {"idu": 2}]
+
+
+def test_a_text_that_is_no_message_is_refused() -> None:
+    for text in ("", "x", "61", "6174", "00" * 5, "61744D5347", "zz" * 10):
+        (refused,) = read_messages([text])
+        assert not isinstance(refused, Change)

@@ -19,11 +19,12 @@ from eventlog.cli.terminal import say
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import convert as run_convert
 from eventlog.convert.conversion import follow as follow_stream
-from eventlog.convert.streaming import stream
+from eventlog.convert.streaming import is_folder, stream
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.places.topics import KafkaSettings
+from eventlog.streams.commits_feed import COMMITS
 from eventlog.streams.ordered import SEQUENCERS
 from eventlog.streams.settings import StreamSettings
 
@@ -111,7 +112,10 @@ def convert(
         complaints = Complaints()
         stack.callback(complaints.close)
         report = Report(complaints.tell, keep, strict)
-        if (follow or state is not None) and wanted.source in SEQUENCERS:
+        in_parts = state is not None and not follow and is_folder(wanted.output)
+        if (wanted.source in SEQUENCERS and (follow or state is not None)) or (
+            wanted.source in COMMITS and in_parts
+        ):
             stream(job, report, clock(), follow)
         elif follow or (state is not None and url is None):
             follow_stream(job, report, clock(), follow)
@@ -129,7 +133,7 @@ def taking_part(source: str, target: str) -> set[str]:
         parts.add("the log")
     if "qlik-message" in parts:
         parts.add("qlik-message in Kafka")
-    if source in SEQUENCERS:
+    if source in SEQUENCERS or source in COMMITS:
         parts.add("a stream")
     return parts
 

@@ -308,7 +308,8 @@ def read_changes(
         reading: Any = settings.build(source.settings, given)
         stream = settings.build(StreamSettings, given)
         tasks = [("", sources)] * bool(job.inputs) + list(_tasks(job, source, report))
-        read = ordered.read_changes(source, job.tables, reading, stream, tasks)
+        several = len(job.all_inputs) > 1
+        read = ordered.read_changes(source, job.tables, reading, stream, tasks, several=several)
         yield from report.good(allowed(report.good(read), job.tables))
 
 

@@ -21,7 +21,12 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Shape, Source
 from eventlog.files.inputs import open_sources, stem_of
+from eventlog.gbase.format import Settings as GBaseSettings
+from eventlog.gbase.format import read_source, reader
+from eventlog.gbase.transactions import START
 from eventlog.places import places
+from eventlog.places.growing import load_position
+from eventlog.streams.commits_feed import COMMITS, CommitsFeed
 from eventlog.streams.delivery import Delivery, by_transaction
 from eventlog.streams.feed import Feed
 from eventlog.streams.rows_feed import RowsFeed
@@ -33,6 +38,7 @@ def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[
 
     A source without positions has no state to go on from, and hands out None for it.
     """
+    clock = clock or dt.datetime.now(dt.UTC).replace(tzinfo=None).isoformat(" ", "microseconds")
     feed = feed_of(job, state, clock)
     if feed is None:
         if state is not None:
@@ -55,11 +61,44 @@ def feed_of(job: Job, state: str | None, clock: str) -> Feed | None:
     make = places.FEEDS.get((source.name, job.place))
     if make is not None:
         return make(source, place_of(job, given), state)
+    if source.name == "gbase":
+        return _captures(job, settings.build(source.settings, given), stream, state)
     if source.name != "qlik-table":
         return None
     tasks = [FileTables(job, source, "", job.inputs)] * bool(job.inputs)
     tasks += [FileTables(job, source, name, inputs) for name, inputs in job.tasks]
     return RowsFeed(tasks, job.tables, settings.build(source.settings, given), stream, state)
+
+
+class Capture:
+    """One reading of a capture in a file."""
+
+    def __init__(self, job: Job, reading: GBaseSettings, name: str, position: Any) -> None:
+        since = START if position is None else load_position(position)
+        self._reading = reading
+        self._opened = open_sources([name], Shape.BYTES, None, limits=job.limits)
+        source: Source[bytes] = Source(name, stem_of(name), (), ())
+        self._stream = reader(reading, job.tables, source, since)
+
+    @property
+    def position(self) -> Any:
+        """The position behind what was taken."""
+        return self._stream.position._asdict()
+
+    def answers(self) -> Iterator[Change | Refused]:
+        """The changes of the capture, behind its position."""
+        for source in self._opened:
+            if isinstance(source, Refused):
+                yield source
+            else:
+                yield from read_source(self._stream, source, self._reading)
+
+
+def _captures(job: Job, reading: GBaseSettings, stream: StreamSettings, state: str | None) -> Feed:
+    def opened(name: str, position: Any) -> Capture:
+        return Capture(job, reading, name, position)
+
+    return CommitsFeed(job.all_inputs, opened, COMMITS["gbase"], stream.since, state)
 
 
 class FileTables:

@@ -152,6 +152,11 @@ def _load(source_format: str) -> Callable[[Any], dict[str, Any]]:
 # --- where the parts go
 
 
+def is_folder(output: str) -> bool:
+    """Whether an output is a folder, which then holds parts."""
+    return output.endswith("/") or (output != "-" and Path(output).is_dir())
+
+
 @contextmanager
 def _sink(job: Job, report: Report, clock: str, last: Part | None) -> Iterator[Sink]:
     target = format_named(job.target_format)
@@ -159,7 +164,7 @@ def _sink(job: Job, report: Report, clock: str, last: Part | None) -> Iterator[S
     if (target.name, job.place) in places.WRITERS and (job.source_format, job.place) not in places.READERS:
         raise Misuse(f"--state: write to files, not to --{job.place}")
     writer = _Writer(job, target, report, given)
-    if job.output.endswith("/") or (job.output != "-" and Path(job.output).is_dir()):
+    if is_folder(job.output):
         yield _Folder(job, target, writer, last)
         return
     with Output(job.output, target.shape, job.output_container, grows=True) as output:

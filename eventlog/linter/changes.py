@@ -22,7 +22,7 @@ from eventlog.linter.operations import (
     done_by,
     read_typ,
 )
-from eventlog.linter.progress import START, Commit, State, commit_of
+from eventlog.linter.progress import START, Commit, Mark, Progress, State, commit_of
 from eventlog.linter.times import TimeOrder, load_time
 
 Answer = Change | Refused
@@ -69,6 +69,7 @@ class QueueReader:
         self._order = TimeOrder(reading.time_order, reading.now, since.time_order)
         self._open = Open(reading.max_open)
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
+        self._ended: list[Ended] = []  # whose changes are not out yet
         self._out: dict[str, list[Commit]] = {}  # of each database, the COMMITs met whose changes are out
 
     def pass_over(self, past: Iterable[Part]) -> None:
@@ -82,10 +83,22 @@ class QueueReader:
         """What a later run needs to go on behind everything that was taken."""
         order = self._order.order or "big"
         nodes = {
-            node: self._since.of(node).advanced(self._out.get(node, ()), self._open.oldest(node), order)
-            for node in sorted({*self._since.nodes, *self._out, *self._open.nodes()})
+            node: self._since.of(node).advanced(self._out.get(node, ()), self._oldest(node, order), order)
+            for node in sorted({*self._since.nodes, *self._out, *self._open.nodes(), *self._waiting()})
         }
         return State(order, nodes)
+
+    def _waiting(self) -> set[str]:
+        return {ended.commit.dbnode for ended in self._ended}
+
+    def _oldest(self, node: str, order: str) -> Part | None:
+        """The first row of what is not out yet of a database, from which on it is to be read again."""
+        first = self._open.oldest(node)
+        for ended in self._ended:
+            if ended.commit.dbnode == node and ended.transaction.operations:
+                part = ended.transaction.operations[0].parts[0]
+                first = part if first is None else _earlier(first, part, order)
+        return first
 
     def read(self, source: Source[Row]) -> Iterator[Answer]:
         """The changes of a source, then what its end leaves."""
@@ -141,7 +154,9 @@ class QueueReader:
             if commit_of(part) in self._since.of(part.dbnode).delivered:
                 self._note(part)
             elif transaction is not None:
-                return Ended(transaction, part)
+                ended = Ended(transaction, part)
+                self._ended.append(ended)
+                return ended
         elif not self._reading.server or part.dst_server == self._reading.server:
             fault = self._open.add(part, where)
             if fault is not None:
@@ -156,6 +171,19 @@ class QueueReader:
                 yield from self._changes(item)
 
     def _changes(self, ended: Ended) -> Iterator[Answer]:
+        """The changes of a transaction; when the last of them is given, all of it counts as out."""
+        answers = self._told_by(ended)
+        held = next(answers, None)
+        for answer in answers:
+            if held is not None:
+                yield held
+            held = answer
+        self._ended.pop(0)
+        self._note(ended.commit)
+        if held is not None:
+            yield held
+
+    def _told_by(self, ended: Ended) -> Iterator[Answer]:
         servers = _servers(ended.transaction)
         for pending in ended.transaction.operations:
             part = pending.parts[0]
@@ -165,7 +193,6 @@ class QueueReader:
                 yield change._replace(position=_position(part, servers[done_by(part)]))
             except EventlogError as fault:
                 yield Refused(pending.where, str(fault), b"".join(part.data for part in pending.parts))
-        self._note(ended.commit)
 
     def _note(self, commit: Part) -> None:
         self._out.setdefault(commit.dbnode, []).append(commit_of(commit))
@@ -278,3 +305,11 @@ def _key(table: Table | None, row: dict[str, Value]) -> Key:
     names = {table.column(name): name for name in row}
     found = [names.get(column) for column in table.key_columns]
     return tuple((name, row[name]) for name in found if name is not None) if None not in found else ()
+
+
+def _earlier(one: Part, other: Part, order: str) -> Part:
+    """Of two rows of one database that which the journal has first."""
+    if one.syslog_addr is None:
+        return one
+    past = Progress(Mark(one.syslog_addr, one.oper_date)).is_past(other.syslog_addr, other.oper_date, order)
+    return other if past else one

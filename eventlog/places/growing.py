@@ -41,7 +41,7 @@ class StateFile:
 
     def load(self) -> Position:
         """The position of an earlier run, else the beginning."""
-        return read_state(self._path, _load_position, Position())
+        return read_state(self._path, load_position, Position())
 
     def save(self, position: Position) -> None:
         if position != self._written:
@@ -49,7 +49,8 @@ class StateFile:
             self._written = position
 
 
-def _load_position(found: Any) -> Position:
+def load_position(found: Any) -> Position:
+    """The position that was kept as JSON."""
     return Position(int(found["restart"]), int(found["delivered"]))
 
 

@@ -27,6 +27,7 @@ from eventlog.places.registry import Access, Registry
 from eventlog.places.topics import KafkaSettings
 from eventlog.sinks.secured import authorization
 from eventlog.sql.connect import connect, connect_any
+from eventlog.streams.commits_feed import COMMITS, CommitsFeed
 from eventlog.streams.feed import Feed
 from eventlog.streams.rows_feed import RowsFeed
 from eventlog.streams.settings import StreamSettings
@@ -167,9 +168,38 @@ def _feed_topics(source: Format, place: Place, state: str | None) -> Feed:
     return TopicsFeed(topics, place.tables, topics.reading(reading), stream, state)
 
 
+class _Queue:
+    """One reading of a LINTER queue."""
+
+    def __init__(self, place: Place, source: Format, name: str, position: Any) -> None:
+        since = START if position is None else load_state(position)
+        self._place, self._name, self._since = place, name, since
+        self._reader = LinterReader(place.tables, place.settings(source.settings).reading(), since)
+
+    @property
+    def position(self) -> Any:
+        return dump_state(self._reader.state)
+
+    def answers(self) -> Iterator[Change | Refused]:
+        with connect(self._place.url).connect() as connection:
+            waiting = queues.rows(connection, self._name, self._since)
+            self._reader.pass_over(waiting.past)
+            yield from self._reader.read(waiting.source)
+
+
+def _feed_queue(source: Format, place: Place, state: str | None) -> Feed:
+    def opened(name: str, position: Any) -> _Queue:
+        return _Queue(place, source, name, position)
+
+    names = place.names or ("DISPATCH_QUEUE",)
+    since = place.settings(StreamSettings).since
+    return CommitsFeed(names, opened, COMMITS[source.name], since, state)
+
+
 FEEDS: dict[tuple[str, str], Callable[[Format, Place, str | None], Feed]] = {
     ("qlik-message", "kafka"): _feed_topics,
     ("qlik-table", "url"): _feed_change_tables,
+    ("linter", "url"): _feed_queue,
 }
 WRITERS: dict[tuple[str, str], WritePlace] = {
     ("qlik-message", "kafka"): _write_topics,

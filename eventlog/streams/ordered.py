@@ -13,6 +13,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.sorting import Sorter
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.qlik.sequenced_rows import RowSequencer
+from eventlog.streams.commits_feed import COMMITS, by_commit
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import assemble
 
@@ -68,11 +69,18 @@ def read_changes(
     stream: StreamSettings,
     tasks: Iterable[Task],
     leave: Callable[[Placed], None] | None = None,
+    several: bool = False,
 ) -> Iterator[Change | Refused]:
     """The changes of a format's sources: by their sequence if there is one, else as they come.
 
-    Where only whole transactions are wanted, `leave` takes what a later read may complete.
+    Where only whole transactions are wanted, `leave` takes what a later read may complete. `several`
+    says that a capture or a queue is one of some, whose transactions are to be merged.
     """
+    if source.name in COMMITS and (stream.order == "sequence" or stream.since):
+        sources = (one for _, of_task in tasks for one in of_task)
+        read = source.read(sources, tables, reading)
+        yield from by_commit(read, COMMITS[source.name], stream.since) if several or stream.since else read
+        return
     make = SEQUENCERS.get(source.name)
     whole = getattr(reading, "whole_transactions", False)
     if stream.order == "as-is" or make is None:

@@ -148,7 +148,7 @@ def test_one_that_is_open_too_long_is_as_open_transactions_says() -> None:
     brokers.send(0, event("A", 1, False, 1))
     moments = iter(range(0, 100_000, 700))
     for policy, expected in (("refuse", []), ("deliver", [[1]])):
-        stream = StreamSettings(open_transactions=policy)
+        stream = StreamSettings(open_transactions=policy, open_time=600.0)
         one = TopicsFeed(brokers, Tables(), MessageSettings(), stream, None, lambda: float(next(moments)))
         assert read(one, follow=True)[0] == expected
     stopping = TopicsFeed(

@@ -1,0 +1,157 @@
+"""Captures and queues as a feed: their transactions come whole already, and are merged by their commits."""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, Protocol
+
+from eventlog.core.change import Change
+from eventlog.core.errors import InvalidValue, Misuse, Refused
+from eventlog.core.formats import Placed
+from eventlog.files.sorting import Sorter
+from eventlog.streams.delivery import ChangesOf, Delivery, Stale
+from eventlog.streams.held import Held, Taken
+from eventlog.streams.transactions import size_of
+
+MEMORY: Final = 256 << 20
+COMMITS: Final = {"gbase": "commit", "linter": "commit_syslog_addr"}  # the fact that tells a commit's place
+
+
+class Reading(Protocol):
+    """One stream or queue that is being read."""
+
+    @property
+    def position(self) -> Any:
+        """Where to go on behind everything that was taken, as JSON holds it."""
+
+    def answers(self) -> Iterator[Change | Refused]: ...
+
+
+class _Whole(NamedTuple):
+    order: tuple[int, int]
+    stream: str
+    changes: Taken[Placed]
+    position: Any
+
+
+class CommitsFeed:
+    """Streams by their names, each of which is opened anew in every round, behind its position."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        opened: Callable[[str, Any], Reading],
+        fact: str,
+        since: str,
+        state: str | None,
+    ) -> None:
+        self._names = names
+        self._opened = opened
+        self._fact = fact
+        self._since = number_of(since)
+        self._positions = _load(state)
+        self._held: Held[Placed] = Held()
+        self._turns = 0
+
+    @property
+    def state(self) -> str | None:
+        """The state behind everything that was handed out."""
+        return json.dumps({"streams": self._positions})
+
+    def kept(self) -> None:
+        """Nobody else is to know."""
+
+    def close(self) -> None:
+        self._held.close()
+
+    def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
+        """What the streams hold behind their positions, each transaction by the place of its commit."""
+        refused: list[Refused] = []
+        readings = {name: self._opened(name, self._positions.get(name)) for name in self._names}
+        streams = [self._wholes(i, name, readings[name], refused) for i, name in enumerate(readings)]
+        for whole in heapq.merge(*streams, key=lambda whole: whole.order):
+            yield from refused
+            refused.clear()
+            self._positions[whole.stream] = whole.position
+            if whole.order[0] > self._since:
+                yield self._delivery(whole)
+            whole.changes.close()
+        yield from refused
+        self._positions |= {name: reading.position for name, reading in readings.items()}
+
+    def _delivery(self, whole: _Whole) -> Delivery:
+        self._turns += 1
+        turn = self._turns
+        return Delivery(ChangesOf(whole.changes), lambda: self._state_at(turn))
+
+    def _state_at(self, turn: int) -> str | None:
+        if turn != self._turns:
+            raise Stale
+        return self.state
+
+    def _wholes(self, number: int, name: str, reading: Reading, refused: list[Refused]) -> Iterator[_Whole]:
+        """The transactions of one stream, each with the position as it was when its last change was taken."""
+        open_: tuple[str | None, tuple[int, int], Any] | None = None
+        count = 0
+        for item in reading.answers():
+            if isinstance(item, Refused):
+                refused.append(item)
+                continue
+            count += 1
+            if open_ is not None and item.transaction != open_[0]:
+                yield _Whole(open_[1], name, self._held.take(name), open_[2])
+                open_ = None
+            order = open_[1] if open_ else (commit_of(item, self._fact), number)
+            placed = Placed(item, name)
+            self._held.add(name, (0, "", count), placed, size_of(placed))
+            open_ = item.transaction, order, reading.position
+        if open_ is not None:
+            yield _Whole(open_[1], name, self._held.take(name), open_[2])
+
+
+def commit_of(change: Change, fact: str) -> int:
+    """The place of the commit of a change; 0 where its stream does not tell it."""
+    found = change.fact(fact)
+    return found if type(found) is int else 0
+
+
+def number_of(since: str) -> int:
+    """The commit behind which is read."""
+    if since and not (since.isascii() and since.isdigit()):
+        raise Misuse(f"--since {since[:40]}: it is the number of a commit here")
+    return int(since or -1)
+
+
+def by_commit(changes: Iterable[Change | Refused], fact: str, since: str) -> Iterator[Change | Refused]:
+    """The changes of several streams in the order of their commits; what was refused comes as it is met."""
+    least = number_of(since)
+    sorter: Sorter[tuple[tuple[int, int], Change]] = Sorter(lambda item: item[0], _size, MEMORY)
+    try:
+        for number, item in enumerate(changes):
+            if isinstance(item, Refused):
+                yield item
+            elif (commit := commit_of(item, fact)) > least:
+                sorter.add(((commit, number), item))
+        for _, change in sorter.peek():
+            yield change
+    finally:
+        sorter.close()
+
+
+def _size(item: tuple[Any, Change]) -> int:
+    sides = (side for field in item[1].fields for side in field[1:] if isinstance(side, str | bytes))
+    return 600 + sum(100 + len(side) for side in sides)
+
+
+def _load(state: str | None) -> dict[str, Any]:
+    if state is None:
+        return {}
+    try:
+        found = json.loads(state)["streams"]
+    except (ValueError, KeyError, TypeError):
+        found = None
+    if not isinstance(found, Mapping):
+        raise InvalidValue(state[:40], "the state of streams")
+    return dict(found)

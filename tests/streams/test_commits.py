@@ -1,0 +1,170 @@
+"""Captures and queues go on where they were delivered, transaction by transaction, merged by commits."""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from eventlog.convert import streaming
+from eventlog.convert.conversion import Job, Report, convert
+from eventlog.convert.deliveries import deliveries
+from eventlog.convert.streaming import stream
+from eventlog.core.errors import EventlogError, Misuse
+from eventlog.gbase.records import Number
+from eventlog.linter.columns import DISPATCH
+from eventlog.streams.delivery import Delivery
+from tests.databases import Database
+from tests.gbase.helpers import T1, Told
+from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
+from tests.streams.killed import run_and_kill
+from tests.support import CLOCK
+
+
+def capture(transactions: list[list[int]], chance: random.Random, first: int = 0, by: int = 1) -> bytes:
+    """A capture of transactions that overlap; its sequences are those from `first` on, each `by` apart."""
+    sequences = iter(range(first, 10**6, by))
+    told = Told().table(7, T1)
+    left = [(number, rows.copy(), False) for number, rows in enumerate(transactions, 1)]
+    while left:
+        at = chance.randrange(len(left))
+        number, rows, begun = left[at]
+        if not begun:
+            told.begin(next(sequences), number)
+            left[at] = number, rows, True
+        elif rows:
+            told.row(Number.INSERT, next(sequences), number, 7, (rows.pop(0), "x"))
+        else:
+            told.commit(next(sequences), number)
+            del left[at]
+    return told.data
+
+
+def job(folder: Path, *names: str) -> Job:
+    inputs = tuple(str(folder / name) for name in names)
+    return Job("gbase", "changes", inputs, f"{folder / 'out'}/", state=folder / "state")
+
+
+def found(one: Job, state: str | None = None) -> Iterator[tuple[list[object], str | None]]:
+    for item in deliveries(one, state):
+        if isinstance(item, Delivery):
+            yield [change.after["c1"] for change in item.changes], item.state
+
+
+WHOLE = st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=3), min_size=1, max_size=5)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@given(transactions=WHOLE, others=WHOLE, chance=st.randoms(use_true_random=False))
+def test_every_state_of_merged_captures_goes_on_behind_its_delivery(
+    transactions: list[list[int]], others: list[list[int]], chance: random.Random
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "even.bin").write_bytes(capture(transactions, chance, 2, 2))
+        (folder / "odd.bin").write_bytes(capture(others, chance, 1, 2))
+        both = job(folder, "even.bin", "odd.bin")
+        whole = list(found(both))
+        assert sorted(rows for rows, _ in whole) == sorted(transactions + others)
+        for number, (_, state) in enumerate(whole):
+            assert list(found(both, state)) == whole[number + 1 :]
+        told = _converted(both)
+        assert [change["fields"][0]["after"] for change in told] == [one for rows, _ in whole for one in rows]
+        commits = [change["extra"]["commit"] for change in told]
+        assert commits == sorted(commits)
+
+
+def _converted(one: Job) -> list[Any]:
+    out = Path(one.inputs[0]).with_name("all.jsonl")
+    convert(replace(one, output=str(out), state=None), Report(lambda told: None), CLOCK)
+    return [json.loads(line) for line in out.read_text().splitlines()]
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    transactions=WHOLE,
+    chance=st.randoms(use_true_random=False),
+    kills=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 1000)), max_size=4),
+)
+def test_a_capture_that_grows_gives_each_transaction_once_whatever_is_killed(
+    transactions: list[list[int]], chance: random.Random, kills: list[tuple[int, int]]
+) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        data = capture(transactions, chance)
+        size = 0
+        for kill, more in [*kills, (10**6, len(data))]:
+            size = min(len(data), size + more)
+            (folder / "one.bin").write_bytes(data[:size])
+            run_and_kill(lambda: _small(job(folder, "one.bin")), kill)
+        parts = sorted((folder / "out").glob("part-*"))
+        lines = [json.loads(line) for part in parts for line in part.read_text().splitlines()]
+        (folder / "one.bin").write_bytes(data)
+        assert [line["fields"][0]["after"] for line in lines] == [
+            row for rows, _ in found(job(folder, "one.bin")) for row in rows
+        ]
+
+
+def _small(one: Job) -> None:
+    streaming.CHANGES = 2  # type: ignore[misc]  # in a process of its own
+    stream(one, Report(lambda told: None), CLOCK)
+
+
+def test_since_is_the_number_of_a_commit(tmp_path: Path) -> None:
+    (tmp_path / "one.bin").write_bytes(capture([[1], [2], [3]], random.Random(1)))
+    both = job(tmp_path, "one.bin")
+    commits = [change["extra"]["commit"] for change in _converted(both)]
+    behind = replace(both, given={"since": str(commits[0])})
+    assert len(_converted(behind)) == 2
+    assert len(list(found(behind))) == 2
+    with pytest.raises(Misuse, match="the number of a commit"):
+        list(found(replace(both, given={"since": "x"})))
+
+
+@pytest.mark.parametrize("state", ["", "7", '{"streams": 7}', '{"tasks": {}}'])
+def test_a_state_that_is_none(tmp_path: Path, state: str) -> None:
+    (tmp_path / "one.bin").write_bytes(b"")
+    with pytest.raises(EventlogError, match="is not the state of streams"):
+        list(found(job(tmp_path, "one.bin"), state))
+
+
+@pytest.mark.parametrize("date", [{}, {"OPER_DATE": ""}])
+def test_every_state_of_a_queue_goes_on_behind_its_delivery(postgres: Database, date: dict[str, Any]) -> None:
+    """Transactions overlap; without dates all of them have ended before the first is handed out."""
+    engine = postgres.engine()
+    rows = [
+        operation(2, ROW_1, TRANSACT_ID=5, SYSLOG_ADDR=100, **date),
+        operation(3, ROW_1, ROW_2, TRANSACT_ID=6, SYSLOG_ADDR=101, **date),
+        operation(2, ROW_2, TRANSACT_ID=7, SYSLOG_ADDR=102, **date),
+        operation(2, ROW_1, TRANSACT_ID=5, SYSLOG_ADDR=103, **date),
+        end(TRANSACT_ID=6, SYSLOG_ADDR=110, **date),
+        end(TRANSACT_ID=5, SYSLOG_ADDR=111, **date),
+        end(TRANSACT_ID=7, SYSLOG_ADDR=112, **date),
+    ]
+    with engine.begin() as connection:
+        kinds = {"int": "bigint", "bytes": "bytea"}
+        columns = ", ".join(f"{c.name} {kinds.get(c.type, 'text')}" for c in DISPATCH)
+        connection.exec_driver_sql(f"create table dispatch_queue ({columns})")
+        marks = ", ".join("decode(%s, 'hex')" if c.type == "bytes" else "%s" for c in DISPATCH)
+        for cells in rows:
+            connection.exec_driver_sql(f"insert into dispatch_queue values ({marks})", cells)
+    engine.dispose()
+    url = postgres.url.render_as_string(hide_password=False)
+    one = Job("linter", "changes", ("dispatch_queue",), tables=LAYOUT, url=url)
+
+    def told(state: str | None = None) -> list[tuple[list[str | None], str | None]]:
+        items = [item for item in deliveries(one, state) if isinstance(item, Delivery)]
+        return [([change.position for change in item.changes], None) for item in items]
+
+    assert [positions for positions, _ in told()] == [["101"], ["100", "103"], ["102"]]
+    states = [item.state for item in deliveries(one) if isinstance(item, Delivery)]
+    for number, state in enumerate(states):
+        assert told(state) == told()[number + 1 :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,8 +15,9 @@ from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.terminal import Shade, say, show, tell
 from eventlog.core import tablesfile
 from eventlog.core.tables import Tables
+from eventlog.operate.auditing import audit
 from eventlog.publisher.config import Config, statements
-from eventlog.publisher.opening import place_of, read_tables
+from eventlog.publisher.opening import opened, place_of, read_tables
 from eventlog.publisher.postpoll import faults as post_poll_faults
 from eventlog.publisher.postpoll import unseen
 from eventlog.publisher.references import among
@@ -58,6 +60,9 @@ _MEND = "write it so, or use eventlog purge: no publisher starts with it"
     help="set the log's sequence past every record_id that went out, where such come again, and forget what"
     " is on record as done of other rows",
 )
+@click.option(
+    "--deep", is_flag=True, help="also compare the tables with the states that resync --compare kept"
+)
 @database_options
 def check(
     driver_user: str | None,
@@ -65,6 +70,7 @@ def check(
     ways_round: bool,
     write_tables: Path | None,
     advance_sequence: bool,
+    deep: bool,
     config: Path | None,
     url: str | None,
     log_table: str | None,
@@ -103,6 +109,8 @@ def check(
                 for fault in post_poll_faults(after, log, Store(engine, log).finish_mode())
             ),
         ]
+    if deep:
+        found += _deep(settings)
     for one in unseen(after, log):
         say(f"post-poll-stmt: what this runs cannot be seen; it must leave rows of the log alone: {one}")
     faults = [finding for finding in found if finding.fault]
@@ -111,6 +119,20 @@ def check(
     if faults:
         sys.exit(1)
     tell("nothing is wrong")
+
+
+def _deep(settings: Config) -> Iterator[Finding]:
+    """What differs from the states that were kept, and no row of the log explains."""
+    with opened(settings) as store:
+        tables = read_tables(store.engine, store.log, settings)
+        for one in audit(store, settings, Tables(t for t in tables if t.key), log=False):
+            command = (f"eventlog resync --compare {one.table}",)
+            if one.differences is None:
+                words = "no state of it was kept, so what triggers missed cannot be told"
+                yield Finding(str(one.table), words, "keep one", fault=False, told=True, commands=command)
+            elif one.differences:
+                words = f"{one.differences} objects differ from what the log explains: {', '.join(one.shown)}"
+                yield Finding(str(one.table), words, "log them", commands=command)
 
 
 def _advance(connection: Connection, log: Log, settings: Config) -> None:

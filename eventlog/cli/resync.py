@@ -9,9 +9,12 @@ from pathlib import Path
 import click
 
 from eventlog.cli.database import database_options, read_settings
+from eventlog.cli.guessing import refuse_flags
 from eventlog.cli.terminal import tell
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
+from eventlog.operate.auditing import audit
+from eventlog.publisher.config import Config
 from eventlog.publisher.opening import opened, read_tables
 from eventlog.sql.capture.resync import EVENT_TYPES, Resync
 from eventlog.sql.capture.resync import resync as run_resync
@@ -43,8 +46,14 @@ class NotPublished(EventlogError):
     show_default=True,
     help="rows a second at most; 0 is no limit",
 )
+@click.option(
+    "--compare",
+    is_flag=True,
+    help="log only what differs from the state that this kept the last time, and no row of the log explains",
+)
 def resync(
     tables: tuple[str, ...],
+    compare: bool,
     config: Path | None,
     url: str | None,
     log_table: str | None,
@@ -59,12 +68,28 @@ def resync(
 
     Each chunk is a transaction of its own. A run that was stopped goes on where it was when the same
     command is given again.
+
+    With --compare triggers are audited: what they missed since the last --compare (restores, replicas,
+    truncates) is logged, to be read back. The first run of a table only keeps its state.
     """
+    if compare:
+        refuse_flags(("where", "event_type", "chunk", "rate"), "takes no part with --compare")
     settings = read_settings(config, url, log_table, layout, log_time)
     with opened(settings) as store:
         published = read_tables(store.engine, store.log, settings)
+        if compare:
+            _compare(store, settings, Tables(_published(published, name) for name in tables))
+            return
         for table in [_published(published, name) for name in tables]:
             _resync(store, Resync(table, int(event_type), where, chunk), rate)
+
+
+def _compare(store: Store, settings: Config, tables: Tables) -> None:
+    for found in audit(store, settings, tables, log=True):
+        if found.differences is None:
+            tell(f"{found.table}: its state is kept; the next --compare logs what triggers missed")
+        else:
+            tell(f"{found.table}: {found.differences} objects differed and are logged")
 
 
 def _published(tables: Tables, name: str) -> Table:

@@ -54,17 +54,39 @@ class Step(NamedTuple):
         return self.digest is None and not self.rows
 
 
+class Mark(NamedTuple):
+    """Up to where the log explains a state beside triggers."""
+
+    newest: int  # record_id
+    purged: int  # the last notice of rows that are gone
+
+
 class Known:
-    """The state, in a transaction of the leader."""
+    """The state, in a transaction of whoever writes it."""
 
     def __init__(self, connection: Connection, queries: Queries) -> None:
         self._connection = connection
         self._queries = queries
 
+    def marks(self) -> dict[str, Mark | None]:
+        """Up to where the log explains the state of each table; None of one that a publisher keeps."""
+        found = {table: _base(table, base).get("mark") for table, _, base in self._run("known_counts")}
+        return {table: None if mark is None else Mark(*mark) for table, mark in found.items()}
+
+    def mark(self) -> Mark:
+        """Up to where the log stands now."""
+        newest, purged = (self._run(name).scalar() for name in ("compare_newest", "compare_purged"))
+        return Mark(int(newest or 0), int(purged or 0))
+
+    def named(self, mark: Mark) -> Iterator[tuple[str, str]]:
+        """The table_name and table_key of every object that rows of the log behind a mark speak of."""
+        for table, key in self._run("compare_named", after=mark.newest):
+            yield str(table), str(key)
+
     def settle(self) -> dict[str, int]:
         """Let the state follow what became of the events that were on their way; how many objects of each
         table there are then. StateLost where they were not as many as there should be."""
-        found = self._counted()
+        found = self.counted()
         for name in _STEPS:
             self._run(name)
         if self._run("known_gone").rowcount:
@@ -73,12 +95,12 @@ class Known:
                 self._put_base(table, objects)
         return found
 
-    def _counted(self) -> dict[str, int]:
+    def counted(self) -> dict[str, int]:
         """How many objects of each table there are."""
         begun = {row[0] for row in self._run("compared_before")}
         found: dict[str, int] = {}
         for table, objects, base in self._run("known_counts"):
-            kept = _read_base(table, base)
+            kept = int(_base(table, base)["objects"])
             if kept != objects:
                 raise StateLost(table, f"{objects} objects of {kept}")
             found[table] = objects
@@ -90,15 +112,22 @@ class Known:
         """Take the values of every object for unknown, so that all of them are told again."""
         self._run("known_doubt")
 
-    def begin(self, table: str) -> None:
+    def begin(self, table: str, mark: Mark | None = None) -> None:
         """Begin the state of a table anew, with nothing in it."""
         self._run("known_forget_table", object_table=table)
-        self._put_base(table, 0)
+        self._put_base(table, 0, mark)
         self._run("note", kind="compare", table_name=table, words="the state of this table begins")
 
-    def take(self, steps: Sequence[Step], counts: dict[str, int]) -> None:
-        """Log the rows of events, and keep to what they lead; `counts` go on with each table's objects."""
+    def advance(self, table: str, objects: int, mark: Mark) -> None:
+        """Let the log explain the state of a table up to another mark."""
+        self._put_base(table, objects, mark)
+
+    def take(self, steps: Sequence[Step], counts: dict[str, int], mark: Mark | None = None) -> None:
+        """Log the rows of events, and keep to what they lead; `counts` go on with each table's objects. With
+        a mark the state is so at once, for what was logged is read back later."""
         places = self._log(steps)
+        if mark is not None:
+            places, steps = {}, [one._replace(rows=()) for one in steps]
         rows = [
             {
                 "object_table": one.object_table,
@@ -124,7 +153,7 @@ class Known:
         for one in steps:
             counts[one.object_table] += (not one.forgets) - one.existed
         for table in sorted({one.object_table for one in steps}):
-            self._put_base(table, counts[table])
+            self._put_base(table, counts[table], mark)
 
     def _log(self, steps: Iterable[Step]) -> dict[tuple[str, str], tuple[int, int]]:
         """Write the rows of events; the first and the last record_id of each object's."""
@@ -143,24 +172,24 @@ class Known:
             found[table, key] = first, row
         return found
 
-    def _put_base(self, table: str, objects: int) -> None:
+    def _put_base(self, table: str, objects: int, mark: Mark | None = None) -> None:
         self._run("known_forget", object_table=table, key_hash=BASE)
         kept = dict.fromkeys(("digest", "next_digest", "next_values", "first_id", "last_id"))
-        text = json.dumps({"format": FORMAT, "objects": objects})
+        text = json.dumps({"format": FORMAT, "objects": objects, "mark": mark})
         self._run("known_put", object_table=table, key_hash=BASE, object_key=BASE, row_values=text, **kept)
 
     def _run(self, name: str, **values: Any) -> Any:
         return self._queries.run(self._connection, name, **values)
 
 
-def _read_base(table: str, text: str | None) -> int:
-    """How many objects a table's state should have."""
+def _base(table: str, text: str | None) -> dict[str, Any]:
+    """What is on record of a table's state as a whole."""
     if text is None:
         raise StateLost(table, "its count is gone")
-    base = json.loads(text)
+    base: dict[str, Any] = json.loads(text)
     if base["format"] != FORMAT:
         raise StateLost(table, f"it has format {base['format']}, and this version knows {FORMAT}")
-    return int(base["objects"])
+    return base
 
 
 def known_of(connection: Connection, queries: Queries, table: str) -> Iterator[Any]:

@@ -16,6 +16,7 @@ from eventlog.core.errors import WrongRow
 from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.done import DoneRanges, read_done
 from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.known import Known
 from eventlog.sql.log.stretch import Lane, between
 from eventlog.sql.log.work import object_hash
 from eventlog.sql.queries import Queries, containing
@@ -219,6 +220,10 @@ class Upkeep:
 
     def resume(self) -> None:
         self._run("resume")
+
+    def known(self) -> Known:
+        """The state that was kept when tables were compared."""
+        return Known(self._connection, self._queries)
 
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:
         """Leave a notice."""

@@ -118,3 +118,13 @@ select distinct table_name from {notice} where kind = 'compare'
 -- compare_newest --
 -- The highest record_id in the log.
 select max({id}) from {log} r
+
+-- compare_named --
+-- The objects that rows behind a record_id name.
+select distinct {table_name}, {table_key}
+from {log} r
+where {record_id} > :after
+
+-- compare_purged --
+-- The last notice that rows were purged or that handled ones may be gone.
+select max(notice_id) from {notice} where kind in ('purge', 'finish mode')

@@ -1,0 +1,119 @@
+"""Beside triggers: what differs from the state that was kept, and no row of the log explains it.
+
+Replicas, restores and truncates write without triggers. What they left is logged as rows that are read back,
+so that the receiver gets each row as it is, whatever a trigger logs meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import NamedTuple
+
+from eventlog.compare.events import as_it_is
+from eventlog.compare.ordering import Order, Phase
+from eventlog.compare.polling import Found, poll
+from eventlog.compare.tables import snapshot
+from eventlog.core.errors import EventlogError
+from eventlog.core.identity import object_of
+from eventlog.core.tables import Table, Tables
+from eventlog.publisher.config import Config
+from eventlog.publisher.opening import read_readable
+from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.known import Known, LogRow, Mark, Step
+from eventlog.sql.log.store import Store
+
+_CHUNK = 2_000  # objects of one transaction
+_SHOWN = 5
+_MEMORY = 256 << 20
+_ROWS = {
+    Phase.GONE: (LogRow(4), LogRow(5)),  # a row that is there again by then is read back
+    Phase.NEW: (LogRow(5),),
+    Phase.CHANGED: (LogRow(6),),
+}
+
+
+class Unexplained(EventlogError):
+    """handled rows of this log are deleted, so nobody can tell which differences they explained: `eventlog
+    finish-mode update` or `ranges` keeps them"""
+
+
+class OthersState(EventlogError):
+    """the state of {0} is kept by a publisher with publication-mode compare, which tells its differences"""
+
+
+class Audited(NamedTuple):
+    """What was found of one table."""
+
+    table: Table
+    differences: int | None  # None: there was no state to compare with; it is kept from now on
+    shown: tuple[str, ...] = ()  # the keys of the first of them
+
+
+def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterator[Audited]:
+    """Compare tables with the states that were kept; where `log` says so, log what differs and keep the
+    states of now."""
+    if store.finish_mode() is FinishMode.DELETE:
+        raise Unexplained
+    readable = read_readable(store.engine, store.log, tables)
+    for table in tables:
+        name = str(table)
+        with snapshot(store.engine) as connection:
+            known = Known(connection, store.queries)
+            begun, counts, now = known.marks(), known.counted(), known.mark()
+            mark = begun.get(name)
+            if name in begun and mark is None:
+                raise OthersState(name)
+            fresh = mark is None or mark.purged != now.purged
+            explained = set() if fresh or mark is None else _explained(known, tables, table, mark)
+            order: Order[Step] = Order([table], _MEMORY)
+            counts = {name: 0 if fresh else counts[name]}
+            if not (fresh and not log):
+                source = readable[table]
+                found = poll(connection, store.queries, "" if fresh else name, source, counts[name])
+                shown, differ = _sort(order, table, found, explained, silent=fresh)
+        if fresh and not log:
+            yield Audited(table, None)
+            continue
+        if log:
+            _keep(store, name, order, counts, now, fresh=fresh)
+        yield Audited(table, None if fresh else differ, tuple(shown))
+
+
+def _explained(known: Known, tables: Tables, table: Table, mark: Mark) -> set[str]:
+    """The keys of the table's objects of which the log speaks since."""
+    own = tables.name_of(table)
+    named = (object_of(tables, *row) for row in known.named(mark))
+    return {key for name, key in named if name == own}
+
+
+def _sort(
+    order: Order[Step], table: Table, found: Iterable[Found], explained: set[str], *, silent: bool
+) -> tuple[list[str], int]:
+    """Put the differences in their order; the first keys of those that nothing explains, and their number."""
+    shown: list[str] = []
+    differ = 0
+    for one in found:
+        phase = Phase.GONE if one.texts is None else Phase.CHANGED if one.known else Phase.NEW
+        step = as_it_is(str(table), table, one, values=False)
+        if not silent and one.key not in explained:
+            differ += 1
+            shown += [one.key] if len(shown) < _SHOWN else []
+            step = step._replace(rows=_ROWS[phase])
+        order.add(phase, table, one.key, step)
+    return shown, differ
+
+
+def _keep(
+    store: Store, name: str, order: Order[Step], counts: dict[str, int], mark: Mark, *, fresh: bool
+) -> None:
+    """Log what differs and let the state be as it is now."""
+    with store.upkeep() as upkeep:
+        if fresh:
+            upkeep.known().begin(name, mark)
+    steps = (step for *_, step in order)
+    while chunk := list(islice(steps, _CHUNK)):
+        with store.upkeep() as upkeep:
+            upkeep.known().take(chunk, counts, mark)
+    with store.upkeep() as upkeep:
+        upkeep.known().advance(name, counts[name], mark)

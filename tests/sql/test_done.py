@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import time
 from collections.abc import Iterator
+from itertools import pairwise
+from threading import Thread
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +14,7 @@ import pytest
 from sqlalchemy import text
 
 from eventlog.core.entry import Status
+from eventlog.core.errors import EventlogError
 from eventlog.sql.log import pending
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.leader import Leader
@@ -129,3 +133,40 @@ def every_way(store: Store, left: list[int]) -> None:
     with store.snapshot() as snapshot:
         fit = snapshot.fit(Selection(limit=5, most_bytes=10**9))
         assert fit.limit == 5
+
+
+def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, leader: Leader) -> None:
+    """Nobody waits for ever, no two ranges overlap, and what was skipped stays so."""
+    write(store, list(range(1, 401)))
+    faults: list[EventlogError] = []
+    skipped: set[int] = set()
+    person = Thread(target=look_after, args=(store, skipped, faults))
+    person.start()
+    for low in range(1, 401, 5):
+        with store.work(leader.epoch) as work:
+            work.finish({Status.ERROR: range(low, low + 5)})
+            work.note_highest(low)
+    person.join()
+    assert faults == []
+    with store.engine.connect() as connection:
+        asked = text("select first_id, last_id, letter from eventlog_done order by 1")
+        found = connection.execute(asked).all()
+    assert all(one[1] < two[0] for one, two in pairwise(found))
+    letters = {n: letter for first, last, letter in found for n in range(first, last + 1)}
+    assert {letters.get(n, "N") for n in range(1, 401)} == set("NEW")
+    assert {n for n, letter in letters.items() if letter == "W"} == skipped
+
+
+def look_after(store: Store, skipped: set[int], faults: list[EventlogError]) -> None:
+    """Redrive and skip rows, whatever they are."""
+    dice = random.Random(1)
+    try:
+        for _ in range(40):
+            ids = dice.sample(range(1, 401), 5)
+            with store.upkeep() as upkeep:
+                upkeep.redrive(ids[:3], {ids[0]: 6})
+                upkeep.skip(ids[3:], "enough")
+                time.sleep(0.005)  # the longer it is open, the more meet it
+            skipped.update(ids[3:])
+    except EventlogError as fault:
+        faults.append(fault)

@@ -41,7 +41,7 @@ class Done(NamedTuple):
 
     top: int = 0  # the last id of the last range, 0 where there is none
     first: int | None = None  # new row between ranges
-    last: int | None = None
+    last: int | None = None  # the last one, or the end of the gap that has it
 
     def lanes(self, lane: Lane, *, whole: bool = False) -> list[Lane]:
         """The lanes that together have the new rows of one: those between the ranges, then those behind

@@ -155,12 +155,13 @@ class Upkeep:
 
     def redrive(self, ids: Sequence[int], types: Mapping[int, int]) -> int:
         """Make failed rows new again, some of them as another type; how many."""
+        done = self._done()
         for kind in sorted(set(types.values())):
             changed = [row for row, new in types.items() if new == kind]
             self._queries.run_by_ids(self._connection, "retype", changed, type=kind)
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         renewed = self._queries.run_by_ids(self._connection, "renew", ids)
-        if (done := self._done()) is not None:
+        if done is not None:
             renewed += done.renew(ids)
         self.note("redrive", f"{renewed} rows, the first {min(ids, default='none')}")
         return renewed

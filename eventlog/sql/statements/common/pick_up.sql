@@ -178,5 +178,5 @@ from {state} s
 where s.one = 1
 
 -- gap_edges --
--- The first and the last new row between the ranges of what is done.
+-- The first new row between the ranges of what is done, and the last one.
 select min({id}), max({id}) from {gap_rows}

@@ -23,6 +23,7 @@ from eventlog.sql.log.snapshot import Fates
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import BLOCK, Log
 from eventlog.sql.schema import migrate
+from eventlog.sql.schema.migrate import LogInUse
 from tests.databases import Database
 
 IDS = [*range(1, 8), *range(20, 26), *range(BLOCK - 9, BLOCK + 9), 3 * BLOCK]  # and gaps that nobody fills
@@ -170,3 +171,15 @@ def look_after(store: Store, skipped: set[int], faults: list[EventlogError]) -> 
             skipped.update(ids[3:])
     except EventlogError as fault:
         faults.append(fault)
+
+
+def test_a_log_is_taken_away_unasked_once_every_row_has_its_letter(store: Store, leader: Leader) -> None:
+    write(store, [1, 2, 3])
+    with store.work(leader.epoch) as work:
+        work.finish({Status.SUCCESS: [1, 2]})
+    with pytest.raises(LogInUse, match="1 rows"):
+        migrate.uninstall(store.engine, store.log)
+    with store.work(leader.epoch) as work:
+        work.finish({Status.WARNING: [3]})
+    assert migrate.uninstall(store.engine, store.log)
+    migrate.install(store.engine, store.log)

@@ -283,9 +283,11 @@ def test_a_loader_switches_capture_off_with_the_documented_grant(house: House, o
     house.does(app, f"{routine} {house.log}_capture_off('once more')")
 
 
+@pytest.mark.parametrize(("mode", "left"), [("update", 0), ("ranges", 1)])  # a row to know the log by
 def test_a_publisher_publishes_and_answers_for_its_rows(
-    house: House, app: URL, publisher: URL, owner: URL, tmp_path: Path
+    house: House, app: URL, publisher: URL, owner: URL, tmp_path: Path, mode: str, left: int
 ) -> None:
+    house.call(publisher, "finish-mode", mode)
     house.does(
         app, "insert into app.usr values (1, 'Jack')", "update app.usr set fname = 'Joe' where idu = 1"
     )
@@ -303,7 +305,7 @@ def test_a_publisher_publishes_and_answers_for_its_rows(
     house.call(publisher, "resume")
     house.call(publisher, "check")
     house.call(publisher, "purge", "--older-than", "0d", "--letters", "S,W")
-    assert house.does(owner, f"select count(*) from {house.log}") == [(0,)]
+    assert house.does(owner, f"select count(*) from {house.log}") == [(left,)]
     house.refused(publisher, f"delete from {house.log}_tracked")
     house.refused(publisher, f"update {house.log} set table_key = 'idu=2'")
 

@@ -136,9 +136,9 @@ def test_a_state_that_is_none(tmp_path: Path, state: str) -> None:
         list(found(job(tmp_path, "one.bin"), state))
 
 
-@pytest.mark.parametrize("date", [{}, {"OPER_DATE": ""}])
+@pytest.mark.parametrize("date", [{}, {"OPER_DATE": "010000000000"}])
 def test_every_state_of_a_queue_goes_on_behind_its_delivery(postgres: Database, date: dict[str, Any]) -> None:
-    """Transactions overlap; without dates all of them have ended before the first is handed out."""
+    """Transactions overlap; where no date tells the byte order, all have ended before one is handed out."""
     engine = postgres.engine()
     rows = [
         operation(2, ROW_1, TRANSACT_ID=5, SYSLOG_ADDR=100, **date),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -39,6 +40,9 @@ class Sink(Protocol):
     @property
     def last(self) -> Part | None: ...
 
+    @property
+    def written(self) -> Any: ...
+
     def part(self) -> AbstractContextManager[Write]: ...
 
 
@@ -58,11 +62,11 @@ def stream(
 
     With `follow` it looks again after a while, as long as `wait` says so.
     """
-    kept: dict[str, Any] = {"format": job.source_format, "position": None, "part": None}
+    kept: dict[str, Any] = {"format": job.source_format, "position": None, "part": None, "written": None}
     if job.state is not None:
         kept = read_state(job.state, _load(job.source_format), kept)
     with ExitStack() as stack:
-        sink = stack.enter_context(_sink(job, report, clock, kept["part"]))
+        sink = stack.enter_context(_sink(job, report, clock, kept))
         if job.state is not None and kept["part"] != sink.last:
             kept["part"] = sink.last
             write_state(job.state, kept)
@@ -133,7 +137,7 @@ class _Run:
         return told
 
     def _keep(self, position: str | None) -> None:
-        told = self._kept | {"position": position, "part": self._sink.last}
+        told = self._kept | {"position": position, "part": self._sink.last, "written": self._sink.written}
         if self._job.state is not None and told != self._kept:
             self._report.flush()
             write_state(self._job.state, told)
@@ -144,7 +148,7 @@ def _load(source_format: str) -> Callable[[Any], dict[str, Any]]:
     def load(found: Any) -> dict[str, Any]:
         if found["format"] != source_format:
             raise ValueError
-        return {name: found[name] for name in ("format", "position", "part")}
+        return {name: found[name] for name in ("format", "position", "part", "written")}
 
     return load
 
@@ -158,14 +162,14 @@ def is_folder(output: str) -> bool:
 
 
 @contextmanager
-def _sink(job: Job, report: Report, clock: str, last: Part | None) -> Iterator[Sink]:
+def _sink(job: Job, report: Report, clock: str, kept: Mapping[str, Any]) -> Iterator[Sink]:
     target = format_named(job.target_format)
     given = all_given(job, format_named(job.source_format), clock)
     if (target.name, job.place) in places.WRITERS and (job.source_format, job.place) not in places.READERS:
         raise Misuse(f"--state: write to files, not to --{job.place}")
-    writer = _Writer(job, target, report, given)
+    writer = _Writer(job, target, report, given, kept["written"])
     if is_folder(job.output):
-        yield _Folder(job, target, writer, last)
+        yield _Folder(job, target, writer, kept["part"])
         return
     with Output(job.output, target.shape, job.output_container, grows=True) as output:
         yield _Growing(writer, output)
@@ -174,11 +178,21 @@ def _sink(job: Job, report: Report, clock: str, last: Part | None) -> Iterator[S
 class _Writer:
     """Writes changes as records of the target."""
 
-    def __init__(self, job: Job, target: Format, report: Report, given: Mapping[str, Any]) -> None:
+    def __init__(
+        self, job: Job, target: Format, report: Report, given: Mapping[str, Any], written: Any
+    ) -> None:
         self._job = job
         self._target = target
         self._report = report
         self._writing: Any = settings.build(target.settings, given)
+        self._memory = None if target.remember is None else target.remember(self._writing, written)
+        if self._memory is not None:
+            self._writing = replace(self._writing, memory=self._memory)
+
+    @property
+    def written(self) -> Any:
+        """What the next run goes on from, as JSON holds it."""
+        return None if self._memory is None else self._memory.dump()
 
     def to(self, output: Output) -> Write:
         """What writes to an output."""
@@ -204,6 +218,10 @@ class _Folder:
     def last(self) -> Part | None:
         return self._parts.last
 
+    @property
+    def written(self) -> Any:
+        return self._writer.written
+
     @contextmanager
     def part(self) -> Iterator[Write]:
         with self._parts.part() as output:
@@ -216,8 +234,13 @@ class _Growing:
     last = None
 
     def __init__(self, writer: _Writer, output: Output) -> None:
+        self._writer = writer
         self._write = writer.to(output)
         self._output = output
+
+    @property
+    def written(self) -> Any:
+        return self._writer.written
 
     @contextmanager
     def part(self) -> Iterator[Write]:

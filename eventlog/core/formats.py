@@ -12,7 +12,7 @@ import enum
 import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
@@ -117,6 +117,13 @@ Read = Callable[[Iterable[Source[Any]], Tables, Any], Iterator[Change | Refused]
 Write = Callable[[Iterable[Change], Tables, Any], Iterator[Any]]
 
 
+class Memory(Protocol):
+    """What a writer goes on from in its next run, and keeps up to date while it writes."""
+
+    def dump(self) -> Any:
+        """The same as JSON holds it."""
+
+
 class Beside(NamedTuple):
     """A file beside an input and describes it: its suffix, the setting it fills, what reads it."""
 
@@ -142,4 +149,5 @@ class Format:
     write: Write
     folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
     beside: Beside | None = None
+    remember: Callable[[Any, Any], Memory] | None = None  # the memory of settings, or of what was dumped
     sheet: Sheet | None = None  # the one sheet of a format that stands there even without rows

@@ -156,6 +156,10 @@ class Topics:
             raise KafkaFault(f"topic {topic!r}: {found.error.str()}")
         return [TopicPartition(topic, number) for number in sorted(found.partitions)]
 
+    def all_topics(self) -> list[str]:
+        """The names of the topics that there are."""
+        return list(_ask(lambda: self._consumer.list_topics(timeout=self._settings.kafka_timeout)).topics)
+
     def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         return list(_ask(lambda: self._consumer.committed(partitions, timeout=self._settings.kafka_timeout)))
 
@@ -287,7 +291,7 @@ class Sender:
         elif self._settings.kafka_metadata_topic:
             self._produce(self._settings.kafka_metadata_topic, value, written.metadata.schema_id.encode())
         else:
-            for partition in self._partitions(topic) or [-1]:  # before its data in every partition
+            for partition in self._partitions(topic):  # before its data in every partition
                 self._produce(topic, value, None, partition)
         return None
 
@@ -318,18 +322,21 @@ class Sender:
             raise KafkaFault(self._fault.str())
 
     def _topic(self, structure: Structure) -> str:
-        topic = self._settings.kafka
-        if self._settings.kafka_topics == "table":
-            topic = ".".join(name for name in (topic, structure.schema, structure.table) if name)
+        topic = self._settings.topic_of(structure.schema, structure.table)
         if not _TOPIC.fullmatch(topic):
             raise NotExpressible(f"{topic!r} is no name of a topic: [a-zA-Z0-9._-], at most 249")
         return topic
 
     def _partitions(self, topic: str) -> list[int]:
-        found = _ask(lambda: self._producer.list_topics(topic, timeout=self._settings.kafka_timeout)).topics[
-            topic
-        ]
-        return sorted(found.partitions)
+        """The partitions of a topic; brokers that make topics when they are asked for take a moment."""
+        deadline = time.monotonic() + self._settings.kafka_timeout
+        while True:
+            found = _ask(lambda: self._producer.list_topics(topic, timeout=self._settings.kafka_timeout))
+            if found.topics[topic].partitions:
+                return sorted(found.topics[topic].partitions)
+            if time.monotonic() > deadline:
+                raise KafkaFault(f"topic {topic!r} is not there, and the brokers make none")
+            time.sleep(0.1)
 
     def _key(self, written: Written) -> bytes | None:
         assert written.change is not None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +95,11 @@ def _read_topics(source: Format, place: Place) -> Iterator[FromPlace]:
 def _write_topics(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:
     with extra("kafka", "--kafka"):
         from eventlog.places.kafka import publish
+        from eventlog.places.standing import standing
 
-    return publish(changes, place.tables, place.settings(target.settings), place.settings(KafkaSettings))
+    writing, kafka = place.settings(target.settings), place.settings(KafkaSettings)
+    known = replace(writing, memory=standing(place.tables, writing, kafka))
+    return publish(changes, place.tables, known, kafka)
 
 
 @contextmanager

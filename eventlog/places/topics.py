@@ -62,6 +62,12 @@ class KafkaSettings:
             raise Misuse("registry-user and registry-token are two ways to say who we are: give one")
         return (user, password or secret, "") if user else ("", "", token or secret)
 
+    def topic_of(self, schema: str | None, table: str) -> str:
+        """The topic of a table's data messages."""
+        if self.kafka_topics == "one":
+            return self.kafka
+        return ".".join(name for name in (self.kafka, schema, table) if name)
+
     def client(self, **own: Any) -> dict[str, Any]:
         """The configuration of a client."""
         quiet = {"log_level": 0}  # what librdkafka has to say comes as errors

@@ -16,6 +16,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik import avro, envelope, keys, metadata, sequence, transactions
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.mask import Order
+from eventlog.qlik.memory import Memory, goes_on, remembered
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, number, utc_millis, without_no_ops
 from eventlog.qlik.records import RecordReader, RecordWriter, Style
@@ -59,6 +60,7 @@ class MessageSettings:
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of metadata messages, and of changes that have none", metavar="TIME")
     published: tuple[Metadata, ...] = ()  # what was written or read before, in its order
+    memory: Memory | None = None  # what a writer goes on from, and keeps up to date
     table_of_topic: bool = False  # a source is named as its table is, if its messages name none
     schema_of: Callable[[int], str] | None = None  # of a registry, by id
     register: Callable[[str, str], int] | None = None  # at a registry: table and schema, for an id
@@ -298,7 +300,8 @@ def numbers(
     """The changes of which a message is written, with their numbers."""
     drops = settings.no_op_updates == "drop"
     kept = without_no_ops(changes, tables) if drops else changes
-    return number(kept, settings.last_sequence, settings.now or None, recounted=drops)
+    memory = remembered(settings, settings.published)
+    return number(kept, memory, settings.now or None, recounted=drops)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,10 +332,9 @@ class Writer:
             settings.before_images,
             Order.BIG if settings.mask_order == "auto" else Order(settings.mask_order),
         )
-        self._last = {
-            (m.structure.schema, m.structure.table): replace(m, structure=shown(m.structure))
-            for m in settings.published
-        }
+        self._last = remembered(settings, settings.published).published
+        for at, known in self._last.items():
+            self._last[at] = replace(known, structure=shown(known.structure))
         self._writers: dict[tuple[str | None, str], RecordWriter] = {}
         self._encoders: dict[str, Callable[[Mapping[str, Any]], bytes]] = {}
 
@@ -431,4 +433,5 @@ FORMAT: Format = Format(
     settings=MessageSettings,
     read=read,
     write=write,
+    remember=goes_on,
 )

@@ -13,6 +13,7 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
+from eventlog.qlik.memory import Memory
 from eventlog.qlik.plans import alike
 from eventlog.qlik.structure import structure_of
 
@@ -29,9 +30,10 @@ class Numbered(NamedTuple):
 
 
 def number(
-    changes: Iterable[Change], last: str, now: str | None, *, recounted: bool = False
+    changes: Iterable[Change], memory: Memory, now: str | None, *, recounted: bool = False
 ) -> Iterator[Numbered | Refused]:
-    """The changes with their numbers; one is held back, to know which ends its transaction.
+    """The changes with their numbers, which the memory keeps the greatest of; one change is held back, to
+    know which ends its transaction.
 
     A change that has a change_seq keeps it. All others of one transaction share a time part, so
     that transaction id and time tell transactions apart. What the source said of a change's place in
@@ -44,7 +46,8 @@ def number(
     for change in changes:
         key = transaction_of(change)
         try:
-            seq = _sequence(change, last, time if key is not None and key == held_key else change.time or now)
+            begun = time if key is not None and key == held_key else change.time or now
+            seq = _sequence(change, memory.last, begun)
         except EventlogError as fault:
             yield Refused(f"{change.table}:{change.position}", str(fault))
             continue
@@ -54,8 +57,7 @@ def number(
             time = change.time or now
         if held is not None:
             yield _closed(*held, held_key, not same, recounted)
-        if seq > last:
-            last = seq
+        memory.last = max(memory.last, seq)
         held, held_key = (change, seq, counter), key
     if held is not None:
         yield _closed(*held, held_key, True, recounted)

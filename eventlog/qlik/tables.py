@@ -26,6 +26,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik import dfm, headers, partitions, plans, sequence
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import Order
+from eventlog.qlik.memory import Memory, goes_on, remembered
 from eventlog.qlik.numbering import Numbered, number, without_no_ops
 from eventlog.qlik.ordering import DOCUMENTED, Finder
 from eventlog.qlik.pairing import pair
@@ -67,6 +68,7 @@ class TableSettings:
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of changes that have none", metavar="TIME")
     described: tuple[Structure, ...] = ()  # by .dfm files
+    memory: Memory | None = None  # what a writer goes on from, and keeps up to date
 
 
 def table_name(stem: str, tables: Tables, suffix: str = SUFFIX) -> tuple[str | None, str]:
@@ -232,7 +234,7 @@ def write_rows(
     names = header_names(settings)
     if settings.no_op_updates == "drop":
         changes = without_no_ops(changes, tables)
-    for numbered in number(changes, settings.last_sequence, settings.now or None):
+    for numbered in number(changes, remembered(settings), settings.now or None):
         if isinstance(numbered, Refused):
             yield numbered
             continue
@@ -334,5 +336,6 @@ FORMAT: Format = Format(
     settings=TableSettings,
     read=read,
     write=write,
+    remember=goes_on,
     beside=Beside(".dfm", "described", dfm.read),
 )

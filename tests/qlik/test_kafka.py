@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from eventlog.convert.conversion import Job, Report
+from eventlog import neutral
+from eventlog.convert.conversion import Job, Report, convert
 from eventlog.convert.streaming import stream
+from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Misuse, Refused
 from eventlog.places.kafka import KafkaFault, Topics, publish
@@ -223,3 +225,42 @@ def test_a_key_in_avro_is_a_record_and_only_beside_avro(kafka: KafkaSettings) ->
     for wrong in (replace(keyed, kafka_key="table"), keyed):
         with pytest.raises(Misuse, match="kafka-key-encoding"):
             send(changes(1), wrong, encoding="json" if wrong is keyed else "avro")
+
+
+def convert_into(
+    kafka: KafkaSettings, folder: Path, items: list[Change], known: str, **given: object
+) -> None:
+    """Write changes into a topic as the command does."""
+    source = folder / "in.jsonl"
+    source.write_text("".join(neutral.dumps(item) + "\n" for item in items))
+    names = ("kafka", "kafka_brokers", "kafka_group", "kafka_metadata_topic", "kafka_options", "kafka_topics")
+    settings = {name: getattr(kafka, name) for name in names} | given
+    tables = tablesfile.read(known)
+    made = Job("changes", "qlik-message", (str(source),), "-", tables=tables, given=settings)
+    heard: list[Refused] = []
+    convert(made, Report(heard.append), "2024-01-01 10:00:00")
+    assert heard == []
+
+
+USR = '[tables.usr]\nschema = "app"\nkey = ["id"]\ncolumns = { id = "integer", name = "varchar(20)" }\n'
+WIDER = USR.replace(" }", ', age = "integer" }')
+
+
+@pytest.mark.parametrize("encoding", ["json", "avro"])
+@pytest.mark.parametrize("apart", [True, False], ids=["metadata apart", "metadata among the data"])
+def test_a_later_run_goes_on_where_the_topic_ends(
+    kafka: KafkaSettings, tmp_path: Path, apart: bool, encoding: str
+) -> None:
+    """Structures are not published again, versions and sequences count on."""
+    if apart:
+        kafka = replace(kafka, kafka_metadata_topic=f"{kafka.kafka}_metadata")
+    new = [change._replace(position=None, time="2024-01-01T10:00:00Z") for change in changes(2)]
+    for known in (USR, USR, WIDER):
+        convert_into(kafka, tmp_path, new, known, encoding=encoding)
+    topics = Topics(kafka, encoding)
+    published, found = topics.metadata(), list(topics.changes(NONE, MessageSettings()))
+    topics.close()
+    positions = [item.position for item in found if isinstance(item, Change)]
+    assert positions == [f"2024010110000000{number:019}" for number in range(1, 7)]
+    if apart:
+        assert [(known.version, len(known.structure.columns)) for known in published] == [(1, 2), (2, 3)]

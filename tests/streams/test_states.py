@@ -173,9 +173,22 @@ def test_a_state_that_is_none_is_misuse(tmp_path: Path, text: str) -> None:
         read(tmp_path, [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)])
 
 
+def test_messages_go_on_in_the_next_part_as_if_they_were_one_run(tmp_path: Path) -> None:
+    """A structure is published once, and a state that lacks what was written is none."""
+    lines = [line for line in task([0, 60, 600, 660, 6000]) if line.table == "usr"]
+    for upto in (1, len(lines)):
+        source = written(tmp_path, "in", lines[:upto], 10_000 * upto)
+        made = replace(job(tmp_path, [source]), target_format="qlik-message")
+        stream(made, Report(lambda told: None), CLOCK)
+    texts = [path.read_text() for path in sorted((tmp_path / "out").glob("part-*"))]
+    messages = [json.loads(line) for text in texts for line in text.splitlines()]
+    assert [message["type"] for message in messages] == ["MD", *["DT"] * len(lines)]
+    assert len(texts) == 2
+
+
 @pytest.mark.parametrize("position", ["", "{}", '{"tasks": []}', '{"tasks": {"": {"done": 7}}}'])
 def test_a_position_that_is_none_is_an_error(tmp_path: Path, position: str) -> None:
-    kept = {"format": "qlik-table", "position": position, "part": None}
+    kept = {"format": "qlik-table", "position": position, "part": None, "written": None}
     (tmp_path / "state").write_text(json.dumps(kept))
     with pytest.raises(EventlogError, match="is not the state of change tables"):
         read(tmp_path, [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)])

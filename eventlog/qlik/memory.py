@@ -1,0 +1,49 @@
+"""What a writer of messages or change tables goes on from in the next part, or in the next run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from eventlog.qlik import metadata, sequence
+from eventlog.qlik.metadata import Metadata
+
+
+class Memory:
+    """The greatest change_seq that was given, and the last metadata message of each table."""
+
+    def __init__(self, last: str = sequence.START, published: Iterable[Metadata] = ()) -> None:
+        self.last = last
+        self.published = {(m.structure.schema, m.structure.table): m for m in published}
+
+    def dump(self) -> dict[str, Any]:
+        """The same as JSON holds it."""
+        told = [[metadata.payload(m), m.message_schema] for m in self.published.values()]
+        return {"last_sequence": self.last, "published": told}
+
+    @classmethod
+    def load(cls, found: Mapping[str, Any]) -> Memory:
+        """What was dumped; an error of any kind where it was something else."""
+        last = found["last_sequence"]
+        sequence.check(last)
+        return cls(last, [metadata.read(payload, schema) for payload, schema in found["published"]])
+
+
+class Remembering(Protocol):
+    """The settings of a writer that goes on."""
+
+    @property
+    def last_sequence(self) -> str: ...
+
+    @property
+    def memory(self) -> Memory | None: ...
+
+
+def goes_on(settings: Remembering, dumped: Any) -> Memory:
+    """The memory of a writer: what it dumped at the end of its last run, else what its settings say."""
+    return Memory(settings.last_sequence) if dumped is None else Memory.load(dumped)
+
+
+def remembered(settings: Remembering, published: Iterable[Metadata] = ()) -> Memory:
+    """What a writer with these settings goes on from."""
+    return settings.memory if settings.memory is not None else Memory(settings.last_sequence, published)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from eventlog.compare.changes import same_text
 from eventlog.compare.digest import Texts, digest
@@ -11,6 +11,9 @@ from eventlog.compare.ordering import Phase, Ranks
 from eventlog.compare.polling import Found
 from eventlog.core.tables import Column, Table
 from eventlog.sql.log.known import LogRow, Step
+
+_STEPS = 2_000
+_LETTERS = 8 << 20
 
 Text = str | tuple[str, ...] | None
 
@@ -93,3 +96,17 @@ def dump(table: Table, texts: Texts) -> str:
 def load(text: str) -> dict[str, Text]:
     """The values that `dump` wrote."""
     return {name: tuple(one) if isinstance(one, list) else one for name, one in json.loads(text).items()}
+
+
+def in_chunks(steps: Iterable[Step]) -> Iterator[list[Step]]:
+    """The steps, some at a time: so many, or so many letters of values, as one transaction takes."""
+    held: list[Step] = []
+    size = 0
+    for one in steps:
+        held.append(one)
+        size += len(one.next_values or one.row_values or "")
+        if len(held) >= _STEPS or size > _LETTERS:
+            yield held
+            held, size = [], 0
+    if held:
+        yield held

@@ -24,7 +24,7 @@ from eventlog.sql.log.known import known_of
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.readable import ReadableTable
 
-_FETCHED = 5_000  # rows at a time
+_FETCHED = 1_000  # rows at a time
 _KNOWN = pa.schema(
     [(name, pa.string()) for name in ("key", "hash", "digest", "values", "failed", "next", "first")]
 )

@@ -19,7 +19,7 @@ from eventlog.sql.queries import unbound
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.statements import templates
 
-_FETCHED = 10_000  # rows at a time
+_FETCHED = 1_000  # rows at a time
 
 
 @contextmanager

@@ -7,10 +7,9 @@ so that the receiver gets each row as it is, whatever a trigger logs meanwhile.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import islice
 from typing import NamedTuple
 
-from eventlog.compare.events import as_it_is
+from eventlog.compare.events import as_it_is, in_chunks
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import Found, poll
 from eventlog.compare.tables import snapshot
@@ -23,7 +22,6 @@ from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.known import Known, LogRow, Mark, Step
 from eventlog.sql.log.store import Store
 
-_CHUNK = 2_000  # objects of one transaction
 _SHOWN = 5
 _MEMORY = 256 << 20
 _ROWS = {
@@ -111,8 +109,7 @@ def _keep(
     with store.upkeep() as upkeep:
         if fresh:
             upkeep.known().begin(name, mark)
-    steps = (step for *_, step in order)
-    while chunk := list(islice(steps, _CHUNK)):
+    for chunk in in_chunks(step for *_, step in order):
         with store.upkeep() as upkeep:
             upkeep.known().take(chunk, counts, mark)
     with store.upkeep() as upkeep:

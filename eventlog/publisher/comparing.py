@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
-from eventlog.compare.events import as_it_is, step_of
+from eventlog.compare.events import as_it_is, in_chunks, step_of
 from eventlog.compare.meeting import compare_memory
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import Found, poll
@@ -28,7 +27,6 @@ logger = logging.getLogger("eventlog.comparing")
 
 MODES = ("trigger", "compare")
 STARTS = ("resync", "future", "all")
-_CHUNK = 2_000  # objects of one transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +139,7 @@ class Comparing:
             order.add(phase, table, found.key, step)
             late = late or more
         taken = 0
-        for chunk in _chunks(step for *_, step in order):
+        for chunk in in_chunks(step for *_, step in order):
             with self._store.work(self._epoch) as work:
                 work.known().take(chunk, counts)
             taken += sum(bool(step.rows) for step in chunk)
@@ -156,9 +154,3 @@ class Comparing:
                 name = str(table)
                 found = poll(connection, self._store.queries, name, readable[table], counts[name], memory)
                 yield from ((table, one) for one in found)
-
-
-def _chunks(steps: Iterable[Step]) -> Iterator[list[Step]]:
-    coming = iter(steps)
-    while chunk := list(islice(coming, _CHUNK)):
-        yield chunk

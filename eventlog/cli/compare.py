@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ from eventlog.cli.progress import progress
 from eventlog.cli.terminal import say
 from eventlog.compare.changes import changes, in_order
 from eventlog.compare.files import files_of, read_file
+from eventlog.compare.kept import Kept
 from eventlog.compare.meeting import Difference, compare_memory, differences
 from eventlog.compare.tables import at_hand, read_table, snapshot
 from eventlog.convert.conversion import Job, Report, format_named, write_changes
-from eventlog.core.errors import InvalidTables, Misuse
+from eventlog.core.errors import EventlogError, InvalidTables, Misuse
 from eventlog.core.settings import build
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, check_inputs
@@ -63,6 +64,11 @@ DECLARING = [
 @click.option("--rows-of", metavar="TABLE", help="the table whose rows A and B hold, where names do not tell")
 @click.option("--url", help="the database whose tables A and B name, where they are no files")
 @click.option("--url-b", help="the database of B, where that is another one than A's")
+@click.option(
+    "--keep",
+    type=click.Path(dir_okay=False),
+    help="keep B's rows in this Parquet file when all is written; it may be A, and need not be there yet",
+)
 @click.option("--refused", type=click.Path(path_type=Path), help="keep changes that cannot be told here")
 @click.option("--strict", is_flag=True, help="stop at the first of them")
 @settings_options(DECLARING)
@@ -77,6 +83,7 @@ def compare(
     rows_of: str | None,
     url: str | None,
     url_b: str | None,
+    keep: str | None,
     refused: Path | None,
     strict: bool,
     **given: Any,
@@ -95,23 +102,48 @@ def compare(
         files = [name for name in (old, new) if Path(name).exists()]
         advance = stack.enter_context(progress(files))
         sides = [
-            _Side(name, address, container, limits, advance, stack, rows_of)
-            for name, address in ((old, url), (new, url_b or url))
+            _Side(name, address, container, limits, advance, stack, rows_of, begins=begins)
+            for name, address, begins in ((old, url, _begins(old, keep)), (new, url_b or url, False))
         ]
         pairs = _pairs(known if tables_file else None, *sides)
         model = Tables(among([one for one, *_ in pairs]), known.dialect)
-        keep = stack.enter_context(refused.open("wb")) if refused else None
+        if keep is not None:
+            pairs = [stack.enter_context(_keeping(keep, pairs))]
+        bad = stack.enter_context(refused.open("wb")) if refused else None
         complaints = Complaints()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, keep, strict)
+        report = Report(complaints.tell, bad, strict)
         memory = settings.compare_memory << 20
         job = Job("changes", target, (), output, None, output_container, model, given=given)
         ordered = in_order(model, _differences(model, pairs, memory), memory)
         writing = {name: value for name, value in given.items() if value is not None}
         write_changes(job, format_named(target), report.good(changes(ordered)), report, writing, False)
+        if report.refused and keep is not None:
+            raise NotKept(report.refused, keep)
     if report.refused:
         say(f"{report.refused} changes were left out")
         sys.exit(1)
+
+
+def _begins(old: str, keep: str | None) -> bool:
+    """Whether A is the file that is to be kept and is not there yet: then it holds nothing."""
+    return keep is not None and Path(old).absolute() == Path(keep).absolute() and not Path(old).exists()
+
+
+@contextmanager
+def _keeping(
+    name: str, pairs: Sequence[tuple[Table, Batches, Batches]]
+) -> Iterator[tuple[Table, Batches, Batches]]:
+    """The one pair of sides, the new one's rows being kept."""
+    if len(pairs) > 1:
+        raise Misuse("--keep: a file holds the rows of one table, and several are compared")
+    ((table, old, new),) = pairs
+    with Kept(name, table) as kept:
+        yield table, old, lambda: kept.passing(new())
+
+
+class NotKept(EventlogError):
+    """{0} changes were left out, so {1} stays as it was: the next comparison finds them again"""
 
 
 class _Side:
@@ -126,6 +158,8 @@ class _Side:
         advance: Advance,
         stack: ExitStack,
         table: str | None,
+        *,
+        begins: bool,
     ) -> None:
         self.name = name
         self._container = container
@@ -133,6 +167,9 @@ class _Side:
         self._advance = advance
         self._only = table
         self._connection: Connection | None = None
+        self.begins = begins  # nothing is there yet
+        if begins:
+            return
         if not Path(name).exists():
             if url is None:
                 raise Misuse(f"{name}: no such file; of a table, --url says where it is")
@@ -147,6 +184,8 @@ class _Side:
 
     def batches(self, tables: Tables) -> dict[Table, Batches]:
         """What reads the rows of each table that the side has."""
+        if self.begins:
+            return {table: lambda: iter(()) for table in tables}
         if self._connection is None:
             found = files_of(self.name, tables, self._only)
             return {table: self._reading(table, file) for table, file in found.items()}
@@ -176,7 +215,8 @@ def _pairs(known: Tables | None, old: _Side, new: _Side) -> list[tuple[Table, Ba
         if own is None:
             raise Misuse("which columns make the key? --tables names a tables file that says so")
         known = Tables([own])
-    before, after = old.batches(known), new.batches(known)
+    after = new.batches(known)
+    before = old.batches(Tables(after) if old.begins else known)
     for one, other, side in ((before, after, new), (after, before, old)):
         for table in one.keys() - other.keys():
             raise Misuse(f"{side.name} has no rows of {table}")

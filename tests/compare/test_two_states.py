@@ -211,6 +211,31 @@ def test_tables_of_databases_and_files_compare(database: Database, tmp_path: Pat
     engine.dispose()
 
 
+def test_a_state_is_kept_for_the_next_comparison(postgres: Database, tmp_path: Path) -> None:
+    """Publishing where nothing at all may be made in the database: the state is a file."""
+    engine = postgres.engine()
+    with engine.begin() as connection:
+        connection.execute(text("create table usr (a integer, b text, v bytea, primary key (a, b))"))
+        connection.execute(text("insert into usr values (1, '=+', '\\xaaaa'), (2, '', null)"))
+    url = postgres.url.render_as_string(hide_password=False)
+    words = ("usr.parquet", "usr", "--url", url, "--keep", "usr.parquet")
+    first = [json.loads(line) for line in _compare(tmp_path, *words, tables=None).splitlines()]
+    assert [(one["op"], one["key"]) for one in first] == [
+        ("insert", {"a": 1, "b": "=+"}),
+        ("insert", {"a": 2, "b": ""}),
+    ]
+    assert _compare(tmp_path, *words, tables=None) == ""
+    with engine.begin() as connection:
+        connection.execute(text("update usr set v = '\\xbb'"))
+    kept = (tmp_path / "usr.parquet").read_bytes()
+    bad = shell_in(tmp_path).run("compare", *words, "--to", "xds", "-o", "no/folder.xml")
+    assert (bad.code, (tmp_path / "usr.parquet").read_bytes()) == (2, kept)
+    told = [json.loads(line) for line in _compare(tmp_path, *words, tables=None).splitlines()]
+    assert [one["op"] for one in told] == ["update", "update"]
+    assert [path.name for path in tmp_path.iterdir() if path.suffix == ".part"] == []
+    engine.dispose()
+
+
 def test_the_published_vectors_of_digests() -> None:
     lines = (ROOT / "examples" / "digests.jsonl").read_text("utf-8").splitlines()
     assert len(lines) > 10

@@ -47,7 +47,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "compare": (
         "eventlog compare monday.csv tuesday.csv --to xds --tables tables.toml --rows-of usr",
         "eventlog compare usr.parquet hr.usr --url postgresql://reader@localhost/hr --to changes",
-        "eventlog compare usr.parquet hr.usr --keep usr.parquet --url mariadb://reader@localhost/hr -o new.xml",
+        "eventlog compare usr.parquet hr.usr --keep usr.parquet --url mariadb://reader@db/hr -o new.xml",
         "eventlog compare hr.usr hr.usr --url postgresql://a@old/hr --url-b mariadb://b@new/hr -o diff.jsonl",
     ),
     "backlog": (

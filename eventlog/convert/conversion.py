@@ -184,6 +184,8 @@ def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
     """Read a stream as it grows, write what it tells as it comes, and remember how far that is out."""
     source, target = format_named(job.source_format), format_named(job.target_format)
     if source.name != "gbase" or target.name not in ("xds", "changes") or len(job.inputs) != 1:
+        if source.name != "gbase":
+            raise Misuse(f"--follow and --state: {source.name} there has no positions to go on from")
         raise Misuse("--follow and --state read one gbase stream, and write xds or changes")
     given = all_given(job, source, clock)
     state = StateFile(job.state) if job.state else None

@@ -20,7 +20,7 @@ from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Shape, Source
-from eventlog.files.inputs import open_sources, stem_of
+from eventlog.files.inputs import check_inputs, open_sources, stem_of
 from eventlog.gbase.format import Settings as GBaseSettings
 from eventlog.gbase.format import read_source, reader
 from eventlog.gbase.transactions import START
@@ -105,6 +105,7 @@ class FileTables:
     """The change tables of one task in files."""
 
     def __init__(self, job: Job, source: Format, name: str, inputs: Sequence[str]) -> None:
+        check_inputs(inputs)
         self.name = name
         self._job = job
         self._shape: Shape = source.shape

@@ -218,7 +218,7 @@ def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, l
     query = sa.select(table).order_by(*order).execution_options(yield_per=_BATCH)
     seq = found.get(settings.header_prefix.lower() + "change_seq")
     if low and seq is not None:
-        query = query.where(sa.or_(seq.is_(None), seq > low.ljust(sequence.LENGTH, "9")))
+        query = query.where(sa.or_(seq.is_(None), seq == "", seq > low.ljust(sequence.LENGTH, "9")))
     for where, row in enumerate(connection.execute(query), 1):
         yield Row(where, tuple(row))
 
@@ -270,8 +270,12 @@ def read_tasks(
     if not any(names for _, names in tasks):
         raise Misuse("name the change tables to read")
     with engine.connect() as connection:
-        opened = ((task, (source(connection, name, settings) for name in names)) for task, names in tasks)
-        yield from read_changes(tables.FORMAT, known, settings, stream or StreamSettings(), opened)
+        stream = stream or StreamSettings()
+        opened = (
+            (task, (source(connection, name, settings, lambda name: stream.since) for name in names))
+            for task, names in tasks
+        )
+        yield from read_changes(tables.FORMAT, known, settings, stream, opened)
 
 
 def read(

@@ -6,9 +6,20 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from eventlog.core.errors import Refused
+from eventlog.core.errors import Misuse, Refused
+from eventlog.qlik import sequence
 
 _NAMED = 10  # places that a message names
+
+
+def check_limits(since: str, until: str) -> None:
+    """Misuse unless both are empty or a change_seq."""
+    for flag, seq in (("--since", since), ("--until", until)):
+        try:
+            if seq:
+                sequence.check(seq)
+        except sequence.InvalidSequence as fault:
+            raise Misuse(f"{flag}: {fault}") from None
 
 
 class Place(NamedTuple):

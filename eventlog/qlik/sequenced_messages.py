@@ -11,10 +11,9 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik import sequence
 from eventlog.qlik.messages import MessageReader, MessageSettings
 from eventlog.qlik.numbering import transaction_of
-from eventlog.qlik.sequenced import Mark, Place, Stretch, repeats
+from eventlog.qlik.sequenced import Mark, Place, Stretch, check_limits, repeats
 
 MAX_EARLY = 100_000  # messages that wait for metadata; those beyond are read without it
 _MESSAGE = 1000  # bytes that a message takes at least
@@ -45,9 +44,7 @@ class MessageSequencer:
     """Reads messages in two steps, between which they are sorted by their places."""
 
     def __init__(self, tables: Tables, settings: MessageSettings, since: str = "") -> None:
-        for seq in (settings.until, since):
-            if seq:
-                sequence.check(seq)
+        check_limits(since, settings.until)
         self._reader = MessageReader(tables, settings)
         self._settings = settings
         self._since = since

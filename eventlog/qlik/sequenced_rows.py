@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik import partitions, plans, sequence
+from eventlog.qlik import partitions, plans
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import Order
 from eventlog.qlik.ordering import Finder
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
-from eventlog.qlik.sequenced import Place, Stretch, lone_images, repeats
+from eventlog.qlik.sequenced import Place, Stretch, check_limits, lone_images, repeats
 from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure, table_name
 
 _ROW = 400  # bytes that a row takes beside its cells
@@ -46,9 +46,7 @@ class RowSequencer:
         self, tables: Tables, settings: TableSettings, since: str = "", until: str = "", skip: Skip = _none
     ) -> None:
         """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn."""
-        for seq in (settings.until, since):
-            if seq:
-                sequence.check(seq)
+        check_limits(since, settings.until)
         self._known = tables
         self._settings = settings
         self._since = since

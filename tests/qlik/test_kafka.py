@@ -111,6 +111,11 @@ def test_keys(kafka: KafkaSettings, key: str, expected: bytes | None) -> None:
     assert data == [expected]
 
 
+def test_the_changes_of_a_row_share_a_partition_where_nothing_is_said_of_keys(kafka: KafkaSettings) -> None:
+    send(changes(1), kafka, metadata=False)
+    assert [key for key, _ in raw(kafka, kafka.kafka)] == [b"1"]
+
+
 def test_a_primary_key_of_text_is_itself_and_one_of_several_columns_an_array(kafka: KafkaSettings) -> None:
     one = changes(1)[0]._replace(key=(("name", "n1"),))
     two = changes(1)[0]._replace(key=(("id", 1), ("name", "n1")), table="t2")

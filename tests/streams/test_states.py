@@ -80,7 +80,7 @@ def task(seconds: list[int]) -> list[Line]:
 
 
 @settings(
-    max_examples=2_000_000_000 if LONG else 20,
+    max_examples=2_000_000_000 if LONG else 12,
     deadline=None,
     suppress_health_check=list(HealthCheck),
 )
@@ -194,6 +194,22 @@ def test_a_position_that_is_none_is_an_error(tmp_path: Path, position: str) -> N
         read(tmp_path, [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)])
 
 
+def test_a_file_that_is_not_there_is_misuse(tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match="no such file"):
+        read(tmp_path, [str(tmp_path / "usr__ct.csv")])
+
+
+def test_states_stand_in_the_sequence(tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match="--order as-is has no states"):
+        read(tmp_path, [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)], order="as-is")
+
+
+@pytest.mark.parametrize("limit", ["since", "until"])
+def test_a_limit_that_is_no_sequence_is_misuse(tmp_path: Path, limit: str) -> None:
+    with pytest.raises(Misuse, match=f"--{limit}: change_seq '5' is not 35 digits"):
+        read(tmp_path, [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)], **{limit: "5"})
+
+
 def test_rows_of_a_full_load_come_once(tmp_path: Path) -> None:
     load = tmp_path / "usr__ct.csv"
     load.write_text(f"{HEADING}\n,I,30,,1,a\n,I,30,,2,b\n")
@@ -241,6 +257,10 @@ def test_change_tables_of_a_database_are_followed(tmp_path: Path, database: Data
     stream(wanted, Report(lambda refused: None), CLOCK, follow=True, wait=wait)
     assert out(tmp_path) == [line.seq for line in lines]
     assert len(list((tmp_path / "out").glob("part-*"))) == 3
+    with engine.begin() as connection:
+        connection.execute(sa.text("insert into usr__ct values (null, 'I', '30', null, 70, 'a')"))
+    stream(wanted, Report(lambda refused: None), CLOCK)
+    assert out(tmp_path) == [*(line.seq for line in lines), None], "a row of a full load"
     insert(engine, Line(50, 61 * 8, "C", "usr"), Line(51, 60 * 8 - 1, "D", "usr"))
     with pytest.raises(Changed, match="usr: 2 changes stand from"):
         stream(wanted, Report(lambda refused: None), CLOCK)

@@ -19,7 +19,7 @@ from eventlog.streams.delivery import ChangesOf, Delivery, Stale
 from eventlog.streams.held import Held, Taken
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.topic_progress import At, Key, Partition, Spot, TopicProgress, load_topics
-from eventlog.streams.transactions import Facts, Incomplete, key_of, refused, size_of
+from eventlog.streams.transactions import Facts, Incomplete, in_order, is_row, key_of, refused, size_of
 
 _COMPACT = "a topic with cleanup.policy=compact lacks messages: --open-transactions deliver reads it so"
 
@@ -167,12 +167,11 @@ class TopicsFeed:
         waiting = min((o.facts.first for k, o in self._open.items() if k not in ready), default=None)
         stop = self._stream.open_transactions == "stop"
         first = min((self._open[key].facts.first for key in stuck), default=None) if stop else None
-        for key in sorted(ready, key=lambda k: (self._open[k].facts.last, self._open[k].facts.number)):
-            facts = self._open[key].facts
+        for key, facts in in_order({key: self._open[key].facts for key in ready}):
             if first is not None and facts.last >= first:
                 lacking = min(stuck, key=lambda k: self._open[k].facts.first)
                 raise Incomplete(self._why(lacking))
-            if len(key) == 3 and waiting is not None and facts.last >= waiting:
+            if is_row(key) and waiting is not None and facts.last >= waiting:
                 continue  # a row of a full load, behind a change that still waits
             yield from self._hand_out(key, key in stuck)
 
@@ -209,7 +208,7 @@ class TopicsFeed:
     def _delivered(
         self, key: Key, facts: Facts, changes: Taken[Placed], stuck: bool
     ) -> Iterator[Delivery | Refused]:
-        if len(key) < 3:
+        if not is_row(key):
             self._progress.hand_out(key)
         late = facts.last < self._released
         self._released = max(self._released, facts.last)

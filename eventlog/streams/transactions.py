@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from eventlog.core.change import Change
@@ -16,6 +18,8 @@ from eventlog.streams.ranges import Ranges
 
 Key = tuple[str, ...]
 _CHANGE: Final = 500  # bytes that a change takes at least
+_ROW: Final = 3  # parts of the key of a row without a sequence
+_BEHIND_ALL: Final = "~"
 _NAMED: Final = 5  # gaps that a message names
 
 
@@ -151,7 +155,7 @@ class _Group:
 
     def close(self) -> Iterator[Whole | Refused]:
         """The transactions in the order of their last changes."""
-        known = sorted(self._facts.items(), key=_end)
+        known = in_order(self._facts)
         self._facts = {}
         stop = min((f.first for k, f in known if self._stops(k, f)), default=None)
         for key, facts in known:
@@ -192,5 +196,20 @@ def refused(changes: Iterable[Placed], reason: str) -> Iterator[Refused]:
         yield Refused(placed.where, reason, placed.raw)
 
 
-def _end(known: tuple[Key, Facts]) -> tuple[str, int]:
-    return known[1].last, known[1].number
+def in_order(known: Mapping[Key, Facts]) -> list[tuple[Key, Facts]]:
+    """By their last changes; a row without a sequence behind all that began before it."""
+    spans = sorted((f.first, f.last) for key, f in known.items() if not is_row(key))
+    latest = list(accumulate((last for _, last in spans), max))
+
+    def end(item: tuple[Key, Facts]) -> tuple[str, bool, int]:
+        key, facts = item
+        begun = bisect_right(spans, (facts.last, _BEHIND_ALL)) if is_row(key) else 0
+        last = max(facts.last, latest[begun - 1]) if begun else facts.last
+        return last, is_row(key), facts.number
+
+    return sorted(known.items(), key=end)
+
+
+def is_row(key: Key) -> bool:
+    """Whether what is handed out is a row without a sequence."""
+    return len(key) == _ROW

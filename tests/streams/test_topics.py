@@ -21,7 +21,7 @@ from eventlog.streams.settings import StreamSettings
 from eventlog.streams.topic_progress import At, Spot, TopicChanged
 from eventlog.streams.topics_feed import TopicsFeed
 from eventlog.streams.transactions import Incomplete
-from tests.streams.test_transactions import event
+from tests.streams.test_transactions import event, refresh
 
 LONG = float(os.environ.get("EVENTLOG_PROOF_SECONDS", "0"))
 
@@ -130,6 +130,16 @@ def test_a_transaction_waits_until_every_partition_was_read_behind_its_end() -> 
     assert read(one, follow=True) == ([], [])
     assert read(one, follow=True) == ([[2]], []), "A came while B was read, and is behind an end of its own"
     assert read(one, follow=True)[0] == [[1]]
+
+
+def test_a_row_of_a_full_load_waits_for_all_that_began_before_it() -> None:
+    brokers = Brokers()
+    brokers.send(0, event("A", 1, False, 1), refresh(9), event("B", 1, True, 2))
+    one = feed(brokers)
+    assert read(one)[0] == [[2]]
+    brokers.send(0, event("A", 2, True, 3))
+    assert read(one)[0] == [[1, 3], [9]]
+    assert read(feed(brokers, one.state))[0] == []
 
 
 def test_one_that_comes_late_is_marked() -> None:

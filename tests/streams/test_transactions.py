@@ -68,6 +68,17 @@ def test_transactions_come_in_the_order_of_their_last_changes() -> None:
     assert read(partition(0, *events))[0] == [2, 1, 3]
 
 
+def refresh(number: int) -> Any:
+    change = Change(Op.SNAPSHOT, "app", "usr", (("id", number),), (Field("id", ABSENT, number),))
+    (message,) = write_messages([change], metadata=False)
+    return message
+
+
+def test_a_row_of_a_full_load_comes_behind_all_that_began_before_it() -> None:
+    events = [event("A", 1, False, 1), event("C", 1, True, 2), refresh(9), event("A", 2, True, 3)]
+    assert read(partition(0, *events, event("B", 1, True, 4), refresh(8)))[0] == [2, 1, 3, 9, 4, 8]
+
+
 def test_an_id_that_is_used_again_is_another_transaction() -> None:
     events = [event("A", 1, True, 1), event("A", 1, False, 2, time=1), event("A", 2, True, 3, time=1)]
     assert read(partition(0, *reversed(events))) == ([1, 2, 3], [])

@@ -20,6 +20,8 @@ from eventlog.cli.terminal import say
 from eventlog.convert.conversion import Job, Report
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
+from eventlog.files.inputs import files_of
+from eventlog.formats import FORMATS
 
 DECLARING = [("the target", ApplySettings), *CONVERTING]
 
@@ -75,7 +77,7 @@ def apply(
     job = Job(
         source_format=wanted.source,
         target_format="changes",
-        inputs=wanted.inputs,
+        inputs=files_of(wanted.inputs, FORMATS[wanted.source].beside),
         container=container,
         tables=read_tables(tables_file),
         current=current,

@@ -20,6 +20,7 @@ from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import convert as run_convert
 from eventlog.convert.conversion import follow as follow_stream
 from eventlog.convert.streaming import is_folder, stream
+from eventlog.files.inputs import files_of
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
@@ -93,7 +94,7 @@ def convert(
     job = Job(
         wanted.source,
         wanted.target,
-        wanted.inputs,
+        files_of(wanted.inputs, FORMATS[wanted.source].beside),
         wanted.output,
         container,
         output_container,

@@ -70,7 +70,8 @@ _SPOKEN = {("-", "--from"): "standard input", ("-", "--to"): "the output"}
 def _format_of(name: str) -> str | None:
     if name == "-":
         return None
-    if stem_of(name).lower().endswith(SUFFIX):
+    folder = Path(name) if Path(name).is_dir() else Path(name).parent  # of the files of one change table
+    if any(stem.lower().endswith(SUFFIX) for stem in (stem_of(name), folder.name)):
         return "qlik-table"
     return _BY_EXTENSION.get(Path(name.removesuffix(".gz")).suffix.lower())
 

@@ -18,7 +18,7 @@ from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused,
 from eventlog.core.formats import Format, Shape, Source
 from eventlog.core.lists import sieve
 from eventlog.core.tables import Table, Tables
-from eventlog.files.inputs import Advance, check_inputs, container_of, open_sources, stem_of
+from eventlog.files.inputs import Advance, check_inputs, container_of, file_beside, open_sources
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
 from eventlog.files.text import read_text
@@ -153,7 +153,9 @@ def _read(
     """The changes of files, or of a place."""
     if stands is not None:
         return report.good(allowed(report.good(stands.answers), job.tables))
-    sources = report.good(open_sources(job.inputs, source.shape, job.container, advance, job.limits))
+    sources = report.good(
+        open_sources(job.inputs, source.shape, job.container, advance, job.limits, source.beside)
+    )
     return read_changes(job, source, sources, current, report, given)
 
 
@@ -215,9 +217,8 @@ def files_beside(job: Job, source: Format) -> list[Path]:
     """The files that stand beside the inputs and say more of them."""
     if source.beside is None:
         return []
-    stems = (Path(name).with_name(stem_of(name)) for name in job.all_inputs if name != "-")
-    found = (stem.with_name(stem.name + source.beside.suffix) for stem in stems)
-    return [path for path in found if path.is_file()]
+    found = (file_beside(name, source.beside) for name in job.all_inputs)
+    return [path for path in found if path is not None]
 
 
 def _at_place(job: Job, source: Format, given: Mapping[str, Any]) -> AbstractContextManager[FromPlace | None]:
@@ -318,7 +319,12 @@ def read_changes(
 def _tasks(job: Job, source: Format, report: Report) -> Iterator[ordered.Task]:
     """The tasks whose inputs were named, with their sources."""
     for name, inputs in job.tasks:
-        yield name, report.good(open_sources(inputs, source.shape, job.container, limits=job.limits))
+        yield (
+            name,
+            report.good(
+                open_sources(inputs, source.shape, job.container, limits=job.limits, beside=source.beside)
+            ),
+        )
 
 
 def allowed(changes: Iterable[Change], tables: Tables) -> Iterator[Change | Refused]:

@@ -109,6 +109,7 @@ class FileTables:
         self.name = name
         self._job = job
         self._shape: Shape = source.shape
+        self._beside = source.beside
         self._inputs = inputs
 
     def clock(self) -> str:
@@ -122,7 +123,9 @@ class FileTables:
 
     def open(self, low: Callable[[str], str]) -> Iterator[Source[Any] | Refused]:
         """The files, each of which is read as a whole."""
-        return open_sources(self._inputs, self._shape, self._job.container, limits=self._job.limits)
+        return open_sources(
+            self._inputs, self._shape, self._job.container, limits=self._job.limits, beside=self._beside
+        )
 
 
 def _changes(job: Job, clock: str) -> Iterator[Change | Refused]:
@@ -131,7 +134,9 @@ def _changes(job: Job, clock: str) -> Iterator[Change | Refused]:
     report = Report(refused.append)
     given = all_given(job, source, clock)
     with load_current(job) as current:
-        sources = report.good(open_sources(job.inputs, source.shape, job.container, limits=job.limits))
+        sources = report.good(
+            open_sources(job.inputs, source.shape, job.container, limits=job.limits, beside=source.beside)
+        )
         for change in read_changes(job, source, sources, current, report, given):
             yield from refused
             refused.clear()

@@ -54,6 +54,7 @@ class Source(NamedTuple, Generic[T]):
     stem: str  # the file's name without folder and extensions
     columns: tuple[str, ...]  # empty unless the records are rows
     records: Iterable[T | Refused]  # Row, Object or bytes, as the format's shape says
+    described: Any = None  # what the file beside it says, as `Beside.read` returns it
 
     def at(self, where: object) -> str:
         """The position that a message names."""
@@ -124,12 +125,24 @@ class Memory(Protocol):
         """The same as JSON holds it."""
 
 
+class Layout(NamedTuple):
+    """How the rows of a file are laid out, as the file beside it says."""
+
+    stem: str  # what the source is called, whatever the file's name is
+    columns: tuple[str, ...]
+    delimiter: str = ","
+    quote: str = '"'
+    escape: str = '"'
+    null: str = ""
+
+
 class Beside(NamedTuple):
     """A file beside an input and describes it: its suffix, the setting it fills, what reads it."""
 
     suffix: str
     setting: str
     read: Callable[[str], Any]
+    layout: Callable[[str], Layout]
 
 
 @dataclass(frozen=True, slots=True)

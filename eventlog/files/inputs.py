@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import IO, Any
 
 from eventlog.core.errors import InvalidDocument, Misuse, Refused
-from eventlog.core.formats import Shape, Source
-from eventlog.files import blob, csv, jsonlines, messages, parquet
+from eventlog.core.formats import Beside, Shape, Source
+from eventlog.files import blob, csv, delimited, jsonlines, messages, parquet
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.files.packed import Unpacked
+from eventlog.files.text import read_text
 
 Advance = Callable[[int], None]  # told of every byte read
 
@@ -61,6 +62,7 @@ def open_sources(
     given: str | None,
     advance: Advance = lambda size: None,
     limits: Limits = LIMITS,
+    beside: Beside | None = None,
 ) -> Iterator[Source[Any] | Refused]:
     """The sources, opened one after the other; Refused for a file that cannot be read at all."""
     containers = [container_of(name, shape, given) for name in names]
@@ -68,9 +70,49 @@ def open_sources(
     for name, container in zip(names, containers, strict=True):
         with open_input(name, advance, limits) as file:
             try:
-                yield open_source(file, name, shape, container, limits)
+                path = None if beside is None else file_beside(name, beside)
+                if beside is None or path is None:
+                    yield open_source(file, name, shape, container, limits)
+                else:
+                    yield _open_described(file, name, container, limits, beside, read_text(path))
             except (InvalidDocument, OSError, EOFError, zlib.error) as fault:
                 yield Refused(name, str(fault).removeprefix(f"{name}: "))
+
+
+def files_of(names: Sequence[str], beside: Beside | None) -> tuple[str, ...]:
+    """The inputs; a folder of described files stands for those files, in the order of their names."""
+    found: list[str] = []
+    for name in names:
+        held = sorted(map(str, Path(name).iterdir())) if beside and Path(name).is_dir() else []
+        if beside is None or not any(file.endswith(beside.suffix) for file in held):
+            found.append(name)
+            continue
+        files = [file for file in held if not file.endswith(beside.suffix) and Path(file).is_file()]
+        for file in files:
+            if file_beside(file, beside) is None:
+                raise Misuse(f"{file} has no {beside.suffix} beside it: is it still being written?")
+        found += files
+    return tuple(found)
+
+
+def file_beside(name: str, beside: Beside) -> Path | None:
+    """The file that describes an input, if there is one."""
+    if name == "-":
+        return None
+    path = Path(name).with_name(stem_of(name) + beside.suffix)
+    return path if path.is_file() else None
+
+
+def _open_described(
+    file: IO[bytes], name: str, container: str, limits: Limits, beside: Beside, text: str
+) -> Source[Any]:
+    """The source in a file that another one describes: its name and columns are stated there."""
+    layout = beside.layout(text)
+    if container == "csv":
+        columns, records = delimited.read(file, name, layout, limits)
+    else:
+        columns, records = ROW_CONTAINERS[container](file, name, limits)
+    return Source(name, layout.stem, columns, _guarded(records, name), beside.read(text))
 
 
 def check_inputs(names: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from eventlog.core.errors import EventlogError
+from eventlog.core.formats import Layout
 from eventlog.qlik import headers
 from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure
 from eventlog.qlik.types import DATA_TYPES, Spec
@@ -49,6 +50,40 @@ def read(text: str, prefix: str = "header__") -> Structure:
         raise InvalidDfm(f"{fault} is missing") from fault
     except (TypeError, ValueError, ArithmeticError, RecursionError) as fault:
         raise InvalidDfm(f"it has not the form of one: {fault}") from fault
+
+
+_TAB = {"\\t": "\t", "\\n": "\n", "\\r\\n": "\r\n"}  # as some versions spell them
+_LINE_ENDS = ("\n", "\r\n")
+
+
+def layout(text: str) -> Layout:
+    """How the file is laid out that the text describes: its columns, delimiters, quotes and nulls."""
+    read(text)  # whatever is wrong with it is told there
+    document = json.loads(text)
+    info, form = document["dataInfo"], document.get("formatInfo") or {}
+    options = form.get("options") if isinstance(form, dict) else None
+    told = (
+        {str(name): str(value) for name, value in (options or {}).items()}
+        if isinstance(options, dict)
+        else {}
+    )
+    delimiter = _mark(told.get("fieldDelimiter", ","))
+    if not delimiter or _mark(told.get("recordDelimiter", "\n")) not in _LINE_ENDS:
+        raise InvalidDfm(
+            "formatInfo: rows that do not end with their line, or have no delimiter, are not read"
+        )
+    quote, escape = told.get("quoteChar", '"'), told.get("escapeChar", "")
+    if len(quote) > 1 or len(escape) > 1:
+        raise InvalidDfm("formatInfo: quoteChar and escapeChar are one character, or none")
+    columns = sorted(info["columns"], key=lambda column: int(column["ordinal"]))
+    schema, table = str(info["sourceSchema"]), str(info["sourceTable"])
+    stem = f"{schema}.{table}" if schema else table
+    names = tuple(str(column["name"]) for column in columns)
+    return Layout(stem, names, delimiter, quote, escape or quote, told.get("nullValue", ""))
+
+
+def _mark(text: str) -> str:
+    return _TAB.get(text, text)
 
 
 def _read_column(column: Mapping[str, Any]) -> Column:

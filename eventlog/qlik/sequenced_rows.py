@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik import partitions, plans
+from eventlog.qlik import plans
+from eventlog.qlik.control import check_control, control_table
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import Order
 from eventlog.qlik.ordering import Finder
@@ -67,8 +68,8 @@ class RowSequencer:
         """The rows of a source with their places; Refused for those that are none."""
         settings = self._settings
         name = settings.table or source.stem
-        if name.lower() == partitions.TABLE:
-            yield from partitions.check([source])
+        if control := control_table(name):
+            yield from check_control(control, [source])
             return
         schema, table = table_name(name, self._known, settings.suffix)
         try:
@@ -76,7 +77,7 @@ class RowSequencer:
         except Misuse as fault:
             yield Refused(source.at(1), str(fault))
             return
-        known = described_by_dfm(schema, table, settings)
+        known = source.described or described_by_dfm(schema, table, settings)
         structure = read_structure(schema, table, heading.data, self._known, known)
         reader = RowReader(source, heading, structure, plans.loading(structure.columns))
         number = len(self._readers)

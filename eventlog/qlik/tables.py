@@ -24,6 +24,7 @@ from eventlog.core.formats import (
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
 from eventlog.qlik import dfm, headers, partitions, plans, sequence
+from eventlog.qlik.control import check_control, control_table
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import Order
 from eventlog.qlik.memory import Memory, goes_on, remembered
@@ -103,8 +104,8 @@ def read(
     if settings.until:
         sequence.check(settings.until)
     for name, parts in groupby(sources, lambda source: settings.table or source.stem):
-        if name.lower() == partitions.TABLE:
-            yield from partitions.check(parts)
+        if control := control_table(name):
+            yield from check_control(control, parts)
         else:
             yield from _read_table(name, parts, tables, settings)
 
@@ -171,9 +172,8 @@ def _parse(
         except Misuse as fault:
             yield Refused(source.at(1), str(fault))
             continue
-        structure = read_structure(
-            schema, table, heading.data, tables, described_by_dfm(schema, table, settings)
-        )
+        known = source.described or described_by_dfm(schema, table, settings)
+        structure = read_structure(schema, table, heading.data, tables, known)
         reader = RowReader(source, heading, structure, plans.loading(structure.columns))
         yield from _rows(reader, settings.until)
 
@@ -337,5 +337,5 @@ FORMAT: Format = Format(
     read=read,
     write=write,
     remember=goes_on,
-    beside=Beside(".dfm", "described", dfm.read),
+    beside=Beside(".dfm", "described", dfm.read, dfm.layout),
 )

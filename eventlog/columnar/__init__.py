@@ -14,6 +14,7 @@ runs       what speaks becomes events                                       (rul
 plain      objects in doubt, the plain way
 engine     all of that, one batch at a time
 packing    events put into documents
+kept cuts long    a life that is longer than memory: decided by numbers, read again to be filled in
 """
 
 from eventlog.columnar.batch import Rows

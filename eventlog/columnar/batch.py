@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar.vectors import Flags, Ints, begins, codes, number, numbers
+from eventlog.core.entry import Entry
 
 
 class Rows(NamedTuple):
@@ -23,6 +25,17 @@ class Rows(NamedTuple):
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    def some(self, places: Ints) -> Rows:
+        """Those in these places."""
+        take = pa.array(places)
+        return Rows(self.ids[places], self.kinds[places], *(side.take(take) for side in self[2:]))
+
+    def entries(self, status: str) -> Iterator[Entry]:
+        """The rows as the plain fold takes them."""
+        numbers, texts = [side.tolist() for side in self[:2]], [side.to_pylist() for side in self[2:]]
+        for record_id, kind, *cells in zip(*numbers, *texts, strict=True):
+            yield Entry(record_id, status, kind, "", None, *cells)
 
 
 class Batch(NamedTuple):

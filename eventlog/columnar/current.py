@@ -42,11 +42,14 @@ class Answers(NamedTuple):
 
 
 def ask(batch: Batch, known: Known, doubtful: Flags, read_back: ReadBack) -> Answers:
-    """The current rows of all objects with a query-back that no delete overtakes."""
+    """The current rows of all objects with a query-back that no delete overtakes; in doubt is each with one
+    whose key may not be a row's."""
     asks = np.logical_or.reduceat(batch.kinds > 4, batch.starts)
     wanted = np.zeros(len(batch.keys), np.bool_)
     wanted[batch.owners[asks & ~batch.ended]] = True
-    asking = np.flatnonzero(wanted & ~doubtful)
+    asked = np.zeros(len(batch.keys), np.bool_)
+    asked[batch.owners[asks]] = True
+    asking = np.flatnonzero(asked & ~doubtful)
     doubt = np.zeros(len(batch.keys), np.bool_)
     rows = np.full(len(batch.keys), -1)
     tables: dict[int, Current] = {}
@@ -58,6 +61,7 @@ def ask(batch: Batch, known: Known, doubtful: Flags, read_back: ReadBack) -> Ans
         if spelled.asked is not None:
             right = flags(pc.match_substring_regex(keys, spelled.asked))
         doubt[objects[~right]] = True
+        right &= wanted[objects]
         if right.any() and spelled.table is not None:
             objects = objects[right]
             found = read_back(spelled.table, keys.filter(pa.array(right)))

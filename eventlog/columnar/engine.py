@@ -20,8 +20,7 @@ from eventlog.columnar.plain import Ask, PlainEvents, Written, plainly
 from eventlog.columnar.runs import Runs, Settled
 from eventlog.columnar.speaking import spoken
 from eventlog.columnar.texts import Treated, taken
-from eventlog.columnar.vectors import Flags, Ints, moved, offsets
-from eventlog.core.entry import Entry
+from eventlog.columnar.vectors import Ints, moved, offsets
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Need, ObjectName, Outcome, Rules
 from eventlog.fold.plan import Lookup
@@ -118,7 +117,8 @@ class Engine:
         told = runs.gathered(batch, left, speaks, found.ops, found.widths)
         plain = PlainEvents([], {})
         if doubt.any():
-            plain = self._plainly(_entries(rows, batch, doubt, self._rules.status))
+            places = np.sort(batch.places[doubt[batch.objects]])
+            plain = self._plainly(rows.some(places).entries(self._rules.status))
         sets = runs.settled(batch, told, left)
         filled = filling.filled(batch, known, said, answers, told, sets, pool, plain.texts)
         fates = judging.all_fates(batch, left, found)
@@ -135,17 +135,6 @@ def _counted(batch: Batch, known: Known, told: Runs, plain: PlainEvents) -> Coun
         assert of is not None
         counted[of.reader.name, ELEMENTS[OPS[at % len(OPS)]]] += count
     return counted
-
-
-def _entries(rows: Rows, batch: Batch, doubt: Flags, status: str) -> list[Entry]:
-    """The rows of the objects in doubt, as the plain fold takes them."""
-    places = pa.array(np.sort(batch.places[doubt[batch.objects]]))
-    texts = [side.take(places).to_pylist() for side in rows[2:]]
-    numbers = [rows.ids[places].tolist(), rows.kinds[places].tolist()]
-    return [
-        Entry(record_id, status, kind, "", None, *cells)
-        for record_id, kind, *cells in zip(*numbers, *texts, strict=True)
-    ]
 
 
 def _ordered(

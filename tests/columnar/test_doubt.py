@@ -6,7 +6,7 @@ from eventlog.columnar import Engine
 from eventlog.columnar.plain import plainly
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
-from eventlog.fold import Rules
+from eventlog.fold import Fate, Outcome, Rules
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 from tests.columnar.test_parity import as_rows, lookup, read_back
@@ -56,3 +56,14 @@ def test_a_row_in_doubt_takes_part_under_the_letter_of_the_rules() -> None:
     found = Engine(tables, Rules(status="R"), XdsSettings()).events(as_rows([odd]))
     assert len(found.texts) == 1
     assert found.counted == {("usr", "add"): 1}
+
+
+def test_a_query_back_by_a_key_that_is_no_row_is_refused_also_where_a_delete_follows() -> None:
+    tables = tablesfile.read(
+        '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(9)" }\n'
+    )
+    rows = [entry(1, 8, "fname", None), entry(2, 4, None, None)]
+    entries = [row._replace(table_key="idu=x") for row in rows]
+    found = Engine(tables, Rules(), XdsSettings(), answerable=set(tables)).events(as_rows(entries))
+    assert found.reasons[1] == Outcome(Fate.REFUSED, "'x' is not an integer")
+    assert found.settled.tolist() == [2]

@@ -21,7 +21,7 @@ from eventlog_spark.output.task import Task
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from eventlog.columnar import known
+from eventlog.columnar import known, long
 from eventlog.core import tablekey, tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.core.formats import Shape
@@ -226,3 +226,37 @@ def test_a_long_life_of_ever_new_columns_goes_on_row_by_row(
     expected, *_ = written(make(Plain, tmp_path / "plain"), rows, 4)
     found, *_ = written(replace(make(Task, tmp_path / "fast"), longest=2), rows, 4)
     assert found == expected
+
+
+def test_a_query_back_stands_before_rows_that_it_does_not_read_and_its_event_is_cut(tmp_path: Path) -> None:
+    key = "org=a+name=b"
+    said = [(1, "name", None), (2, "ghost", "x"), (2, "ghost", "y"), (5, None, None)]
+    rows = shuffled(
+        [
+            (number, "N", kind, "2025-03-23 10:57:19", None, "grp", key, column, None, new)
+            for number, (kind, column, new) in enumerate(said, 1)
+        ]
+    )
+    expected, *_ = written(make(Plain, tmp_path / "plain", max_changes=2), rows, 2)
+    found, *_ = written(replace(make(Task, tmp_path / "fast", max_changes=2), longest=1), rows, 2)
+    assert found == expected
+    assert [document.count("modify-attr attr-name") for document in lines(found)] == [1, 2, 2, 1]
+
+
+@pytest.mark.parametrize("kinds", [(1,), (1, 2), (2, 2, 8)])
+def test_a_long_life_is_filled_in_slice_by_slice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kinds: tuple[int, ...]
+) -> None:
+    monkeypatch.setattr(long, "_SLICE", 7)
+    told = itertools.cycle(kinds)
+    rows = []
+    for n in range(1, 200):
+        old, new = None if n % 7 == 0 else f"a{n}", "\x01" if n % 50 == 0 else f"b{n}"
+        column = names.pack("usr", "lname" if n % 3 == 0 else "fname")
+        rows.append((n, next(told), column, "idu=4", old, new, None))
+    expected, counted, refused = written(make(Plain, tmp_path / "plain", max_changes=9), rows, 40)
+    task = replace(make(Task, tmp_path / "fast", max_changes=9), longest=30)
+    found, counts, left_out = written(task, rows, 40)
+    assert (found, counts.fates, counts.events) == (expected, counted.fates, counted.events)
+    assert left_out == refused
+    assert len(refused) in (2, 3)

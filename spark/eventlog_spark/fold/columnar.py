@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar import Engine
 from eventlog.columnar.judging import FATES
-from eventlog.columnar.vectors import content
-from eventlog.fold import Fate
+from eventlog.columnar.long import LongLife
+from eventlog.columnar.vectors import Ints, content
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError
+from eventlog.fold import Fate, Outcome
 from eventlog.neutral import refuse
+from eventlog.xds.documents import HEAD, TAIL
 from eventlog_spark.fold.carried import Carried
-from eventlog_spark.fold.cutting import LongLife
-from eventlog_spark.fold.hot import HotLife
-from eventlog_spark.fold.updates import DOCUMENT
+from eventlog_spark.fold.cutting import LifeFile
 from eventlog_spark.output.task import Attempt, Task
+
+DOCUMENT = HEAD, f"{TAIL}\n"  # what stands around the one event of a document
 
 
 class Columnar:
-    """Writes the documents of batches that hold whole lives."""
+    """Writes the documents of whole lives, and tells what became of their rows."""
 
     def __init__(self, task: Task, attempt: Attempt) -> None:
         self._task = task
@@ -41,7 +47,7 @@ class Columnar:
             return
         events = self._engine.events(rows)
         if len(events.texts):
-            self._attempt.parts.write_lines(content(events.texts), len(events.texts))
+            self.lines(content(events.texts), len(events.texts))
         summary = self._attempt.summary
         for fate, count in zip(FATES, np.bincount(events.fates, minlength=len(FATES)).tolist(), strict=True):
             if count:
@@ -53,8 +59,25 @@ class Columnar:
                 self._attempt.refuse_row(record_id, outcome.reason)
         for one in events.unwritten:
             assert one.fault is not None
-            self._attempt.refuse(refuse(one.event.change, one.fault), one.event.settles)
+            self.unwritten(one.event.change, one.fault, one.event.settles)
 
-    def write_long(self, life: LongLife) -> None:
+    def write_long(self, life: LifeFile) -> None:
         """The documents of a life that is longer than a batch."""
-        HotLife(self._task, self._attempt, life).write()
+        task = self._task
+        known = task.tables, task.rules, task.target_settings, task.answerable, DOCUMENT
+        LongLife(*known, life, life.lookup, self).write()
+
+    def lines(self, data: memoryview | bytes, events: int) -> None:
+        self._attempt.parts.write_lines(data, events)
+
+    def told(self, table: str, element: str) -> None:
+        self._attempt.summary.events[f"{table} {element}"] += 1
+
+    def settled(self, outcome: Outcome, rows: Ints) -> None:
+        self._attempt.summary.fates[outcome.fate.value] += len(rows)
+        if outcome.fate is Fate.REFUSED:
+            for record_id in rows.tolist():
+                self._attempt.refuse_row(record_id, outcome.reason)
+
+    def unwritten(self, change: Change, fault: EventlogError, rows: Sequence[int]) -> None:
+        self._attempt.refuse(refuse(change, fault), rows)

@@ -5,70 +5,110 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from eventlog.columnar import Rows
 from eventlog.columnar.vectors import Ints
-from eventlog_spark.fold.plain import LogRow, log_rows
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import Answer, QueryKey
+from eventlog_spark.fold.carried import log_rows as as_rows
+from eventlog_spark.fold.plain import Answers, log_rows
 from eventlog_spark.input.kinds import CURRENT
 from eventlog_spark.input.names import object_begins
 from eventlog_spark.output.task import LONGEST
 
 _DELETE = 4
-_SLICE = 32_768  # rows of one batch of the file
+_SLICE = 32_768  # rows of one batch of the file,
+_BYTES = 16 << 20  # or fewer, of so many bytes
 
 
-class LongLife:
-    """The rows of one life in a file that is gone when it is closed; its current rows in front."""
+class LifeFile:
+    """The rows of one life in a file that is gone when it is closed; its current rows in memory."""
 
-    def __init__(self, schema: pa.Schema) -> None:
+    def __init__(self, tables: Tables, schema: pa.Schema) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="eventlog-life-")
         self._path = Path(self._folder.name) / "rows.arrow"
-        self._writer: pa.RecordBatchFileWriter | None = pa.ipc.new_file(self._path, schema)
-        self.kinds: set[int] = set()
+        self._answers = Answers(tables)
+        self._writer = pa.ipc.new_file(self._path, schema)
+        self._file: pa.OSFile | None = None
+        self._ends: list[int] = []  # how many rows there are up to the end of each batch
 
     def add(self, batch: pa.RecordBatch) -> None:
-        assert self._writer is not None
-        self.kinds.update(np.unique(batch.column("kind").to_numpy()).tolist())
-        for start in range(0, batch.num_rows, _SLICE):
-            self._writer.write_batch(batch.slice(start, _SLICE))
+        """More of the rows, in batches of not too many bytes."""
+        current = pa.array(batch.column("kind").to_numpy() == CURRENT)
+        for row in log_rows([batch.filter(current)]):
+            self._answers.add(row)
+        batch = batch.filter(pc.invert(current))
+        size = max(1, min(_SLICE, batch.num_rows * _BYTES // (batch.nbytes + 1)))
+        for start in range(0, batch.num_rows, size):
+            part = batch.slice(start, size)
+            self._writer.write_batch(part)
+            self._ends.append((self._ends[-1] if self._ends else 0) + part.num_rows)
 
-    def rows(self) -> Iterator[LogRow]:
-        """All rows, from the first; as often as one likes."""
-        return log_rows(self.batches())
+    def whole(self) -> Self:
+        """The same, to be read."""
+        self._writer.close()
+        self._file = pa.OSFile(str(self._path))
+        self._read = lru_cache(maxsize=2)(pa.ipc.open_file(self._file).get_batch)
+        return self
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
-        """The same in batches."""
-        if self._writer is not None:
-            self._writer.close()
-            self._writer = None
-        with pa.OSFile(str(self._path)) as file:
-            reader = pa.ipc.open_file(file)
-            for number in range(reader.num_record_batches):
-                yield reader.get_batch(number)
+    def lookup(self, table: Table, key: QueryKey) -> Answer:
+        """The current rows of the object."""
+        return self._answers.lookup(table, key)
+
+    def batches(self) -> Iterator[Rows]:
+        for number in range(len(self._ends)):
+            yield as_rows(self._read(number))
+
+    def some(self, places: Ints) -> Rows:
+        if (places[1:] < places[:-1]).any():
+            ordered, back = np.unique(places, return_inverse=True)
+            return as_rows(self._taken(ordered).take(pa.array(back)))
+        return as_rows(self._taken(places))
+
+    def _taken(self, places: Ints) -> pa.RecordBatch:
+        """The rows in these places, which ascend."""
+        parts = []
+        ends = np.searchsorted(places, self._ends)
+        for number in np.unique(np.searchsorted(ends, np.arange(len(places)), "right")).tolist():
+            wanted = places[ends[number - 1] if number else 0 : ends[number]]
+            wanted = wanted - (self._ends[number - 1] if number else 0)
+            batch = self._read(number)
+            whole = (np.diff(wanted) == 1).all()
+            parts.append(batch.slice(int(wanted[0]), len(wanted)) if whole else batch.take(pa.array(wanted)))
+        return pa.concat_batches(parts)
 
     def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
         self._folder.cleanup()
 
 
-def cut(batches: Iterable[pa.RecordBatch], longest: int = LONGEST) -> Iterator[pa.RecordBatch | LongLife]:
+def cut(
+    tables: Tables, batches: Iterable[pa.RecordBatch], longest: int = LONGEST
+) -> Iterator[pa.RecordBatch | LifeFile]:
     """The rows in batches that no life crosses."""
-    return _Cutter(longest).cut(batches)
+    return _Cutter(tables, longest).cut(batches)
 
 
 class _Cutter:
     """What is held back until its life, or its object, is known to be complete: rows of one object."""
 
-    def __init__(self, longest: int) -> None:
+    def __init__(self, tables: Tables, longest: int) -> None:
+        self._tables = tables
         self._longest = longest
         self._held: list[pa.RecordBatch] = []
         self._count = 0
-        self._life: LongLife | None = None
+        self._life: LifeFile | None = None
         self._current: pa.RecordBatch | None = None
 
-    def cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | LongLife]:
+    def cut(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch | LifeFile]:
         for batch in batches:
             if not batch.num_rows:
                 continue
@@ -86,7 +126,7 @@ class _Cutter:
             begins[0] = object_begins(pa.concat_batches([self._last, batch.slice(0, 1)]))[1]
         return np.flatnonzero(begins)
 
-    def _complete(self, batch: pa.RecordBatch, begins: Ints) -> Iterator[pa.RecordBatch | LongLife]:
+    def _complete(self, batch: pa.RecordBatch, begins: Ints) -> Iterator[pa.RecordBatch | LifeFile]:
         """The held object ends in this batch, and others, but for the last, are whole."""
         first, last = int(begins[0]), int(begins[-1])
         if first and (self._life is not None):
@@ -102,7 +142,7 @@ class _Cutter:
             yield pa.concat_batches(whole)
         yield from self._more(batch.slice(last))
 
-    def _more(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch | LongLife]:
+    def _more(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch | LifeFile]:
         """More rows of the held object."""
         if not batch.num_rows:
             return
@@ -122,7 +162,7 @@ class _Cutter:
         yield from self._end_life()
         yield from self._more(batch.slice(end))
 
-    def _relieve(self) -> Iterator[pa.RecordBatch | LongLife]:
+    def _relieve(self) -> Iterator[pa.RecordBatch | LifeFile]:
         """Too much of one object is held: its complete lives go, or its life goes to a file."""
         rows = pa.concat_batches(self._held)
         kinds = rows.column("kind").to_numpy()
@@ -135,7 +175,7 @@ class _Cutter:
             yield rows.slice(0, end)
             self._hold(rows.slice(end))
         else:
-            self._life = LongLife(rows.schema)
+            self._life = LifeFile(self._tables, rows.schema)
             self._life.add(rows)
 
     def _hold(self, rows: pa.RecordBatch) -> None:
@@ -144,16 +184,16 @@ class _Cutter:
         self._held = [part for part in (self._current, rows) if part.num_rows]
         self._count = rows.num_rows
 
-    def _end_life(self) -> Iterator[LongLife]:
+    def _end_life(self) -> Iterator[LifeFile]:
         assert self._life is not None
         life, self._life = self._life, None
         try:
-            yield life
+            yield life.whole()
         finally:
             life.close()
         self._hold(self._last.slice(0, 0))
 
-    def _end(self) -> Iterator[pa.RecordBatch | LongLife]:
+    def _end(self) -> Iterator[pa.RecordBatch | LifeFile]:
         if self._life is not None:
             yield from self._end_life()
             self._forget()

@@ -65,8 +65,7 @@ def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
 
 def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
     """The events of sorted rows, in order for each object."""
-    rows = log_rows(seen(task, attempt, batches))
-    for chunk in _chunks(row for row in rows if not _left(attempt, row)):
+    for chunk in _chunks(log_rows(taking_part(task, attempt, batches))):
         yield from fold(task, attempt, chunk)
 
 
@@ -116,44 +115,24 @@ class Answers:
         return next(iter(spelled.values()), ())
 
 
-def seen(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches, whose record_ids must stand nowhere else, and whose rows name their objects in one way."""
+def taking_part(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows that stand in lives, and current rows; the others are counted. All record_ids are noted, which
+    must stand nowhere else, and whether rows name their objects in one way."""
     watch = Watch(task.tables, task.asked)
+    summary = attempt.summary
     for batch in batches:
         kinds = batch.column("kind").to_numpy()
         numbered = batch.column("record_id").filter(pa.array((kinds != CURRENT) & (kinds != UNREADABLE)))
         attempt.see(numbered.to_numpy())
-        attempt.summary.noticed = attempt.summary.noticed.also(watch.look(batch))
-        yield batch
-
-
-def taking_part(attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows that stand in lives, and current rows; the others are counted."""
-    for batch in batches:
-        kinds = batch.column("kind").to_numpy()
-        attempt.summary.rows += int(np.count_nonzero(kinds != CURRENT))
+        summary.noticed = summary.noticed.also(watch.look(batch))
+        summary.rows += int(np.count_nonzero(kinds != CURRENT))
         away = (kinds < CURRENT) | (kinds > 8)
-        if away.any():
-            for kind, count in zip(*np.unique(kinds[away], return_counts=True), strict=True):
-                _count(attempt, int(kind), int(count))
-            batch = batch.filter(pa.array(~away))
-        yield batch
-
-
-def _left(attempt: Attempt, row: LogRow) -> bool:
-    """Whether the row takes no part."""
-    attempt.summary.rows += row.kind != CURRENT
-    if CURRENT <= row.kind <= 8:
-        return False
-    _count(attempt, row.kind, 1)
-    return True
-
-
-def _count(attempt: Attempt, kind: int, rows: int) -> None:
-    if kind == UNREADABLE:
-        attempt.summary.unreadable += rows
-    else:
-        attempt.summary.fates[FATES[kind].value] += rows
+        for kind, count in zip(*np.unique(kinds[away], return_counts=True), strict=True):
+            if kind == UNREADABLE:
+                summary.unreadable += int(count)
+            else:
+                summary.fates[FATES[int(kind)].value] += int(count)
+        yield batch.filter(pa.array(~away)) if away.any() else batch
 
 
 def entry_of(task: Task, row: LogRow) -> Entry:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from eventlog_spark.fold import plain
 from eventlog_spark.fold.columnar import Columnar
-from eventlog_spark.fold.cutting import LongLife, cut
+from eventlog_spark.fold.cutting import LifeFile, cut
 from eventlog_spark.input.batches import gather
 from eventlog_spark.output.task import Attempt, Task
 
@@ -28,15 +28,15 @@ class FoldToParts:
         with Attempt(self._task) as attempt:
             if self._task.fast:
                 columnar = Columnar(self._task, attempt)
-                taking_part = plain.taking_part(attempt, plain.seen(self._task, attempt, batches))
-                for rows in cut(taking_part, self._task.longest):
-                    if isinstance(rows, LongLife):
+                found = plain.taking_part(self._task, attempt, batches)
+                for rows in cut(self._task.tables, found, self._task.longest):
+                    if isinstance(rows, LifeFile):
                         columnar.write_long(rows)
                     else:
                         columnar.write(rows)
             else:
-                found = plain.events(self._task, attempt, batches)
-                attempt.write_changes(self._task, (event.change for event in found))
+                events = plain.events(self._task, attempt, batches)
+                attempt.write_changes(self._task, (event.change for event in events))
         yield attempt.summary.batch()
 
 

@@ -25,6 +25,7 @@ class Case:
     tracked: list[tuple[str, Choice]] = field(default_factory=list)
     done: list[tuple[bool, list[str]]] = field(default_factory=list)  # transactions, and whether they fail
     rows: list[str] = field(default_factory=list)
+    other_rows: list[str] = field(default_factory=list)  # of servers that do it in another way
     refused: str = ""
 
 
@@ -54,6 +55,8 @@ def _read_line(case: Case, line: str, first: str, rest: str) -> None:
         case.done.append((first == "fails", statements))
     elif first == "refused:":
         case.refused = rest
+    elif first == "or":
+        case.other_rows, case.rows = case.rows, []
     elif first.isdigit():
         case.rows.append(line)
     else:

@@ -70,7 +70,7 @@ def test_what_the_log_holds(pg: Tracked, case: Case) -> None:
         track.track(pg.engine, pg.log, table, choice)
     for fails, statements in case.done:
         _transact(pg, statements, fails)
-    assert _logged(pg) == case.rows
+    assert _logged(pg) in (case.rows, case.other_rows or case.rows)
 
 
 def _transact(pg: Tracked, statements: list[str], fails: bool) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -94,17 +95,24 @@ def test_an_error_of_the_server_ends_it_with_one(server: Server) -> None:
     assert "CDC_E_NOTAB" in err
 
 
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    made = Shell(tmp_path_factory.mktemp("shell"))
+    yield made
+    made.close()
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    (folder := tmp_path / "here").mkdir()
-    return Shell(folder)
+def shell(process: Shell, tmp_path: Path) -> Shell:
+    """Runs commands in a folder of the test's own."""
+    process.folder = tmp_path
+    return process
 
 
 def test_without_a_jar_it_says_where_one_is(shell: Shell) -> None:
     done = shell.run("capture", ADDRESS, "--table", "own.t1")
     assert done.code == 2
     assert "--jar" in done.stderr or "eventlog-publisher[informix]" in done.stderr
-    shell.close()
 
 
 @pytest.mark.parametrize(
@@ -124,7 +132,6 @@ def test_misuse_is_told_and_no_password(shell: Shell, words: tuple[str, ...], to
     assert done.code == 2
     assert told in done.stderr
     assert "geheim" not in done.stderr + done.stdout
-    shell.close()
 
 
 def test_the_password_is_of_a_file_or_of_the_environment(

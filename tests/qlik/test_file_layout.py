@@ -52,12 +52,18 @@ def row(number: int, *data: str, delimiter: str = ",", mask: str = "8001") -> st
     return delimiter.join(cells) + "\n"
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    (folder := tmp_path / "here").mkdir()
-    made = Shell(folder)
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    made = Shell(tmp_path_factory.mktemp("shell"))
     yield made
     made.close()
+
+
+@pytest.fixture
+def shell(process: Shell, tmp_path: Path) -> Shell:
+    """Runs commands in a folder of the test's own."""
+    process.folder = tmp_path
+    return process
 
 
 def put(shell: Shell, name: str, rows: str, text: str | None = None) -> str:

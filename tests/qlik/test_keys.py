@@ -251,12 +251,18 @@ def test_secrets_stand_in_no_setting_that_is_shown() -> None:
 # --- files
 
 
-@pytest.fixture
-def shell(tmp_path: Path) -> Iterator[Shell]:
-    (folder := tmp_path / "here").mkdir()
-    made = Shell(folder)
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    made = Shell(tmp_path_factory.mktemp("shell"))
     yield made
     made.close()
+
+
+@pytest.fixture
+def shell(process: Shell, tmp_path: Path) -> Shell:
+    """Runs commands in a folder of the test's own."""
+    process.folder = tmp_path
+    return process
 
 
 @pytest.mark.parametrize("name", ["out.avro", "out.jsonl", "out.avro.gz"])

@@ -54,7 +54,8 @@ def poll(
     """The objects of a table that differ; of those whose event is on its way nothing is told. `name` is the
     table's in the state, where so many objects of it stand."""
     dialect = queries.log.dialect
-    if not dialect.digest or any(column.multivalued for column in source.table.data):
+    many = any(column.multivalued for column in source.table.data)
+    if not dialect.digest or many or source.table.view:  # whose keys nothing holds to be unique
         yield from _poll_here(connection, queries, name, source, memory)
         return
     new = 0
@@ -85,9 +86,13 @@ def _changed(connection: Connection, queries: Queries, name: str, source: Readab
 
 
 def _gone(connection: Connection, queries: Queries, name: str, source: ReadableTable) -> Iterator[Found]:
-    statement = _filled(queries, "compare_gone", source)
-    for key, key_hash, known, values in _streamed(connection, statement, name):
+    for key, key_hash, known, values in _streamed(connection, gone_statement(queries, source), name):
         yield Found(key, key_hash, None, None, True, known, values, False)
+
+
+def gone_statement(queries: Queries, source: ReadableTable) -> str:
+    """What asks for the known objects of a table, bound as object_table, that it lacks."""
+    return _filled(queries, "compare_gone", source)
 
 
 def _streamed(connection: Connection, statement: str, name: str) -> Iterator[Sequence[Any]]:

@@ -19,6 +19,7 @@ from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import URL
 
+from eventlog.compare.polling import gone_statement
 from eventlog.compare.sqldigest import digest_of
 from eventlog.core import tablesfile
 from eventlog.core.settings import build
@@ -28,6 +29,7 @@ from eventlog.operate.finishing import change_mode
 from eventlog.publisher.comparing import Comparing, ComparingSettings
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import Publisher, PublisherSettings
+from eventlog.publisher.opening import read_readable, read_tables
 from eventlog.publisher.session import make_reader
 from eventlog.sinks.sink import ACCEPTED, Document, Reply
 from eventlog.sql.connect import connect
@@ -368,19 +370,21 @@ def _column(kind: str) -> Column:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(data=st.data())
-def test_the_rows_that_comparing_logs_give_the_content_of_any_table(made: World, data: st.DataObject) -> None:
+def test_the_rows_that_comparing_logs_give_the_content_of_any_table(
+    world: World, data: st.DataObject
+) -> None:
     """Random tables of every type: what is logged after each poll makes the old content the new one."""
-    dialect, tracking = made.log.dialect, Tracked(made.engine, made.log)
+    dialect, tracking = world.log.dialect, Tracked(world.engine, world.log)
     kinds = data.draw(layouts(dialect.name), "table")
     table = f"Odd 'table {next(_NAMES)}"
     tracking.run(create(dialect, table, kinds))
     described = tracking.described(table)
     columns = [name for name in described.columns if name not in described.key]
     schema = described.schema
-    with contextlib.closing(made.engine.connect()) as connection:
+    with contextlib.closing(world.engine.connect()) as connection:
         changes = Changes(data, connection, dialect, table, kinds)
         rows: list[Logged] = []
-        with life(made, Receiver(), tables=f'"{schema}.{table}"') as publisher:
+        with life(world, Receiver(), tables=f'"{schema}.{table}"') as publisher:
             for _ in range(data.draw(st.integers(1, 3), "polls")):
                 for _ in range(data.draw(st.integers(1, 6), "changes")):
                     changes.change()
@@ -389,7 +393,7 @@ def test_the_rows_that_comparing_logs_give_the_content_of_any_table(made: World,
                 logged = tracking.logged(f"{schema}.{table}")
                 assert len({row.key for row in logged}) == differ
                 rows += logged
-                with made.engine.connect() as now:
+                with world.engine.connect() as now:
                     assert replay(rows, columns) == query_back(now, dialect, described)
                 assert publisher.cycle() == 0
 
@@ -462,3 +466,21 @@ def test_a_column_that_is_new_is_told_where_it_holds_something(world: World) -> 
         finally:
             world.change("alter table usr drop column mail")
         assert publisher.cycle() == 0
+
+
+def test_what_is_gone_is_not_looked_for_row_by_row(world: World) -> None:
+    """Each side is read once: not every row of the one beside every row of the other."""
+    for number in range(200):
+        world.user(number)
+    with life(world, Receiver()) as publisher:
+        publisher.cycle()
+    world.change("delete from usr where idu > 100")
+    url = world.engine.url.render_as_string(hide_password=False)
+    tables = read_tables(world.engine, world.log, Config({"url": url, "sync_tables": "usr"}))
+    ((table, source),) = read_readable(world.engine, world.log, tables).items()
+    statement = gone_statement(world.store.queries, source)
+    with world.engine.connect() as connection:
+        plan = connection.execute(text(f"explain {statement}"), {"object_table": str(table)}).all()
+    told = " ".join(str(row) for row in plan)
+    assert "join buffer" not in told
+    assert "Nested Loop" not in told

@@ -24,7 +24,7 @@ where k.key_hash is null
 select k.object_key, k.key_hash, k.digest, k.row_values
 from {known} k
 left join (
-  select {key_hash} as key_hash
+  select distinct {key_hash} as key_hash -- distinct has it made once, with a key of its own
   from (select {key_text} as key_text from {source} t{apart}) h
 ) n on n.key_hash = k.key_hash
 where k.object_table = :object_table and k.key_hash <> 'base' and n.key_hash is null

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -21,6 +22,17 @@ class Body(NamedTuple):
     schema: Any = None
     table: Any = None
     schema_id: str | None = None
+
+
+_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
+_MAX_TEXT = 1 << 28
+
+
+def binary(value: Any) -> Any:
+    """A message in Avro whose bytes stand as hex text, which is how JSON Lines hold them; else the value."""
+    if type(value) is str and len(value) <= _MAX_TEXT and _HEX.fullmatch(value):
+        return bytes.fromhex(value)
+    return value
 
 
 Envelope = tuple[str, str | None, str | None, Any]  # type, messageSchemaId, messageSchema, message

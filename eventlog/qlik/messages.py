@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,13 +12,14 @@ from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Format, Object, Shape, Source
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.qlik import avro, envelope, keys, metadata, sequence, transactions
+from eventlog.qlik import avro, envelope, metadata, sequence, transactions
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.mask import Order
 from eventlog.qlik.memory import Memory, goes_on, remembered
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, number, utc_millis, without_no_ops
 from eventlog.qlik.records import RecordReader, RecordWriter, Style
+from eventlog.qlik.registered import Registered
 from eventlog.qlik.structure import Column, Structure, observe, shown, structure_of
 from eventlog.qlik.tables import read_structure, table_name
 
@@ -80,17 +80,6 @@ def read(
     return transactions.whole(changes) if settings.whole_transactions else changes
 
 
-_HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
-_MAX_TEXT = 1 << 28
-
-
-def binary(value: Any) -> Any:
-    """A message in Avro whose bytes stand as hex text, which is how JSON Lines hold them; else the value."""
-    if type(value) is str and len(value) <= _MAX_TEXT and _HEX.fullmatch(value):
-        return bytes.fromhex(value)
-    return value
-
-
 class MessageReader:
     """Reads messages, and knows the metadata that it has met."""
 
@@ -103,8 +92,7 @@ class MessageReader:
         self._readers: dict[object, RecordReader] = {}
         self._nearest: dict[object, RecordReader] = {}
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
-        self._registered: dict[int, Metadata] = {}
-        self._keys: set[tuple[int, int]] = set()  # schemas of messages and of keys that belong together
+        self._registered = Registered(settings.schema_of)
 
     def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
         """The changes, and what was refused, in the order of the messages."""
@@ -128,9 +116,9 @@ class MessageReader:
         """The same of a message of this source, which may be called as its table is."""
         if self._settings.table_of_topic:
             self._topic = source.stem
-        value = binary(record.value)
-        if record.key is not None and type(value) is bytes:
-            self._learn_key(value, record.key)
+        value = envelope.binary(record.value)
+        if record.key is not None and type(value) is bytes and self._registered.learn_key(value, record.key):
+            self._forget()
         return self.read(value)
 
     def lacks_metadata(self, value: Any) -> bool:
@@ -138,7 +126,7 @@ class MessageReader:
         if isinstance(value, dict):
             schema_id = value.get("messageSchemaId")
             return type(schema_id) is str and schema_id not in self.known and value.get("type") == "DT"
-        message = binary(value)
+        message = envelope.binary(value)
         if type(message) is not bytes or not message.startswith(avro.MAGIC):
             return False
         try:
@@ -217,35 +205,9 @@ class MessageReader:
         return known.data_schema
 
     def _body_of_registry(self, number: int, record: bytes) -> Body:
-        known = self._of_registry(number)
-        return envelope.body(avro.decode(avro.foreign(known.data_schema), record), known.schema_id)
-
-    def _of_registry(self, number: int) -> Metadata:
-        known = self._registered.get(number)
-        if known is None:
-            known = metadata.registered(number, self._schema_of(number))
-            self._register(number, known)
-        return known
-
-    def _schema_of(self, number: int) -> str:
-        if self._settings.schema_of is None:
-            raise InvalidMessage(f"schema {number} is in a registry: name it with schema-registry")
-        return self._settings.schema_of(number)
-
-    def _register(self, number: int, known: Metadata) -> None:
-        self._registered[number] = known
+        known = self._registered.of(number)
         self.known[known.schema_id] = known
-
-    def _learn_key(self, message: bytes, key: bytes) -> None:
-        """What the key of a message tells of its table: in a registry no schema of messages has the key."""
-        if not (avro.is_framed(message) and avro.is_framed(key)):
-            return
-        numbers = avro.unframe(message)[0], avro.unframe(key)[0]
-        if numbers not in self._keys:
-            known = keys.with_key(self._of_registry(numbers[0]), self._schema_of(numbers[1]))
-            self._keys.add(numbers)
-            self._register(numbers[0], known)
-            self._forget()
+        return envelope.body(avro.decode(avro.foreign(known.data_schema), record), known.schema_id)
 
     def _learn(self, message: Any, schema: str | None) -> None:
         known = metadata.read(message, schema)

@@ -25,6 +25,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.demo.embedded import embedded_postgres
 from eventlog.sql.connect import connect
+from eventlog.streams.delivery import by_transaction
 
 CHANGES = 200_000
 OF_ONE = 10  # changes of a transaction
@@ -77,7 +78,7 @@ def apply(engine: Engine, changes: Sequence[Change], source: str) -> float:
     settings = ApplySettings()
     begun = time.perf_counter()
     with closing(Database(engine, source, TABLES, settings, print)) as target:
-        tally = Run(target, source, "changes", settings, print).apply(changes)
+        tally = Run(target, source, "changes", settings, print).apply(by_transaction(changes))
     seconds = time.perf_counter() - begun
     assert tally.refused == tally.missing == 0, tally
     return seconds

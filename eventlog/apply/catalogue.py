@@ -10,7 +10,7 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.apply.cells import to_cell
-from eventlog.apply.errors import NoKey, NoTable, OwnTable
+from eventlog.apply.errors import NoKey, NoTable, OwnTable, TwoSchemas
 from eventlog.apply.goal import Goal
 from eventlog.apply.guessing import guessed, values_of
 from eventlog.apply.settings import ApplySettings
@@ -47,6 +47,7 @@ class Goals:
         self._home = self._catalogue.home()
         self._found: dict[Named, Goal | None] = {}
         self._faults: dict[Named, EventlogError] = {}
+        self._claimed: dict[str, str | None] = {}  # the schema from which each table comes
 
     def get(self, change: Change) -> Goal | None:
         """The table for a change; None where changes of tables that the target lacks are left out."""
@@ -69,7 +70,7 @@ class Goals:
         for named, wanting in by_table.items():
             try:
                 yield from self._prepare(named, wanting)
-            except (NoKey, OwnTable) as fault:
+            except (NoKey, OwnTable, TwoSchemas) as fault:
                 self._faults[named] = fault
 
     def _prepare(self, named: Named, changes: list[Change]) -> Iterator[str]:
@@ -121,17 +122,16 @@ class Goals:
         return [{str(key).lower(): value for key, value in row.items()} for row in found.mappings()]
 
     def _place(self, named: Named) -> tuple[str, str]:
-        """Where the table of a change stands, or would: in the schema of that name, else in our own."""
+        """Where the table of a change stands, or would: in the connection's own schema, whatever its own is
+        called, for on one server that may be the source itself."""
         schema, name = named
         if name.lower() in OWN:
             raise OwnTable(name)
-        if schema is not None and self._dialect.fold(schema) in self._schemas():
-            return self._dialect.fold(schema), self._dialect.fold(name)
-        return self._home, self._dialect.fold(name)
-
-    def _schemas(self) -> set[str]:
-        statement = text(templates.statement(self._dialect, "catalogue_schemas"))
-        return {str(row[0]) for row in self._connection.execute(statement)}
+        place = self._dialect.fold(name)
+        first = self._claimed.setdefault(place, schema)
+        if first != schema:
+            raise TwoSchemas(name, first, schema)
+        return self._home, place
 
     def _creation(self, named: Named, changes: list[Change]) -> str:
         """The statement that makes the table of changes; an EventlogError if too little is known of it."""

@@ -11,14 +11,14 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.apply.catalogue import OWN, Goals
 from eventlog.apply.errors import OtherApply
-from eventlog.apply.goal import Emptied, Step
+from eventlog.apply.goal import Step
 from eventlog.apply.rows import Rows
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.staging import Collision
 from eventlog.apply.tally import Tally, Told
 from eventlog.apply.target import Group
 from eventlog.apply.versions import Versions
-from eventlog.core.change import Change, Op
+from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.neutral import refuse
@@ -70,7 +70,7 @@ class Database:
         need before run alone."""
         self._prepare(group.changes)
         told = Told(Tally(), [])
-        steps = [step for part in (self._emptying(group), self._steps(group.changes, told)) for step in part]
+        steps = list(self._steps(group.changes, told))
         self._doer.open(dict.fromkeys(step.goal for step in steps))
         self._connection.commit()
         self._lock()
@@ -128,12 +128,6 @@ class Database:
             self._run("applied_ddl", source=self._source, statement=statement)
             self._connection.commit()
         self._connection.commit()
-
-    def _emptying(self, group: Group) -> Iterable[Step]:
-        for schema, table in group.emptied:
-            change = Change(Op.TRUNCATE, schema, table)
-            if (goal := self._goals.get(change)) is not None:
-                yield Emptied(goal, change)
 
     def _steps(self, changes: Iterable[Change], told: Told) -> Iterable[Step]:
         """What changes do; those that cannot be done are refused, each for itself."""

@@ -24,7 +24,7 @@ from eventlog.apply.reduction import ASKED, Effect, Reduced, reduce
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.tally import Tally, Told, unmet
 from eventlog.apply.target import Group
-from eventlog.core.change import ABSENT, Change, Op
+from eventlog.core.change import ABSENT, Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.tables import Tables
 from eventlog.neutral import refuse
@@ -81,7 +81,7 @@ class Delta:
         """Make rows of a group, in a commit of each of its tables."""
         told = Told(Tally(), [])
         by_table: dict[Path, list[Change]] = {}
-        for change in (*(Change(Op.TRUNCATE, *named) for named in group.emptied), *group.changes):
+        for change in group.changes:
             by_table.setdefault(self._path(change.schema, change.table), []).append(change)
         again = self.until is not None
         if not again:

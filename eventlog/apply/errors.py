@@ -43,3 +43,11 @@ class NoHistory(Misuse):
 
 class ForgottenState(EventlogError):
     """the log of {0} no longer tells how far the source was applied: its entries were removed"""
+
+
+class HalfDone(EventlogError):
+    """the last group may be in some tables and not in others, and the input no longer has it as it was"""
+
+
+class TwoSchemas(EventlogError):
+    """{0} of the schemas {1} and {2} would be one table of the target: apply them to two"""

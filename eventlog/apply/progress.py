@@ -44,7 +44,7 @@ class Progress(Protocol):
 
     def fresh(self, changes: Sequence[Change], /) -> Fresh: ...
 
-    def state(self) -> str: ...  # behind all that was asked about
+    def state(self, read: str | None, /) -> str: ...  # behind all that was asked about, and read
 
     def marks(self, changes: Sequence[Change], /) -> list[str]: ...  # one for each change, if any
 
@@ -72,7 +72,7 @@ class ByPosition:
                         begun[named] = None
         return Fresh(new, tuple(loaded), tuple(begun))
 
-    def state(self) -> str:
+    def state(self, read: str | None) -> str:
         tables = self._old | {
             name: max(place, self._old.get(name, place)) for name, place in self._now.items()
         }
@@ -102,7 +102,7 @@ class ByName:
     def fresh(self, changes: Sequence[Change]) -> Fresh:
         return Fresh(changes)
 
-    def state(self) -> str:
+    def state(self, read: str | None) -> str:
         return json.dumps({"by": "event-id"})
 
     def marks(self, changes: Sequence[Change]) -> list[str]:
@@ -128,7 +128,7 @@ class ByCount:
         self._last = new[-1] if new else self._last
         return Fresh(new)
 
-    def state(self) -> str:
+    def state(self, read: str | None) -> str:
         if self._last is None:
             return json.dumps({"by": "number", "changes": self._done, "last": self._digest})
         return json.dumps({"by": "number", "changes": self._number, "last": _digest(self._last)})
@@ -137,7 +137,40 @@ class ByCount:
         return []
 
 
+class ByStream:
+    """By the source's own state, from which it is read on; a full load is told from what came before."""
+
+    def __init__(self, state: dict[str, Any] | None) -> None:
+        found: dict[str, Any] = state or {"read": None, "changed": [], "loading": []}
+        self.read: str | None = found["read"]
+        self._changed = {(schema, name) for schema, name in found["changed"]}
+        self._loading = {(schema, name) for schema, name in found["loading"]}
+
+    def fresh(self, changes: Sequence[Change]) -> Fresh:
+        """All of them."""
+        loaded, begun = dict[Named, None](), dict[Named, None]()
+        for change in changes:
+            named = change.schema, change.table
+            if change.op is not Op.SNAPSHOT:
+                self._changed.add(named)
+                self._loading.discard(named)
+            elif named in self._changed:
+                loaded[named] = None
+                if named not in self._loading:
+                    begun[named] = None
+                    self._loading.add(named)
+        return Fresh(changes, tuple(loaded), tuple(begun))
+
+    def state(self, read: str | None) -> str:
+        changed, loading = (sorted(some, key=str) for some in (self._changed, self._loading))
+        return json.dumps({"by": "stream", "read": read, "changed": changed, "loading": loading})
+
+    def marks(self, changes: Sequence[Change]) -> list[str]:
+        return []
+
+
 KINDS: dict[str, Callable[[dict[str, Any] | None], Progress]] = {
+    "stream": ByStream,
     "position": ByPosition,
     "event-id": ByName,
     "number": ByCount,
@@ -145,9 +178,9 @@ KINDS: dict[str, Callable[[dict[str, Any] | None], Progress]] = {
 BY_FORMAT = {"log": "event-id", "xds": "event-id", "qlik-table": "position", "qlik-message": "position"}
 
 
-def progress_of(source: str, format_name: str, state: str | None) -> Progress:
-    """What of a source of this format was applied, by the target's state."""
-    kind = BY_FORMAT.get(format_name, "number")
+def progress_of(source: str, format_name: str, state: str | None, *, has_states: bool = False) -> Progress:
+    """What of a source of this format was applied, by the target's state, which may hold its own."""
+    kind = "stream" if has_states else BY_FORMAT.get(format_name, "number")
     if state is None:
         return KINDS[kind](None)
     try:
@@ -157,6 +190,14 @@ def progress_of(source: str, format_name: str, state: str | None) -> Progress:
     except (ValueError, KeyError, TypeError):
         pass
     raise NoState(source)
+
+
+def read_state(source: str, state: str | None) -> str | None:
+    """The source's own state in the target's."""
+    if state is None:
+        return None
+    found = progress_of(source, "", state, has_states=True)
+    return found.read if isinstance(found, ByStream) else None
 
 
 def _digest(change: Change) -> str:

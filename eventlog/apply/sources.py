@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 from eventlog.apply.database import Database
+from eventlog.apply.progress import read_state
 from eventlog.apply.run import Run
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.tally import Tally
 from eventlog.apply.target import Target
-from eventlog.convert.conversion import Job, Report, changes_of
-from eventlog.core.errors import Misuse
+from eventlog.convert.conversion import Job, Report, allowed, changes_of
+from eventlog.convert.deliveries import feed_of
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
+from eventlog.core.tables import Tables
 from eventlog.files.inputs import Advance
 from eventlog.sql.connect import connect
+from eventlog.streams.delivery import Delivery, by_transaction
 
 
 def apply_to_database(
@@ -22,7 +28,15 @@ def apply_to_database(
 ) -> Tally:
     """Apply the changes of a job to the tables of a database."""
     target = Database(connect(url), _name(job, chosen), job.tables, chosen, report.refuse)
-    return _apply(job, target, chosen, report, clock, advance)
+    name = _name(job, chosen)
+    with closing(target):
+        if not _has_states(job, clock):
+            return _apply_again(job, target, chosen, report, clock, advance)
+        feed = feed_of(job, read_state(name, target.state), clock)
+        assert feed is not None
+        with closing(feed):
+            run = Run(target, name, job.source_format, chosen, report.refuse, feed.kept)
+            return run.apply(_leaving(feed.round(), job.tables))
 
 
 def apply_to_delta(
@@ -35,17 +49,43 @@ def apply_to_delta(
     if job.source_format in ("log", "xds"):
         raise Misuse("log and xds go into a database (--to-url): Delta tables keep no set of events")
     target = Delta(folder, _name(job, chosen), job.tables, chosen, report.refuse)
-    return _apply(job, target, chosen, report, clock, advance)
+    with closing(target):
+        return _apply_again(job, target, chosen, report, clock, advance)
 
 
 def _name(job: Job, chosen: ApplySettings) -> str:
     return chosen.source or job.source_format
 
 
-def _apply(
+def _apply_again(
     job: Job, target: Target, chosen: ApplySettings, report: Report, clock: str, advance: Advance
 ) -> Tally:
-    with closing(target):
-        run = Run(target, _name(job, chosen), job.source_format, chosen, report.refuse)
-        with changes_of(job, report, clock, advance) as changes:
-            return run.apply(changes)
+    """Apply the changes of a source that is read from its beginning, without those that were applied."""
+    run = Run(target, _name(job, chosen), job.source_format, chosen, report.refuse)
+    with changes_of(job, report, clock, advance) as changes:
+        return run.apply(by_transaction(changes))
+
+
+def _has_states(job: Job, clock: str) -> bool:
+    """Whether the source of a job can be read on from a state; misuse if its order is to be the input's."""
+    feed = feed_of(job, None, clock)
+    if feed is not None:
+        feed.close()
+    return feed is not None
+
+
+def _leaving(deliveries: Iterable[Delivery | Refused], tables: Tables) -> Iterator[Delivery | Refused]:
+    """The deliveries without the columns that their tables' lists do not let leave."""
+    for delivery in deliveries:
+        if isinstance(delivery, Refused):
+            yield delivery
+            continue
+        told = list(allowed(delivery.changes, tables))
+        yield from (one for one in told if isinstance(one, Refused))
+        changes = [one for one in told if not isinstance(one, Refused)]
+        of = delivery
+        yield Delivery(changes, partial(_state, of), of.late, of.incomplete, of.reload)
+
+
+def _state(delivery: Delivery) -> str | None:
+    return delivery.state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from eventlog.apply.tally import Tally
@@ -15,7 +15,6 @@ class Group(NamedTuple):
     changes: Sequence[Change]
     state: str | None
     marks: Sequence[str] = ()  # what is noted one by one, where states say nothing
-    emptied: Collection[tuple[str | None, str]] = ()  # tables whose rows make way for a full load
 
 
 class Target(Protocol):

@@ -22,8 +22,9 @@ from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import files_of
 from eventlog.formats import FORMATS
+from eventlog.streams.settings import StreamSettings
 
-DECLARING = [("the target", ApplySettings), *CONVERTING]
+DECLARING = [("the target", ApplySettings), *CONVERTING, ("a stream", StreamSettings)]
 
 
 @click.command(cls=SettingsCommand, short_help="Make rows of changes, in a database or a Delta table.")
@@ -73,7 +74,7 @@ def apply(
     if (to_url is None) == (to_delta is None):
         raise Misuse("name the target: --to-url URL, or --to-delta FOLDER")
     wanted = guess(source_format, "changes", inputs, "-")
-    refuse_strangers(DECLARING, {"the target", *taking_part(wanted.source, wanted.source)})
+    refuse_strangers(DECLARING, {"the target", "a stream", *taking_part(wanted.source, wanted.source)})
     job = Job(
         source_format=wanted.source,
         target_format="changes",

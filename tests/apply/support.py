@@ -17,6 +17,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
+from eventlog.streams.delivery import by_transaction
 
 TABLES = tablesfile.read("""\
 [tables.usr]
@@ -39,7 +40,7 @@ def apply(
     refused: list[Refused] = []
     settings = ApplySettings(**given)
     with closing(Database(engine, source, tables, settings, refused.append)) as target:
-        tally = Run(target, source, format_name, settings, refused.append).apply(changes)
+        tally = Run(target, source, format_name, settings, refused.append).apply(by_transaction(changes))
     return tally, refused
 
 

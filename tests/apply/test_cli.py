@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,12 +62,49 @@ def test_every_format_goes_into_one_table_once(shell: Shell, postgres: Database)
         assert done.code == 0, done.stderr
         assert rows(engine, "select * from usr order by idu") == [(1, "John"), (2, "Jane")]
         again = shell.run("apply", *source, *to, made)
-        assert again.stderr.startswith("eventlog: 0 inserted, 0 updated, 0 deleted,"), again.stderr
+        assert again.stderr.startswith("eventlog: 0 inserted, 0 updated, 0 deleted"), again.stderr
         assert again.stdout == done.stdout == ""
         with engine.begin() as connection:
             connection.exec_driver_sql("delete from usr")
     log = shell.run("apply", "--from", "log", *to, *current, "log.csv")
     assert (log.code, log.stderr) == (0, "eventlog: 2 inserted, 1 updated, 0 deleted\n")
+
+
+def test_change_tables_go_on_where_they_were_left_in_files_and_in_a_database(
+    shell: Shell, postgres: Database
+) -> None:
+    """Each change is applied once; tables that come in separate runs are sources of their own."""
+    engine, to = connect(postgres.url), ("--to-url", url(postgres), "--tables", "two.toml")
+    (shell.folder / "two.toml").write_text(TABLES + TABLES.replace("usr", "dept"))
+    plan = [("usr", "insert", 1), ("dept", "insert", 1), ("usr", "update", 1), ("dept", "update", 1)]
+    plan += [("dept", "insert", 2), ("usr", "delete", 1), ("usr", "insert", 3), ("dept", "delete", 1)]
+    lines = [_line(number, *one) for number, one in enumerate(plan)]
+    (shell.folder / "all.jsonl").write_text("".join(lines))
+    ct = ("convert", "--to", "qlik-table", "--tables", "two.toml", "all.jsonl")
+    assert shell.run(*ct, "-o", "ct/").code == 0
+    for name in ("usr", "dept", "dept"):
+        done = shell.run("apply", *to, "--source", name, f"ct/{name}__ct.csv")
+        assert done.code == 0, done.stderr
+    assert done.stderr == "eventlog: 0 inserted, 0 updated, 0 deleted\n"
+    assert rows(engine, "select * from usr") == [(3, "n6")]
+    assert rows(engine, "select * from dept") == [(2, "n4")]
+    assert shell.run(*ct, "--url", url(postgres)).code == 0
+    place = ("--from", "qlik-table", "--url", url(postgres), "--source", "place")
+    with engine.begin() as connection:
+        connection.exec_driver_sql("truncate usr")
+    done = shell.run("apply", *place, *to, "usr", "dept")
+    assert (done.code, done.stderr) == (0, "eventlog: 4 inserted, 2 updated, 2 deleted\n")
+    assert rows(engine, "select * from usr") == [(3, "n6")]
+    again = shell.run("apply", *place, *to, "usr", "dept")
+    assert again.stderr == "eventlog: 0 inserted, 0 updated, 0 deleted\n"
+
+
+def _line(number: int, table: str, op: str, key: int) -> str:
+    """A change of the neutral format."""
+    fields = [{"column": "idu", "after": key}, {"column": "fname", "after": f"n{number}"}]
+    line: dict[str, Any] = {"op": op, "table": table, "key": {"idu": key}}
+    line |= {"position": f"20250101000000{number:021}", "transaction": str(number)}
+    return json.dumps(line | {"fields": fields if op != "delete" else []}) + "\n"
 
 
 def test_refused_changes_are_told_kept_and_the_exit_is_1(shell: Shell, postgres: Database) -> None:
@@ -109,3 +147,13 @@ def test_misuse_is_exit_2(shell: Shell, postgres: Database, words: tuple[str, ..
     done = shell.run("apply", *(word.replace("{url}", url(postgres)) for word in words))
     assert done.code == 2
     assert told in done.stderr
+
+
+def test_a_folder_of_delta_tables_takes_changes_once(shell: Shell) -> None:
+    to = ("--to-delta", "lake", "--tables", "tables.toml", "--missing-rows", "ignore")
+    first = shell.run("apply", *to, "changes.jsonl")
+    assert (first.code, first.stderr) == (0, "eventlog: 1 inserted, 0 updated, 0 deleted, 2 ignored\n")
+    assert (shell.folder / "lake" / "usr" / "_delta_log").is_dir()
+    assert shell.run("apply", *to, "changes.jsonl").stderr.endswith("0 deleted, 3 skipped\n")
+    for words in (("--from", "log", *to, "log.csv"), ("--history", *to, "changes.jsonl")):
+        assert shell.run("apply", *words).code == 2

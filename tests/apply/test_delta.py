@@ -24,6 +24,7 @@ from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
+from eventlog.streams.delivery import by_transaction
 from tests.apply.model import Model, changed, transactions
 from tests.apply.support import TABLES, places
 
@@ -36,7 +37,7 @@ def apply(
     refused: list[Refused] = []
     chosen = ApplySettings(**given)
     with closing(Delta(folder, "test", tables, chosen, refused.append)) as target:
-        return Run(target, "test", "changes", chosen, refused.append).apply(changes), refused
+        return Run(target, "test", "changes", chosen, refused.append).apply(by_transaction(changes)), refused
 
 
 def rows(folder: Path, table: str = "indirect/usr") -> list[dict[str, Any]]:

@@ -47,7 +47,7 @@ def test_another_input_under_the_same_name_is_an_error(engine: Engine) -> None:
         apply(engine, numbered(changed(Op.INSERT, 2, **FULL), changed(Op.INSERT, 3, **FULL)))
     assert apply(engine, numbered(changed(Op.INSERT, 2, **FULL)), source="other")[0].inserted == 1
     with pytest.raises(NoState, match="'test' is of another kind of source"):
-        apply(engine, [], format_name="qlik-table")
+        apply(engine, [], format_name="qlik-message")
 
 
 def test_each_table_of_a_source_with_positions_goes_on_by_itself(engine: Engine) -> None:
@@ -58,7 +58,7 @@ def test_each_table_of_a_source_with_positions_goes_on_by_itself(engine: Engine)
     )
     usr = numbered(*(changed(Op.INSERT, n)._replace(schema=None) for n in range(4)))
     dept = [one._replace(table="dept") for one in usr[:2]]
-    given: dict[str, Any] = {"tables": tables, "format_name": "qlik-table"}
+    given: dict[str, Any] = {"tables": tables, "format_name": "qlik-message"}
     assert apply(engine, usr, **given)[0].inserted == 4
     tally, _ = apply(engine, [*usr, *dept], **given)
     assert (tally.inserted, tally.skipped) == (2, 4)
@@ -240,3 +240,11 @@ def test_names_are_names_whatever_stands_in_them(engine: Engine) -> None:
     _, refused = apply(engine, numbered(*changes), tables=Tables())
     assert refused == []
     assert rows(engine, f"select * from {unbound(dialect_of(engine).quote(name))}") == [(3, "c")]
+
+
+def test_a_schema_of_the_source_is_never_one_of_the_target(engine: Engine) -> None:
+    """On one server it may be the source's own; and two tables of one name are not made one."""
+    other = changed(Op.INSERT, 2, **FULL)._replace(schema="mysql")
+    _, refused = apply(engine, [changed(Op.INSERT, 1, **FULL)._replace(schema="information_schema"), other])
+    assert rows(engine, "select idu from usr") == [(1,)]
+    assert "of the schemas information_schema and mysql would be one table" in refused[0].reason

@@ -203,7 +203,8 @@ SHOWN = {
     "convert": "streams/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py",
     "explain": "publisher/*.py convert/*.py core/*.py",
     "backlog": "spark/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py publisher/*.py",
-    "apply": "apply/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py publisher/*.py",
+    "apply": "apply/*.py streams/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py"
+    " publisher/*.py",
     "capture": "gbase/*.py convert/*.py core/*.py xds/*.py publisher/*.py",
     "import-config": "people/test_import_config.py",
     "bench": "cli/test_cli.py",

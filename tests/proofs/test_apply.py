@@ -36,12 +36,7 @@ class Applier:
         (folder / "tables.toml").write_text(TABLES)
 
     def start(self, group: int) -> subprocess.Popen[bytes]:
-        record = self._folder / "out" / ".eventlog" / "record"  # in the order in which they were written
-        told = record.read_text().splitlines() if record.exists() else []
-        names = dict.fromkeys(
-            f"out/{line.removesuffix(' out')}.xml" for line in told if line.endswith(" out")
-        )
-        names = {name: None for name in names if (self._folder / name).exists()}
+        names = [str(path) for path in sorted((self._folder / "out").glob("*.xml"), key=_written)]
         words = ("apply", "--from", "xds", "--to-url", self._to_url, "--tables", "tables.toml")
         command = [sys.executable, "-m", "eventlog", *words, "--group", str(group), *names]
         with (self._folder / "apply.log").open("ab") as log:

@@ -215,7 +215,7 @@ class RowSequencer:
                 column = None  # what is wrong with the row is told with it
             if column is not None:
                 said = f"B row of change_seq {row.seq}: {column} is another in the U row, but not in its mask"
-                yield Refused(_at(image), said, image.raw)
+                yield Refused(_at(image), said, _raw(image))
                 image = None
         yield self._change(row, image)
 
@@ -223,10 +223,10 @@ class RowSequencer:
         """Rows that are refused together, and their transactions with them."""
         for row in rows:
             said = f"change_seq {row.seq} of {row.table.structure} stands there {how}"
-            yield Refused(_at(row), said, row.raw, spoils=row.table.transaction(row))
+            yield Refused(_at(row), said, _raw(row), spoils=row.table.transaction(row))
 
     def _leave_out(self, image: ChangeRow) -> Refused:
-        return self._lone.add(str(image.table.structure), _at(image), image.raw)
+        return self._lone.add(str(image.table.structure), _at(image), _raw(image))
 
     def _order(self, row: ChangeRow, image: ChangeRow | None) -> Order:
         return self._finder_of[row.table].check(row, image)
@@ -237,7 +237,7 @@ class RowSequencer:
             change = row.table.change(row, image, self._order(row, image))
             return Placed(change, _at(row), raw, row.table.source.name, row.where)
         except EventlogError as fault:
-            return Refused(_at(row), str(fault), raw)
+            return Refused(_at(row), str(fault), raw or _raw(row))
 
 
 def _table_and_sequence(row: SequencedRow) -> tuple[Any, ...]:
@@ -246,6 +246,11 @@ def _table_and_sequence(row: SequencedRow) -> tuple[Any, ...]:
 
 def _at(row: ChangeRow) -> str:
     return row.table.source.at(row.where)
+
+
+def _raw(row: ChangeRow) -> bytes:
+    """The row as it came, or as JSON where its container has no lines."""
+    return row.table.source.raw(Row(row.where, tuple(row.cells), row.raw))
 
 
 def _same(one: ChangeRow, other: ChangeRow) -> bool:

@@ -88,6 +88,7 @@ OF_ROWS = {
 TAKEN_ALONG = {
     "install": {"--log-time"},
     "uninstall": {"--log-time"},
+    "compare": {"--trim-char"},  # of the gbase that is read
     "convert": {"--loopback-rows"},
     "deliver": {"--http-parallel"},
     "explain": {"--loopback-rows", "--insert-query-back", "--max-changes", "--association"},
@@ -185,9 +186,10 @@ SHOWN = {
     "uninstall": "sql/test_install.py cli/test_cli_install.py",
     "track": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",
-    "resync": "sql/*.py cli/test_cli_install.py publisher/*.py",
-    "check": "sql/*.py cli/test_cli_install.py publisher/*.py",
-    "run": "publisher/*.py people/*.py receiver/*.py sql/*.py cli/test_no_traceback.py",
+    "resync": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
+    "check": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
+    "compare": "compare/*.py convert/*.py core/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
+    "run": "publisher/*.py compare/*.py people/*.py receiver/*.py sql/*.py cli/test_no_traceback.py",
     "pause": "publisher/*.py sql/*.py",
     "resume": "publisher/*.py sql/*.py",
     "preview": "publisher/*.py sql/*.py core/*.py xds/*.py",

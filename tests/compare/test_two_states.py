@@ -252,6 +252,16 @@ def _described(columns: list[tuple[str, object]]) -> str:
     return f'[tables.v]\nkey = ["k"]\ncolumns = {{ k = "text"{listed} }}\n'
 
 
+def test_a_limit_of_memory_changes_nothing_but_where_rows_wait(tmp_path: Path) -> None:
+    rows = [f"{n},Jack,Doe{n},\n" for n in range(20_000)]
+    (tmp_path / "a.csv").write_text(HEADER + "".join(rows))
+    (tmp_path / "b.csv").write_text(HEADER + "".join(reversed(rows[:-1])))
+    found = {_compare(tmp_path, "--compare-memory", most, "a.csv", "b.csv") for most in ("1", "256")}
+    assert [json.loads(line)["key"] for line in found.pop().splitlines()] == [{"idu": 19_999}]
+    assert not found
+    assert "between" in _compare(tmp_path, "--compare-memory", "0", "a.csv", "b.csv", exit_code=2)
+
+
 def _compare(folder: Path, *words: str, tables: str | None = "usr.toml", exit_code: int = 0) -> str:
     """What the command writes as changes; what it says where it fails."""
     (folder / "usr.toml").write_text(USR)

@@ -14,7 +14,7 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Row, SheetRow, Source
 from eventlog.qlik import avro, messages, tables
-from eventlog.qlik.messages import MessageSettings
+from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.tables import TableSettings
 
 COUNT = 20_000

@@ -30,9 +30,11 @@ from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.places.topics import KafkaSettings
-from eventlog.qlik import messages
+from eventlog.qlik import message_writer, messages
 from eventlog.qlik.keys import KeyWriter
-from eventlog.qlik.messages import MessageSettings, Written
+from eventlog.qlik.message_reader import MessageReader
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.message_writer import Writer, Written, numbers
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.structure import Structure
 from eventlog.streams.ordered import read_changes
@@ -99,7 +101,7 @@ class Topics:
         """The metadata messages that stand in a topic of their own, from its beginning."""
         if not self._settings.kafka_metadata_topic:
             return ()
-        reader = messages.MessageReader(Tables(), MessageSettings(encoding=self._encoding))
+        reader = MessageReader(Tables(), MessageSettings(encoding=self._encoding))
         sources = (
             self._source(p, OFFSET_BEGINNING) for p in self._partitions(self._settings.kafka_metadata_topic)
         )
@@ -256,8 +258,8 @@ def publish(
         raise Misuse("kafka-key-encoding avro is of encoding avro and kafka-key primary-key")
     register_key = settings.register_key if settings.framing == "confluent" else None
     sender = Sender(kafka, KeyWriter(settings.logical_types, register_key))
-    writer = messages.Writer(tables, settings)
-    for numbered in messages.numbers(changes, tables, settings):
+    writer = Writer(tables, settings)
+    for numbered in numbers(changes, tables, settings):
         for written in writer.write(numbered):
             refused = written if isinstance(written, Refused) else sender.send(written)
             if refused is not None:
@@ -366,7 +368,7 @@ KEYS: dict[str, Callable[[Change, Structure], bytes | None]] = {
 }
 
 
-def _bytes(message: messages.Message) -> bytes:
+def _bytes(message: message_writer.Message) -> bytes:
     if isinstance(message, bytes):
         return message
     return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()

@@ -13,7 +13,8 @@ from eventlog.core.tables import Tables
 from eventlog.places.kafka import Topics
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.memory import Memory
-from eventlog.qlik.messages import MessageReader, MessageSettings
+from eventlog.qlik.message_reader import MessageReader
+from eventlog.qlik.message_settings import MessageSettings
 
 _TAIL = 100  # messages at the end of a partition: the last of them may be metadata, or marks of a transaction
 

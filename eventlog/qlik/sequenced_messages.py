@@ -11,7 +11,8 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik.messages import MessageReader, MessageSettings
+from eventlog.qlik.message_reader import MessageReader
+from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.numbering import transaction_of
 from eventlog.qlik.sequenced import Mark, Place, Stretch, check_limits, repeats
 

@@ -12,7 +12,7 @@ from eventlog.core.change import Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik.messages import MessageSettings
+from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage, same
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale

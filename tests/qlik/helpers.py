@@ -10,6 +10,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Row, Sheet, SheetRow, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import messages, tables
+from eventlog.qlik.message_settings import MessageSettings
 
 NONE = Tables()
 HEADERS = (
@@ -82,13 +83,11 @@ def _csv(cell: Any) -> str | None:
 
 def read_messages(values: Iterable[Any], known: Tables = NONE, **settings: Any) -> list[Change | Refused]:
     objects = [Object(i, v) for i, v in enumerate(values, 1)]
-    return list(
-        messages.read([Source("t.jsonl", "t", (), objects)], known, messages.MessageSettings(**settings))
-    )
+    return list(messages.read([Source("t.jsonl", "t", (), objects)], known, MessageSettings(**settings)))
 
 
 def write_messages(changes: Iterable[Change], known: Tables = NONE, **settings: Any) -> list[Any]:
-    return list(messages.write(changes, known, messages.MessageSettings(**settings)))
+    return list(messages.write(changes, known, MessageSettings(**settings)))
 
 
 def told(change: Change | Refused) -> str:

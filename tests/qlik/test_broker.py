@@ -16,7 +16,7 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.places.kafka import Topics, publish
 from eventlog.places.topics import KafkaSettings
-from eventlog.qlik.messages import MessageSettings
+from eventlog.qlik.message_settings import MessageSettings
 from tests.brokers import ADDRESS, own_name
 from tests.qlik.helpers import NONE, seq, write_messages
 

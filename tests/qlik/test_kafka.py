@@ -17,7 +17,7 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Misuse, Refused
 from eventlog.places.kafka import KafkaFault, Topics, publish
 from eventlog.places.topics import KafkaSettings
-from eventlog.qlik.messages import MessageSettings
+from eventlog.qlik.message_settings import MessageSettings
 from tests.brokers import own_name
 from tests.qlik.helpers import NONE, seq, told
 

@@ -27,7 +27,9 @@ from eventlog.places.places import connected
 from eventlog.places.registry import RegistryFault
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.keys import KeyWriter, key_schema
-from eventlog.qlik.messages import MessageReader, MessageSettings, Writer, numbers
+from eventlog.qlik.message_reader import MessageReader
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.message_writer import Writer, numbers
 from eventlog.qlik.metadata import registered
 from eventlog.qlik.structure import Column, Structure
 from eventlog.qlik.types import Spec

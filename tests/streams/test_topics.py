@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik.messages import MessageSettings
+from eventlog.qlik.message_settings import MessageSettings
 from eventlog.streams.delivery import Delivery, Stale
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.topic_progress import At, Spot, TopicChanged

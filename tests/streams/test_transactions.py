@@ -14,7 +14,8 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
-from eventlog.qlik.messages import FORMAT, MessageSettings
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.messages import FORMAT
 from eventlog.qlik.sequenced_messages import MessageSequencer
 from eventlog.streams import transactions
 from eventlog.streams.held import Held

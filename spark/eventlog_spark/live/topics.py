@@ -17,7 +17,7 @@ from eventlog.core.formats import Object
 from eventlog.files.jsonlines import dump_line
 from eventlog.places.kafka import Topics
 from eventlog.places.topics import KafkaSettings
-from eventlog.qlik.messages import MessageSettings
+from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.job import Backlog, Result, Stage, facts, run_job
 from eventlog_spark.live.frozen import FROZEN
 from eventlog_spark.output.commit import Folder, job_id

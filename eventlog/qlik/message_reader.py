@@ -1,0 +1,187 @@
+"""Messages read: the changes that they state, as the metadata messages before them say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.extras import MissingExtra
+from eventlog.core.formats import Object, Source
+from eventlog.core.tables import Tables
+from eventlog.qlik import avro, envelope, metadata
+from eventlog.qlik.envelope import Body, InvalidMessage
+from eventlog.qlik.mask import Order
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.metadata import Metadata
+from eventlog.qlik.records import RecordReader
+from eventlog.qlik.registered import Registered
+from eventlog.qlik.structure import Column, Structure
+from eventlog.qlik.tables import read_structure, table_name
+
+_MAX_READERS = 1_000
+_MAX_KNOWN = 10_000
+
+
+class MessageReader:
+    """Reads messages, and knows the metadata that it has met."""
+
+    def __init__(self, tables: Tables, settings: MessageSettings) -> None:
+        self._tables = tables
+        self._settings = settings
+        self._order = None if settings.mask_order == "auto" else Order(settings.mask_order)
+        self._only = next(iter(tables)) if len(tables) == 1 else None
+        self._topic = settings.table
+        self._readers: dict[object, RecordReader] = {}
+        self._nearest: dict[object, RecordReader] = {}
+        self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
+        self._registered = Registered(settings.schema_of)
+
+    def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
+        """The changes, and what was refused, in the order of the messages."""
+        until = self._settings.until
+        for source in sources:
+            for record in source.records:
+                if isinstance(record, Refused):
+                    yield record
+                    continue
+                try:
+                    change = self.read_of(source, record)
+                except MissingExtra:
+                    raise
+                except EventlogError as fault:
+                    yield Refused(source.at(record.where), str(fault), record.raw)
+                    continue
+                if change is not None and (not until or (change.position or "") <= until):
+                    yield change
+
+    def read_of(self, source: Source[Object], record: Object) -> Change | None:
+        """The same of a message of this source, which may be called as its table is."""
+        if self._settings.table_of_topic:
+            self._topic = source.stem
+        value = envelope.binary(record.value)
+        if record.key is not None and type(value) is bytes and self._registered.learn_key(value, record.key):
+            self._forget()
+        return self.read(value)
+
+    def lacks_metadata(self, value: Any) -> bool:
+        """Whether a message names metadata that was not met yet, and that may still come."""
+        if isinstance(value, dict):
+            schema_id = value.get("messageSchemaId")
+            return type(schema_id) is str and schema_id not in self.known and value.get("type") == "DT"
+        message = envelope.binary(value)
+        if type(message) is not bytes or not message.startswith(avro.MAGIC):
+            return False
+        try:
+            outer = avro.decode(avro.envelope(), message)
+        except MissingExtra:
+            raise
+        except EventlogError:
+            return False  # told when it is read
+        schema_id = outer["messageSchemaId"]
+        return outer["type"] == "DT" and outer["messageSchema"] is None and schema_id not in self.known
+
+    def read(self, value: Any) -> Change | None:
+        """The change of one message; None for a metadata message."""
+        body = self._body_of_avro(value) if type(value) is bytes else self._body(value)
+        if body is None:
+            return None
+        data = body.data or body.before
+        if data is None:
+            raise InvalidMessage("neither data nor beforeData holds the row")
+        try:
+            return self._reader_of(body, tuple(data)).change(body)
+        except (TypeError, KeyError, AttributeError) as fault:
+            raise InvalidMessage(f"it has not the form of one: {type(fault).__name__} {fault}") from fault
+
+    def _reader_of(self, body: Body, names: tuple[str, ...]) -> RecordReader:
+        """What reads messages of this kind; mostly it is the one that read the last of their table."""
+        near = (body.schema_id, body.schema, body.table, body.headers.get("table"), self._topic)
+        reader = self._nearest.get(near)
+        if reader is None or reader.names != names:
+            reader = self._readers.get((near, names))
+            if reader is None:
+                if len(self._readers) >= _MAX_READERS:
+                    self._forget()
+                reader = self._readers[near, names] = self._reader(body, names)
+            self._nearest[near] = reader
+        return reader
+
+    def _forget(self) -> None:
+        self._readers.clear()
+        self._nearest.clear()
+
+    def _body(self, value: Any) -> Body | None:
+        kind, schema_id, schema, message = envelope.read(value)
+        if kind == "DT":
+            return envelope.body(message, schema_id)
+        if kind != "MD":
+            raise InvalidMessage(f"type {str(kind)[:40]!r} is neither MD nor DT")
+        self._learn(message, schema)
+        return None
+
+    def _body_of_avro(self, data: bytes) -> Body | None:
+        if not data.startswith(avro.MAGIC):
+            return self._body_of_registry(*avro.unframe(data))
+        outer = avro.decode(avro.envelope(), data)
+        kind, schema_id, schema, inner = (
+            outer[k] for k in ("type", "messageSchemaId", "messageSchema", "message")
+        )
+        if kind == "MD":
+            if schema is None:
+                raise InvalidMessage("a metadata message without its messageSchema cannot be decoded")
+            self._learn(avro.decode(avro.foreign(schema), inner), schema)
+            return None
+        if kind != "DT":
+            raise InvalidMessage(f"type {kind[:40]!r} is neither MD nor DT")
+        if schema is None:
+            schema = self._schema(schema_id)
+        return envelope.body(avro.decode(avro.foreign(schema), inner), schema_id)
+
+    def _schema(self, schema_id: str | None) -> str:
+        known = self.known.get(schema_id or "")
+        if known is None:
+            raise InvalidMessage(
+                f"schemaId {schema_id} is unknown: no metadata message before this one has it;"
+                " read the metadata topic first"
+            )
+        return known.data_schema
+
+    def _body_of_registry(self, number: int, record: bytes) -> Body:
+        known = self._registered.of(number)
+        self.known[known.schema_id] = known
+        return envelope.body(avro.decode(avro.foreign(known.data_schema), record), known.schema_id)
+
+    def _learn(self, message: Any, schema: str | None) -> None:
+        known = metadata.read(message, schema)
+        if known != self.known.get(known.schema_id):
+            self._forget()
+        if len(self.known) >= _MAX_KNOWN:
+            self.known.pop(next(iter(self.known)))
+        self.known[known.schema_id] = known
+
+    def _reader(self, body: Body, names: tuple[str, ...]) -> RecordReader:
+        known = self.known.get(body.schema_id or "")
+        schema, table = self._name(body, known)
+        structure = known.structure if known else None
+        own = read_structure(schema, table, names, self._tables, structure)
+        if structure is None:
+            return RecordReader(own, own, self._order)
+        added = tuple(Column(name) for name in names if name not in structure.index)
+        whole = Structure(schema, table, structure.columns + added)
+        if any(name not in whole.index for name in own.names):
+            own = Structure(schema, table, tuple(whole.columns[whole.index[n]] for n in names))
+        return RecordReader(whole, own, self._order)
+
+    def _name(self, body: Body, known: Metadata | None) -> tuple[str | None, str]:
+        """Schema and table: of the message, else its headers, else its metadata, else of the settings."""
+        headers = body.headers
+        for schema, table in ((body.schema, body.table), (headers.get("schema"), headers.get("table"))):
+            if table:
+                return (None if not schema else str(schema)), str(table)
+        if known is not None and known.structure.table:
+            return known.structure.schema, known.structure.table
+        if self._topic:
+            return table_name(self._topic, self._tables)
+        return (self._only.schema, self._only.name) if self._only else (None, "")

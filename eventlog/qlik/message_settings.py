@@ -1,0 +1,50 @@
+"""The settings of messages that are read and written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from eventlog.core.settings import setting
+from eventlog.qlik import sequence
+from eventlog.qlik.memory import Memory
+from eventlog.qlik.metadata import Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class MessageSettings:
+    table: str = setting("", "the table of messages that name none; for Kafka the topic")
+    encoding: str = setting("json", "how messages are encoded", choices=("json", "avro"))
+    framing: str = setting(
+        "envelope", "what Avro messages stand in: Replicate's envelope, or Confluent's wire format",
+        choices=("envelope", "confluent"),
+    )  # fmt: skip
+    logical_types: bool = setting(False, "write dates, times and decimals as logical types of Avro")
+    mask_order: str = setting(
+        "auto",
+        "byte order of the masks; auto reads the one that columnMask proves, and writes one number, big",
+        choices=("auto", "little", "big"),
+    )
+    table_names: str = setting(
+        "message", "where schema and table are written", choices=("message", "headers", "off")
+    )
+    metadata: bool = setting(True, "write metadata messages, and their ids into data messages")
+    external_schema_id: bool = setting(False, "write the header externalSchemaId")
+    before_images: bool = setting(True, "write beforeData on updates")
+    no_op_updates: str = setting(
+        "write",
+        "updates that are known to change nothing: written or dropped",
+        choices=("write", "drop"),
+    )
+    whole_transactions: bool = setting(False, "read only complete transactions, each change once")
+    until: str = setting("", "read to this change_seq, and no further", metavar="SEQ")
+    server: str = setting("", "the name of the server in metadata messages")
+    task: str = setting("", "the name of the task in metadata messages")
+    last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
+    now: str = setting("", "the time of metadata messages, and of changes that have none", metavar="TIME")
+    published: tuple[Metadata, ...] = ()  # what was written or read before, in its order
+    memory: Memory | None = None  # what a writer goes on from, and keeps up to date
+    table_of_topic: bool = False  # a source is named as its table is, if its messages name none
+    schema_of: Callable[[int], str] | None = None  # of a registry, by id
+    register: Callable[[str, str], int] | None = None  # at a registry: table and schema, for an id
+    register_key: Callable[[str, str], int] | None = None  # likewise, the schema of its keys

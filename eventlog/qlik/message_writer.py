@@ -1,0 +1,154 @@
+"""Messages written: before the first of a structure its metadata message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.tables import Tables
+from eventlog.qlik import avro, metadata
+from eventlog.qlik.mask import Order
+from eventlog.qlik.memory import remembered
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.metadata import Metadata
+from eventlog.qlik.numbering import Numbered, number, utc_millis, without_no_ops
+from eventlog.qlik.records import RecordWriter, Style
+from eventlog.qlik.structure import Structure, observe, shown, structure_of
+
+Message = dict[str, Any] | bytes
+_MAX_KNOWN = 10_000
+
+
+def numbers(
+    changes: Iterable[Change], tables: Tables, settings: MessageSettings
+) -> Iterator[Numbered | Refused]:
+    """The changes of which a message is written, with their numbers."""
+    drops = settings.no_op_updates == "drop"
+    kept = without_no_ops(changes, tables) if drops else changes
+    memory = remembered(settings, settings.published)
+    return number(kept, memory, settings.now or None, recounted=drops)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A message, with what decides where it goes."""
+
+    message: Message
+    metadata: Metadata | None  # of a metadata message
+    change: Change | None  # of a data message
+    structure: Structure
+
+
+class Writer:
+    """Writes messages, and knows which structure each table had last."""
+
+    def __init__(self, tables: Tables, settings: MessageSettings) -> None:
+        if settings.framing == "confluent" and (settings.encoding != "avro" or settings.register is None):
+            raise Misuse("Confluent's wire format needs encoding avro and a schema registry")
+        if settings.encoding == "avro":
+            avro.library()  # missing, it is said before anything is read
+        self._tables = tables
+        self._settings = settings
+        self._style = Style(
+            settings.encoding == "avro",
+            settings.logical_types,
+            settings.table_names,
+            settings.external_schema_id,
+            settings.before_images,
+            Order.BIG if settings.mask_order == "auto" else Order(settings.mask_order),
+        )
+        self._last = remembered(settings, settings.published).published
+        for at, known in self._last.items():
+            self._last[at] = replace(known, structure=shown(known.structure))
+        self._writers: dict[tuple[str | None, str], RecordWriter] = {}
+        self._encoders: dict[str, Callable[[Mapping[str, Any]], bytes]] = {}
+
+    def write(self, numbered: Numbered | Refused) -> Iterator[Written | Refused]:
+        """The messages of one change: one, or the metadata message first."""
+        if isinstance(numbered, Refused):
+            yield numbered
+            return
+        change = numbered.change
+        try:
+            writer, new = self._writer(change)
+            message = self._wrap(writer, writer.message(numbered))
+        except EventlogError as fault:
+            yield Refused(f"{change.table}:{change.position or numbered.sequence}", str(fault))
+            return
+        self._writers[change.schema, change.table] = writer
+        if new and writer.metadata is not None:
+            self._last[change.schema, change.table] = writer.metadata
+            if self._settings.framing == "envelope":
+                dumped = metadata.write_avro if self._style.avro else metadata.write
+                yield Written(dumped(writer.metadata), writer.metadata, None, writer.structure)
+        yield Written(message, None, change, writer.structure)
+
+    def _writer(self, change: Change) -> tuple[RecordWriter, bool]:
+        """The writer for a change, and whether its structure is a new one."""
+        at = change.schema, change.table
+        writer = self._writers.get(at)
+        if writer is not None and writer.holds(change):
+            return writer, False
+        last = self._last.get(at)
+        structure = observe(self._known(at, writer, last), change)
+        if self._style.avro:
+            metadata.check_names(structure)
+        if not self._settings.metadata and not self._style.avro:
+            return RecordWriter(structure, None, self._style), False
+        if last is not None and last.structure == structure:
+            return RecordWriter(structure, last, self._style), False
+        return RecordWriter(structure, self._following(last, structure), self._style), True
+
+    def _known(
+        self, at: tuple[str | None, str], writer: RecordWriter | None, last: Metadata | None
+    ) -> Structure | None:
+        if writer is not None:
+            return writer.structure
+        table = self._tables.of(*at)
+        if table is not None and table.columns:
+            return Structure(*at, shown(structure_of(table)).columns)
+        return last.structure if last else None
+
+    def _following(self, last: Metadata | None, structure: Structure) -> Metadata:
+        settings, style = self._settings, self._style
+        made = utc_millis(settings.now) if settings.now else ""
+        lineage = Metadata("", structure, 0, "", None, settings.server, settings.task, made)
+        return metadata.following(last, structure, style.logical, style.names, style.external, lineage)
+
+    def _wrap(self, writer: RecordWriter, message: dict[str, Any]) -> Message:
+        known = writer.metadata
+        if not self._style.avro:
+            return _envelope(known.schema_id if known else None, message)
+        assert known is not None
+        encode = self._encoders.get(known.schema_id)
+        if encode is None:
+            if len(self._encoders) >= _MAX_KNOWN:
+                self._encoders.clear()
+            encode = self._encoders[known.schema_id] = self._encoder(known)
+        return encode(message)
+
+    def _encoder(self, known: Metadata) -> Callable[[Mapping[str, Any]], bytes]:
+        schema = avro.foreign(known.data_schema)
+        if self._settings.framing == "confluent":
+            assert self._settings.register is not None
+            number = self._settings.register(str(known.structure), known.data_schema)
+            return lambda message: avro.frame(number, avro.encode(schema, message))
+        if not self._settings.metadata:
+            raise NotExpressible("Avro in Replicate's envelope cannot be read without metadata messages")
+        around = {**_envelope(known.schema_id, {}), "magic": avro.MAGIC}
+        outer = avro.envelope()
+        return lambda message: avro.encode(outer, {**around, "message": avro.encode(schema, message)})
+
+
+def _envelope(schema_id: str | None, message: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "magic": "atMSG",
+        "type": "DT",
+        "headers": None,
+        "messageSchemaId": schema_id,
+        "messageSchema": None,
+        "message": message,
+    }

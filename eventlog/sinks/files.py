@@ -1,4 +1,4 @@
-"""One file per document, each exactly once: also through kill -9, and where readers take files away.
+"""One file per document or per batch, each exactly once: through kill -9 too, and where files are taken away.
 
 A document is written beside the folder's files under `.eventlog`, its name is put on record there, and
 only then does it get its place. What is on record is out, or is put in its place at the next start.
@@ -23,9 +23,13 @@ RECORD = "record"
 UNFINISHED = "unfinished"
 _ROWS = re.compile(r"[0-9]{1,19}-([0-9]{1,19})(?![0-9])")  # how a document's name begins
 _OUT = " out"  # ends a line of the record; a line that a crash cut has no such end
+_AND = "/"  # between the names of documents in one file: none of them holds it
 _LONGEST_NAME = "9" * 60  # longer than any that we give
 _TOO_LARGE = (errno.EFBIG, errno.ENAMETOOLONG)  # what a file system says of one file, not of itself
 _LONGEST_RECORD = 1 << 20  # bytes; then it starts anew with what may still be asked for
+
+
+Names = Sequence[str]  # of the documents in one file
 
 
 class FolderFailed(EventlogError):
@@ -39,6 +43,7 @@ class NameTaken(EventlogError):
 @dataclass(frozen=True, slots=True)
 class FilesSettings:
     files_folder: str = setting("documents", "where the files sink puts documents", metavar="FOLDER")
+    files_per_batch: bool = setting(False, "put the documents of a batch into one file, a line each")
 
 
 class FilesSink:
@@ -46,8 +51,9 @@ class FilesSink:
 
     takes_the_first = True
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, per_batch: bool = False) -> None:
         self._folder = folder
+        self._per_batch = per_batch
         self._aside = folder / ".eventlog"
         try:
             self._aside.mkdir(parents=True, exist_ok=True)
@@ -64,19 +70,16 @@ class FilesSink:
 
     def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
         """Write all aside, put all on record, give each its place: three flushes for the lot."""
-        replies: list[Reply] = []
-        for document in documents:
-            replies.append(self._prepare(document))
-            if replies[-1].divide or not replies[-1].arrived:
-                break
-        failed = self._put_out(
-            [d.name for d, reply in zip(documents, replies, strict=False) if reply == ACCEPTED]
-        )
-        for reply in replies:
-            if reply == ACCEPTED and failed is not None:
-                yield failed
-                return
-            yield reply
+        together = self._per_batch and len(documents) > 1
+        files, refused = (self._write_batch if together else self._write_each)(documents)
+        failed = self._put_out(files)
+        count = sum(map(len, files))
+        if count and failed is not None:
+            yield failed
+            return
+        yield from [ACCEPTED] * count
+        if refused is not None:
+            yield refused
 
     def knows(self, name: str) -> bool:
         """Whether the document is out; one that is on record gets its place now if it has none."""
@@ -97,23 +100,40 @@ class FilesSink:
     def close(self) -> None:
         os.close(self._record)
 
-    def _prepare(self, document: Document) -> Reply:
-        """Write a document aside; ACCEPTED where it may be put out."""
-        try:
-            self._write_aside(document)
-        except (OSError, NameTaken) as fault:
-            (self._aside / UNFINISHED).unlink(missing_ok=True)  # room for the record of the others
-            if isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
-                return too_large(document, f"folder {self._folder}: {fault.strerror}")
-            return self._refused(fault)
-        return ACCEPTED
+    def _write_each(self, documents: Sequence[Document]) -> tuple[list[Names], Reply | None]:
+        """Write documents aside, each into a file of its own: their names, and the reply to the first that
+        cannot be written."""
+        files: list[Names] = []
+        for document in documents:
+            try:
+                self._write_aside([document])
+            except (OSError, NameTaken) as fault:
+                return files, self._not_written(document, fault)
+            files.append([document.name])
+        return files, None
 
-    def _put_out(self, names: Sequence[str]) -> Reply | None:
-        """Put the documents on record and in their places; the reply to all of them where that fails."""
+    def _write_batch(self, documents: Sequence[Document]) -> tuple[list[Names], Reply | None]:
+        """The same into one file; where that is too large for the file system, each into its own."""
         try:
-            self._put_on_record(names)
-            for name in names:
-                self._place(name)
+            self._write_aside(documents)
+        except (OSError, NameTaken) as fault:
+            if len(documents) > 1 and isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
+                return self._write_each(documents)
+            return [], self._not_written(documents[0], fault)
+        return [[document.name for document in documents]], None
+
+    def _not_written(self, document: Document, fault: Exception) -> Reply:
+        (self._aside / UNFINISHED).unlink(missing_ok=True)  # room for the record of the others
+        if isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
+            return too_large(document, f"folder {self._folder}: {fault.strerror}")
+        return self._refused(fault)
+
+    def _put_out(self, files: Sequence[Names]) -> Reply | None:
+        """Put the files on record and in their places; the reply to all of them where that fails."""
+        try:
+            self._put_on_record(files)
+            for names in files:
+                self._place(names[0])
             _flush_folder(self._folder)
         except OSError as fault:
             return self._refused(fault)
@@ -143,38 +163,41 @@ class FilesSink:
                 path.unlink()
         _flush_folder(self._folder)
 
-    def _write_aside(self, document: Document) -> None:
-        if (self._folder / (document.name + SUFFIX)).exists():
-            raise NameTaken(document.name + SUFFIX)
+    def _write_aside(self, documents: Sequence[Document]) -> None:
+        """Write documents into one file, which has the name of the first."""
+        name = documents[0].name
+        if (self._folder / (name + SUFFIX)).exists():
+            raise NameTaken(name + SUFFIX)
         unfinished = self._aside / UNFINISHED
         file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
-            _write_all(file, document.data + b"\n")
+            _write_all(file, b"".join(line for document in documents for line in (document.data, b"\n")))
             os.fsync(file)
         finally:
             os.close(file)
-        unfinished.rename(self._aside / document.name)
+        unfinished.rename(self._aside / name)
 
-    def _put_on_record(self, names: Sequence[str]) -> None:
+    def _put_on_record(self, files: Sequence[Names]) -> None:
+        """Put documents on record; those of one file in one line, which is there as a whole or not at all."""
         _flush_folder(self._aside)
         if self._size > _LONGEST_RECORD:
             self._begin_record()
-        lines = "".join(f"\n{name}{_OUT}\n" for name in names).encode()
+        lines = "".join(f"\n{_AND.join(names)}{_OUT}\n" for names in files).encode()
         try:
             _write_all(self._record, lines)
             os.fsync(self._record)
         except OSError:
-            self._take_back(names)
+            self._take_back(files)
             raise
         self._size += len(lines)
-        self._known.update(names)
+        self._known.update(name for names in files for name in names)
 
-    def _take_back(self, names: Sequence[str]) -> None:
+    def _take_back(self, files: Sequence[Names]) -> None:
         """What could not be put on record never was: give back the room that it takes."""
         os.ftruncate(self._record, self._size)
         os.fsync(self._record)
-        for name in names:
-            (self._aside / name).unlink()
+        for names in files:
+            (self._aside / names[0]).unlink()
 
     def _begin_record(self) -> None:
         """A new record: what was on the old one is settled by now, for another delivery has begun."""
@@ -200,7 +223,8 @@ def highest_in(settings: FilesSettings) -> int | None:
 
 def _names_in(record: Path) -> list[str]:
     lines = record.read_text("utf-8", "replace").splitlines()
-    return [line.removesuffix(_OUT) for line in lines if line.endswith(_OUT)]
+    found = (line.removesuffix(_OUT).split(_AND) for line in lines if line.endswith(_OUT))
+    return [name for names in found for name in names]
 
 
 def _write_all(file: int, data: bytes) -> None:
@@ -218,7 +242,7 @@ def _flush_folder(folder: Path) -> None:
 
 
 def _open(settings: FilesSettings, answers: object) -> FilesSink:
-    return FilesSink(Path(settings.files_folder))
+    return FilesSink(Path(settings.files_folder), per_batch=settings.files_per_batch)
 
 
 KIND = SinkKind(FilesSettings, _open, keeps_record=True)

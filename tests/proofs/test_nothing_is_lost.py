@@ -50,11 +50,14 @@ def kill_and_restart(rig: Rig, *words: str) -> None:
     rig.drain()
 
 
-@pytest.mark.parametrize("rig", FinishMode, indirect=True)
-def test_files_hold_every_event_once(rig: Rig) -> None:
+@pytest.mark.parametrize(
+    ("rig", "more"), [(UPDATE, ()), (DELETE, ()), (RANGES, ("--files-per-batch",))], indirect=["rig"]
+)
+def test_files_hold_every_event_once(rig: Rig, more: tuple[str, ...]) -> None:
     folder = rig.folder / "out"
-    kill_and_restart(rig, "--sink", "files", "--files-folder", str(folder), *SMALL)
-    events = [event for path in folder.glob("*.xml") for event in events_of(path.read_text())]
+    kill_and_restart(rig, "--sink", "files", "--files-folder", str(folder), *more, *SMALL)
+    documents = [line for path in folder.glob("*.xml") for line in path.read_text().splitlines()]
+    events = [event for document in documents for event in events_of(document)]
     chain = Chain()
     for event in sorted(events, key=first_row):  # a file's time is too coarse to tell their order
         chain.take_event(event)

@@ -79,6 +79,35 @@ def test_what_is_on_record_gets_its_place_and_what_is_not_never_was(tmp_path: Pa
     sink.close()
 
 
+def test_documents_of_a_batch_in_one_file_are_out_together_or_not_at_all(tmp_path: Path) -> None:
+    sink = FilesSink(tmp_path, per_batch=True)
+    assert list(sink.deliver([make(1), make(2), make(3)])) == [ACCEPTED] * 3
+    assert list(sink.deliver([make(4)])) == [ACCEPTED]
+    assert sink.highest() == 4
+    sink.close()
+    assert out(tmp_path) == ["1-1.xml", "4-4.xml"]
+    assert (tmp_path / "1-1.xml").read_text() == "".join(f"{make(n).text}\n" for n in (1, 2, 3))
+    record = tmp_path / ".eventlog" / "record"
+    whole = record.read_bytes()
+    for kept in range(len(whole) + 1):  # a crash may cut the record anywhere
+        record.write_bytes(whole[:kept])
+        again = FilesSink(tmp_path, per_batch=True)
+        assert len({again.knows(name) for name in ("1-1", "2-2", "3-3")}) == 1
+        again.close()
+
+
+def test_a_batch_that_cannot_be_put_on_record_never_was(tmp_path: Path) -> None:
+    sink = FilesSink(tmp_path, per_batch=True)
+    (tmp_path / ".eventlog" / "unfinished").symlink_to("/dev/full")
+    assert [reply.arrived for reply in sink.deliver([make(1), make(2)])] == [False]
+    (tmp_path / "1-1.xml").write_text("mine")
+    assert [reply.arrived for reply in sink.deliver([make(1), make(2)])] == [False]
+    assert (tmp_path / "1-1.xml").read_text() == "mine"
+    (tmp_path / "1-1.xml").unlink()
+    assert list(sink.deliver([make(1), make(2)])) == [ACCEPTED, ACCEPTED]
+    sink.close()
+
+
 def test_a_folder_has_one_writer(tmp_path: Path) -> None:
     sink = FilesSink(tmp_path)
     with pytest.raises(FolderFailed, match="another process writes there"):

@@ -23,7 +23,7 @@ from eventlog.streams.topics_feed import TopicsFeed
 from eventlog.streams.transactions import Incomplete
 from tests.streams.test_transactions import event, refresh
 
-LONG = float(os.environ.get("EVENTLOG_PROOF_SECONDS", "0"))
+LONG = float(os.environ.get("EVENTLOG_PROOF_SECONDS", "0"))  # makes the property longer
 
 
 class Brokers:
@@ -211,7 +211,7 @@ def test_a_state_that_is_none(state: str) -> None:
         feed(Brokers(), state)
 
 
-@settings(max_examples=2_000_000_000 if LONG else 60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60 + int(10 * LONG), deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     sizes=st.lists(st.integers(1, 4), min_size=1, max_size=8),
     partitions=st.integers(1, 3),

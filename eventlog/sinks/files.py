@@ -71,15 +71,13 @@ class FilesSink:
     def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
         """Write all aside, put all on record, give each its place: three flushes for the lot."""
         together = self._per_batch and len(documents) > 1
-        files, refused = (self._write_batch if together else self._write_each)(documents)
+        replies, files = (self._write_batch if together else self._write_each)(documents)
         failed = self._put_out(files)
-        count = sum(map(len, files))
-        if count and failed is not None:
-            yield failed
-            return
-        yield from [ACCEPTED] * count
-        if refused is not None:
-            yield refused
+        for reply in replies:
+            if reply == ACCEPTED and failed is not None:
+                yield failed
+                return
+            yield reply
 
     def knows(self, name: str) -> bool:
         """Whether the document is out; one that is on record gets its place now if it has none."""
@@ -100,27 +98,32 @@ class FilesSink:
     def close(self) -> None:
         os.close(self._record)
 
-    def _write_each(self, documents: Sequence[Document]) -> tuple[list[Names], Reply | None]:
-        """Write documents aside, each into a file of its own: their names, and the reply to the first that
-        cannot be written."""
+    def _write_each(self, documents: Sequence[Document]) -> tuple[list[Reply], list[Names]]:
+        """Write documents aside, each into a file of its own, up to one behind which none may go: the
+        replies, and the documents of each file."""
+        replies: list[Reply] = []
         files: list[Names] = []
         for document in documents:
             try:
                 self._write_aside([document])
             except (OSError, NameTaken) as fault:
-                return files, self._not_written(document, fault)
-            files.append([document.name])
-        return files, None
+                replies.append(self._not_written(document, fault))
+                if replies[-1].divide or not replies[-1].arrived:
+                    break
+            else:
+                replies.append(ACCEPTED)
+                files.append([document.name])
+        return replies, files
 
-    def _write_batch(self, documents: Sequence[Document]) -> tuple[list[Names], Reply | None]:
+    def _write_batch(self, documents: Sequence[Document]) -> tuple[list[Reply], list[Names]]:
         """The same into one file; where that is too large for the file system, each into its own."""
         try:
             self._write_aside(documents)
         except (OSError, NameTaken) as fault:
-            if len(documents) > 1 and isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
+            if isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
                 return self._write_each(documents)
-            return [], self._not_written(documents[0], fault)
-        return [[document.name for document in documents]], None
+            return [self._not_written(documents[0], fault)], []
+        return [ACCEPTED] * len(documents), [[document.name for document in documents]]
 
     def _not_written(self, document: Document, fault: Exception) -> Reply:
         (self._aside / UNFINISHED).unlink(missing_ok=True)  # room for the record of the others

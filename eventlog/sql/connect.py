@@ -150,7 +150,8 @@ def _prepare(address: URL, connection_init: Sequence[str]) -> Any:
 
     def prepare(connection: Any, record: object) -> None:
         cursor = connection.cursor()
-        for statement in (*templates.statements(dialect, "session", {}), *connection_init):
+        ours = (*templates.statements(dialect, "session", {}), *dialect.own_session)
+        for statement in (*ours, *connection_init):
             cursor.execute(statement)
         cursor.close()
         connection.commit()

@@ -34,6 +34,7 @@ class Dialect:
     max_name: int  # of what we name, in UTF-8 bytes
     max_parameters: int  # of one statement
     plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
+    own_session: tuple[str, ...] = ()  # what begins our own sessions, and no trigger
     second_mark: str = ""  # quotes names that hold the first, where the session allows both
     session_name: str | None = None  # the driver's argument by which the server tells sessions apart
     dual: str = ""  # what a select without a table is followed by
@@ -126,6 +127,7 @@ _MYSQL_REFUSALS = frozenset(["1292", "1300", "1364", "1411", "1644", "1690", "31
 POSTGRESQL = Dialect(
     name="postgresql",
     title="PostgreSQL",
+    own_session=("set jit to off",),  # compiling takes longer than what we ask for
     folders=("postgresql", "common"),
     driver="postgresql+psycopg",
     extra=None,

@@ -10,9 +10,6 @@ set bytea_output to 'hex'
 /
 set extra_float_digits to 1
 /
--- compiling takes longer than what we ask for
-set jit to off
-/
 
 -- user --
 -- The user as whom we are connected.

@@ -131,11 +131,13 @@ class Versions:
         if not steps:
             return
         stage = self._stages[goal]
+        missing: set[RowKey] = set()
         made = self._versions(goal, steps)
         stage.fill_told(made)
-        if any(version.expected for version in made.versions) and (missing := stage.missing_bases()):
-            bases = {base for n in missing if (base := made.versions[n].base) is not None}
-            made = self._versions(goal, steps, bases)
+        # a change of a key that is left out leaves changes behind it to a row that may be missing too
+        while any(version.expected for version in made.versions) and (found := stage.missing_bases()):
+            missing |= {base for n in found if (base := made.versions[n].base) is not None}
+            made = self._versions(goal, steps, missing)
             stage.fill_told(made)
         told.tally.absent(made.absent + stage.write_told(made))
         left_out = set(map(id, made.unmet))

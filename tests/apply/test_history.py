@@ -62,6 +62,15 @@ def test_any_changes_make_the_versions_that_one_by_one_makes(engine: Engine, mis
     check()
 
 
+def test_a_change_of_a_key_that_is_left_out_leaves_none_to_what_comes_behind_it(engine: Engine) -> None:
+    """Neither row is there: the second is not looked for before it is known that the first does not move."""
+    moved = changed(Op.UPDATE, 1, 0)
+    later = changed(Op.UPDATE, 1)
+    tally, refused = apply(engine, [moved, later], history=True)
+    assert (tally.refused, len(refused)) == (2, 2)
+    assert rows(engine, "select idu from usr") == []
+
+
 def test_a_version_says_when_and_a_time_that_is_unknown_is_null(engine: Engine) -> None:
     changes = [
         changed(Op.SNAPSHOT, 1, fname="a", lname="b", n=1)._replace(position="9"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -19,6 +20,7 @@ from eventlog.compare.meeting import MEMORY, meet
 from eventlog.compare.rows import NullKey, gathered, schema
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import read_table
+from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.log.known import known_of
 from eventlog.sql.queries import Queries, unbound
@@ -58,13 +60,25 @@ def poll(
     if not dialect.digest or many or source.table.view:  # whose keys nothing holds to be unique
         yield from _poll_here(connection, queries, name, source, memory)
         return
-    new = 0
-    for one in _changed(connection, queries, name, source):
-        new += not one.known
-        yield one
-    rows = connection.execute(text(_filled(queries, "compare_count", source))).scalar()
-    if int(rows or 0) - new != objects:
-        yield from _gone(connection, queries, name, source)
+    with each_side_once(connection, dialect):
+        new = 0
+        for one in _changed(connection, queries, name, source):
+            new += not one.known
+            yield one
+        rows = connection.execute(text(_filled(queries, "compare_count", source))).scalar()
+        if int(rows or 0) - new != objects:
+            yield from _gone(connection, queries, name, source)
+
+
+@contextmanager
+def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
+    """Inside, a join reads each side once, whatever the database believes of their sizes: its statistics
+    may be those of an hour ago, when the tables were empty."""
+    if dialect.joins_whole:
+        connection.execute(text(dialect.joins_whole))
+    yield
+    if dialect.joins_freely:
+        connection.execute(text(dialect.joins_freely))
 
 
 def _changed(connection: Connection, queries: Queries, name: str, source: ReadableTable) -> Iterator[Found]:

@@ -55,6 +55,8 @@ class Dialect:
     zoned_as_utc: str = "{column}"  # a timestamp with its zone, in UTC
     quotient: str = "{column} / {by}"  # of integers, without its fraction
     digest: str = ""  # of a text {x}: SHA-256, cut to 128 bits, in hexadecimal digits; empty: it makes none
+    joins_whole: str = ""  # from here on no row of one side of a join is looked for alone in the other
+    joins_freely: str = ""  # ends that
     apart: str = ""  # behind a select that is to be made once, not woven into the one around it
     hashed_key: str = "h"  # the alias of the key's text where a comparison makes its digest
     octets: str = "octet_length({x})"  # of a text {x} in UTF-8
@@ -145,6 +147,8 @@ POSTGRESQL = Dialect(
     number_of_text=f"(case when {{column}} ~ {_NUMBER} then cast({{column}} as numeric) end)",
     digest="pg_catalog.substr(pg_catalog.encode("
     "pg_catalog.sha256(pg_catalog.convert_to({x}, 'UTF8')), 'hex'), 1, 32)",
+    joins_whole="set local enable_nestloop to off",
+    joins_freely="set local enable_nestloop to default",
     apart=" offset 0",
     hashed_key="n",
     octets="pg_catalog.octet_length(pg_catalog.convert_to({x}, 'UTF8'))::pg_catalog.text",

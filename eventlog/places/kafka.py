@@ -42,6 +42,7 @@ from eventlog.streams.settings import StreamSettings
 from eventlog.streams.topic_progress import Spot
 
 _PATIENCE = 30.0  # seconds
+_FETCH_WAITS = 10  # milliseconds for more; what is read stands there, and other questions wait behind it
 _MOVING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
@@ -66,7 +67,7 @@ class Topics:
         self._encoding = encoding
         self.done: dict[tuple[str, int], int] = {}  # how far each partition was handed out
         self._partitions_named: dict[str, tuple[str, int]] = {}
-        client = settings.client(
+        client = {"fetch.wait.max.ms": _FETCH_WAITS} | settings.client(
             **{
                 "group.id": settings.kafka_group,
                 "enable.auto.commit": False,

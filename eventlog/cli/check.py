@@ -16,6 +16,7 @@ from eventlog.cli.terminal import Shade, say, show, tell
 from eventlog.core import tablesfile
 from eventlog.core.tables import Tables
 from eventlog.operate.auditing import audit
+from eventlog.operate.comparing import compared
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.opening import opened, place_of, read_tables
 from eventlog.publisher.postpoll import faults as post_poll_faults
@@ -109,6 +110,8 @@ def check(
                 for fault in post_poll_faults(after, log, Store(engine, log).finish_mode())
             ),
         ]
+    with opened(settings) as store:
+        found += compared(store, settings, read_tables(store.engine, store.log, settings))
     if deep:
         found += _deep(settings)
     for one in unseen(after, log):

@@ -10,13 +10,14 @@ from eventlog.cli.database import database_options, read_place
 from eventlog.cli.guessing import refuse_flags
 from eventlog.cli.terminal import put, tell
 from eventlog.core.errors import Misuse
+from eventlog.publisher.comparing import MODES
 from eventlog.sql.capture import track, triggers
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialect.dialects import DIALECTS, dialect_named
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 
-_OF_SQL = ("dialect", "attach", "grants")
+_OF_SQL = ("dialect", "attach", "grants", "mode")
 _sql = click.option("--sql", is_flag=True, help="print the DDL instead; needs no connection")
 _dialect = click.option(
     "--dialect", type=click.Choice(tuple(DIALECTS)), help="the database that --sql writes for"
@@ -35,6 +36,9 @@ _attach = click.option(
 @click.option(
     "--grants", metavar="ROLE", help="with --sql: the grants that a publisher of that name needs, no more"
 )
+@click.option(
+    "--mode", type=click.Choice(MODES), help="with --grants: of a publisher with this publication-mode"
+)
 def install(
     config: Path | None,
     url: str | None,
@@ -46,6 +50,7 @@ def install(
     attach: bool,
     future_events: bool,
     grants: str | None,
+    mode: str | None,
 ) -> None:
     """Make the event log and the tables beside it, or bring them up to date.
 
@@ -54,7 +59,9 @@ def install(
     place = read_place(config, url, log_table, layout, log_time)
     if sql:
         log = place.log(dialect_named(_told(dialect)))
-        script = migrate.grants_script(log, grants) if grants else None
+        if mode and not grants:
+            raise Misuse("--mode goes with --grants")
+        script = migrate.grants_script(log, grants, comparing=mode == "compare") if grants else None
         text = script or migrate.install_script(log, attached=attach, future_events=future_events)
         put(text if grants else text + _routines(log, "routines"))
         return

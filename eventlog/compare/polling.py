@@ -20,9 +20,10 @@ from eventlog.compare.meeting import MEMORY, meet
 from eventlog.compare.rows import NullKey, gathered, schema
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import read_table
+from eventlog.core.tables import Table
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.dialect.expressions import EXPRESSIONS
-from eventlog.sql.log.known import known_of
+from eventlog.sql.log.known import known_of, unsealed
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.readable import ReadableTable
 
@@ -56,8 +57,7 @@ def poll(
     """The objects of a table that differ; of those whose event is on its way nothing is told. `name` is the
     table's in the state, where so many objects of it stand."""
     dialect = queries.log.dialect
-    many = any(column.multivalued for column in source.table.data)
-    if not dialect.digest or many or source.table.view:  # whose keys nothing holds to be unique
+    if why_here(dialect, source.table) is not None:
         yield from _poll_here(connection, queries, name, source, memory)
         return
     with each_side_once(connection, dialect):
@@ -81,6 +81,17 @@ def each_side_once(connection: Connection, dialect: Dialect) -> Iterator[None]:
         connection.execute(text(dialect.joins_freely))
 
 
+def why_here(dialect: Dialect, table: Table) -> str | None:
+    """Why the digests of a table cannot be made in the database, None where they can."""
+    if not dialect.digest:
+        return f"{dialect.title} makes no such digests without a right of its own"
+    if table.view:
+        return "nothing says that the keys of a view are unique"
+    if any(column.multivalued for column in table.data):
+        return "its objects have attributes of many values"
+    return None
+
+
 def _changed(connection: Connection, queries: Queries, name: str, source: ReadableTable) -> Iterator[Found]:
     columns = source.table.data
     numbered = [f"c{number}" for number in range(len(columns))]
@@ -96,12 +107,13 @@ def _changed(connection: Connection, queries: Queries, name: str, source: Readab
     ):
         if key is None:
             raise NullKey(str(source.table), " or ".join(source.table.key), source.table)
+        values = unsealed(name, key, known, values)
         yield Found(key, key_hash, own, tuple(texts), known_hash is not None, known, values, bool(failed))
 
 
 def _gone(connection: Connection, queries: Queries, name: str, source: ReadableTable) -> Iterator[Found]:
     for key, key_hash, known, values in _streamed(connection, gone_statement(queries, source), name):
-        yield Found(key, key_hash, None, None, True, known, values, False)
+        yield Found(key, key_hash, None, None, True, known, unsealed(name, key, known, values), False)
 
 
 def gone_statement(queries: Queries, source: ReadableTable) -> str:
@@ -143,12 +155,13 @@ def _poll_here(
             texts = tuple(
                 _texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True)
             )
-            found = _judged(key, digest(table.data, texts).hex(), texts, state.pop(key, None))
+            found = _judged(name, key, digest(table.data, texts).hex(), texts, state.pop(key, None))
             if found is not None:
                 yield found
         for key, (key_hash, own, values, failed, coming, first) in state.items():
             if first is None or (failed == "1" and coming is not None):
-                yield Found(key, key_hash, None, None, True, own, values, failed == "1")
+                values = unsealed(name, key, own, values)
+                yield Found(key, str(key_hash), None, None, True, own, values, failed == "1")
 
     yield from meet(
         _KNOWN,
@@ -164,13 +177,16 @@ def _texts(cell: str | None, many: bool) -> str | tuple[str, ...] | None:
     return tuple(json.loads(cell)) if many and cell is not None else cell
 
 
-def _judged(key: str, own: str, texts: Texts, state: Sequence[str | None] | None) -> Found | None:
+def _judged(name: str, key: str, own: str, texts: Texts, state: Sequence[str | None] | None) -> Found | None:
     """What the state of an object says of it; None where there is nothing to say."""
     if state is None:
         return Found(key, short(key).hex(), own, texts, False, None, None, False)
     key_hash, known, values, failed, coming, first = state
     same = known == own if first is None else failed != "1" or coming == own
-    return None if same else Found(key, str(key_hash), own, texts, True, known, values, failed == "1")
+    if same:
+        return None
+    values = unsealed(name, key, known, values)
+    return Found(key, str(key_hash), own, texts, True, known, values, failed == "1")
 
 
 def _batches(connection: Connection, queries: Queries, name: str) -> Iterator[pa.RecordBatch]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from eventlog.compare.events import as_it_is, in_chunks, step_of
@@ -15,13 +15,16 @@ from eventlog.compare.meeting import compare_memory
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import Found, poll
 from eventlog.compare.tables import snapshot
-from eventlog.core.errors import Misuse
+from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
 from eventlog.publisher.config import Config
 from eventlog.publisher.opening import read_readable, read_tables
-from eventlog.sql.log.known import Known, StateLost, Step
+from eventlog.sql.catalogue import NoSuchTable
+from eventlog.sql.connect import ConnectionLost, DatabaseFailed
+from eventlog.sql.log.known import Known, StateGone, StateLost, Step
 from eventlog.sql.log.store import Store
+from eventlog.sql.schema.migrate import has_companion
 
 logger = logging.getLogger("eventlog.comparing")
 
@@ -71,6 +74,8 @@ class Comparing:
         self._epoch = epoch
         self._settings = settings
         self._begun = False
+        self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
+        self.unread: dict[str, str] = {}  # tables that could not be compared, and why
         self._due = 0.0
         by_clock = config.given.get("time_of_day") is not None
         self._interval = 0.0 if by_clock else float(config.given.get("polling_interval", 10))
@@ -79,22 +84,51 @@ class Comparing:
         """Log what differs, if it is time to look; how many objects did."""
         if time.monotonic() < self._due:
             return 0
-        tables = read_tables(self._store.engine, self._store.log, self._config)
-        self._demand_keys(tables)
+        unread: dict[str, str] = {}
+        absent: list[tuple[str, NoSuchTable]] = []
+        store = self._store
+        found = read_tables(store.engine, store.log, self._config, lambda *one: absent.append(one))
+        tables = self._keyed(found, unread)
         counts = self._begin(tables)
-        taken, late = self._take(tables, counts)
+        unread |= self._gone(absent, counts)
+        if not len(found) and not unread:
+            raise NothingToCompare
+        taken, late = self._take(tables, counts, unread)
         if taken:
             logger.info("%d objects differ from what the receiver has", taken, extra={"objects": taken})
+        self._tell(unread)
         self._begun = True
         self._due = 0.0 if late else time.monotonic() + self._interval
         return taken
 
-    def _demand_keys(self, tables: Tables) -> None:
-        if not len(tables):
-            raise NothingToCompare
-        for table in tables:
-            if not table.key:
-                raise KeylessTable(table)
+    def _keyed(self, found: Tables, unread: dict[str, str]) -> Tables:
+        """The tables that have a key; a start refuses others, and later they are passed over."""
+        keyless = [table for table in found if not table.key]
+        if keyless and not self._begun:
+            raise KeylessTable(keyless[0])
+        unread |= {str(table): "it has no key any more" for table in keyless}
+        return Tables([table for table in found if table.key], found.dialect)
+
+    def _gone(self, absent: Iterable[tuple[str, NoSuchTable]], counts: Mapping[str, int]) -> dict[str, str]:
+        """The tables of these names, which are gone; NoSuchTable of a name that nothing is known of."""
+        places = (name.rpartition(".") for name in counts)
+        known = Tables([Table(schema, name, {}) for schema, _, name in places])
+        gone = {}
+        for name, fault in absent:
+            table = known.find(name)
+            if table is None and not self._begun:
+                raise fault
+            gone[name if table is None else str(table)] = str(fault)
+        return gone
+
+    def _tell(self, unread: dict[str, str]) -> None:
+        """Say once which tables could not be compared, and once which can be again."""
+        for table, why in unread.items():
+            if self.unread.get(table) != why:
+                logger.warning("%s is not compared: %s", table, why, extra={"table": table})
+        for table in sorted(self.unread.keys() - unread.keys()):
+            logger.info("%s is compared again", table, extra={"table": table})
+        self.unread = unread
 
     def _begin(self, tables: Tables) -> dict[str, int]:
         """Let the state follow what was settled; how many objects of each table it has."""
@@ -115,6 +149,11 @@ class Comparing:
         the receiver has."""
         try:
             return known.settle()
+        except DatabaseFailed as fault:
+            with self._store.engine.connect() as connection:
+                if has_companion(connection, self._store.log, "known"):
+                    raise
+            raise StateGone(self._store.log.beside("known")) from fault
         except StateLost as fault:
             if not first or self._settings.startup_option == "all":
                 raise
@@ -123,13 +162,15 @@ class Comparing:
             known.begin(table)
         return dict.fromkeys(map(str, tables), 0)
 
-    def _take(self, tables: Tables, counts: dict[str, int]) -> tuple[int, bool]:
-        """Log what differs, in its order; how many objects, and whether there is more to tell of some."""
-        silent = not self._begun and self._settings.startup_option == "future"
+    def _take(self, tables: Tables, counts: dict[str, int], unread: dict[str, str]) -> tuple[int, bool]:
+        """Log what differs, in its order; how many objects, and whether there is more to tell of some. Of a
+        table that cannot be read to its end nothing is told, and it is named in `unread`."""
+        if not self._begun and self._settings.startup_option == "future":
+            self._awaited = set(map(str, tables))
         order: Order[Step] = Order(tables, self._settings.compare_memory << 20)
         late = False
-        for table, found in self._differences(tables, counts):
-            if silent:
+        for table, found in self._differences(tables, counts, unread):
+            if str(table) in self._awaited:
                 step = as_it_is(str(table), table, found, values=self._settings.state_values)
                 order.add(Phase.NEW, table, found.key, step)
                 continue
@@ -139,18 +180,28 @@ class Comparing:
             order.add(phase, table, found.key, step)
             late = late or more
         taken = 0
-        for chunk in in_chunks(step for *_, step in order):
+        whole = (step for *_, step in order if step.object_table not in unread)
+        for chunk in in_chunks(whole):
             with self._store.work(self._epoch) as work:
                 work.known().take(chunk, counts)
             taken += sum(bool(step.rows) for step in chunk)
+        self._awaited &= unread.keys()
         return taken, late
 
-    def _differences(self, tables: Tables, counts: dict[str, int]) -> Iterator[tuple[Table, Found]]:
-        """What differs of all tables, in one snapshot."""
-        readable = read_readable(self._store.engine, self._store.log, tables)
-        memory = self._settings.compare_memory << 20
-        with snapshot(self._store.engine) as connection:
+    def _differences(
+        self, tables: Tables, counts: dict[str, int], unread: dict[str, str]
+    ) -> Iterator[tuple[Table, Found]]:
+        """What differs of all tables, in one snapshot; of one with a fault, what was found before it too."""
+        store, memory = self._store, self._settings.compare_memory << 20
+        with snapshot(store.engine) as connection:
             for table in tables:
                 name = str(table)
-                found = poll(connection, self._store.queries, name, readable[table], counts[name], memory)
-                yield from ((table, one) for one in found)
+                try:
+                    with connection.begin_nested():
+                        readable = read_readable(store.engine, store.log, [table])[table]
+                        found = poll(connection, store.queries, name, readable, counts[name], memory)
+                        yield from ((table, one) for one in found)
+                except ConnectionLost:
+                    raise
+                except EventlogError as fault:
+                    unread[name] = str(fault)

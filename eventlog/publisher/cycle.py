@@ -87,6 +87,7 @@ class Cycle:
     stopped: bool = False  # somebody asked to stop before everything was sent
     down: str | None = None  # why the sink takes nothing at the moment
     wait: float | None = None  # seconds that the receiver asked for
+    unread: dict[str, str] = field(default_factory=dict)  # tables that could not be compared, and why
     seconds: float = 0.0
     query_back: float = 0.0  # seconds of it
     delivery: float = 0.0  # likewise

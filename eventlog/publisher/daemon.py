@@ -64,6 +64,10 @@ class SinkDown(EventlogError):
     """the sink takes nothing: {0}; the rows are new still"""
 
 
+class TablesUnread(EventlogError):
+    """some tables could not be compared, the others were published: {0}"""
+
+
 class Daemon:
     """The publisher as a process."""
 
@@ -168,6 +172,8 @@ class Daemon:
         self._signals.request_stop()
         if cycle.down is not None:
             raise SinkDown(cycle.down)
+        if cycle.unread:
+            raise TablesUnread("; ".join(f"{table}: {why}" for table, why in cycle.unread.items()))
 
     def _rest(self, session: Session, cycle: Cycle, nap: float) -> None:
         """Sleep until the next cycle is due, or until somebody wakes us."""

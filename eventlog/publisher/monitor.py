@@ -65,6 +65,7 @@ class Monitor:
         if cycle.paused:
             return
         metrics.set("eventlog_sink_up", int(cycle.down is None))
+        metrics.set("eventlog_unread_tables", len(cycle.unread))
         metrics.add("eventlog_cycles_total")
         metrics.add("eventlog_rows_total", cycle.rows)
         metrics.add("eventlog_documents_total", cycle.documents)

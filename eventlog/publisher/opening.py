@@ -17,7 +17,7 @@ from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.publisher.children import with_places
 from eventlog.publisher.config import Config, names, statements
-from eventlog.publisher.published import published
+from eventlog.publisher.published import Absent, published
 from eventlog.publisher.references import refer
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.connect import connect, read_url
@@ -148,16 +148,23 @@ def driver_user(engine: Engine, log: Log) -> str:
         return str(connection.exec_driver_sql(statement).scalar())
 
 
-def read_tables(engine: Engine, log: Log, config: Config) -> Tables:
-    """The tables that are published, as the catalogue knows them."""
+def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None = None) -> Tables:
+    """The tables that are published, as the catalogue knows them. Where states are compared, a name that no
+    table has (any more) is told to `absent`, else to the log, and stops nothing."""
     settings = config.build(TableSettings)
+    if absent is None and config.given.get("publication_mode") == "compare":
+        absent = _tell_absent
     with engine.connect() as connection:
         named, children = names(settings.sync_tables), settings.sync_children
         sync = named, settings.sync_schema, _filter(settings)
-        found = published(connection, log, *sync, children=children)
+        found = published(connection, log, *sync, children=children, absent=absent)
     return with_sections(
         engine, Tables([_adapt(t, found, settings) for t in found], log.dialect.name), config
     )
+
+
+def _tell_absent(name: str, fault: NoSuchTable) -> None:
+    logger.warning("%s is not read: %s", name, fault)
 
 
 def with_sections(engine: Engine, tables: Tables, config: Config) -> Tables:

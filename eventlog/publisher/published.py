@@ -12,13 +12,15 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
 from eventlog.sql.capture.record import Record, Recorded, read_record
 from eventlog.sql.capture.subject import children_of, is_child
-from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.readable import with_children
 from eventlog.sql.relation import Child, Relation
 
 logger = logging.getLogger("eventlog.publishing")
+
+Absent = Callable[[str, NoSuchTable], None]
 
 
 class NothingPublished(EventlogError):
@@ -34,13 +36,15 @@ def published(
     passes: Callable[[str], bool],
     *,
     children: bool = False,
+    absent: Absent | None = None,
 ) -> list[Table]:
     """The tables, as the catalogue describes them, each once; `passes` tells by name which of the schema, and
-    `children` whether those of sync_tables are named with them."""
+    `children` whether those of sync_tables are named with them. A name of sync_tables that no table has is
+    NoSuchTable, or is told to `absent` and left out."""
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     record = read_record(connection, log)
-    listed = [catalogue.find(name) for name in sync_tables]
+    listed = list(_listed(catalogue, sync_tables, absent))
     found = [
         *_tracked(catalogue, record),
         *listed,
@@ -56,6 +60,16 @@ def published(
     return [
         _described(record, r, families[r.place]) for r in relations if r.table.key or r.place not in theirs
     ]
+
+
+def _listed(catalogue: Catalogue, names: Sequence[str], absent: Absent | None) -> Iterator[Relation]:
+    for name in names:
+        try:
+            yield catalogue.find(name)
+        except NoSuchTable as fault:
+            if absent is None:
+                raise
+            absent(name, fault)
 
 
 def _tracked(catalogue: Catalogue, record: Record) -> Iterator[Relation]:

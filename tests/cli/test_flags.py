@@ -182,7 +182,7 @@ LIVE = {
 # Which tests show the others, by command.
 SHOWN = {
     "demo": "people/test_demo.py",
-    "install": "cli/test_cli_install.py sql/*.py",
+    "install": "compare/*.py cli/test_cli_install.py sql/*.py",
     "uninstall": "sql/test_install.py cli/test_cli_install.py",
     "track": "sql/*.py cli/test_cli_install.py publisher/*.py",
     "untrack": "sql/*.py cli/test_cli_install.py publisher/*.py",

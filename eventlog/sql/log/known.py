@@ -7,6 +7,7 @@ becomes that digest once the rows are settled, whatever the row of the table hol
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -17,8 +18,15 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.queries import Queries
 
 FORMAT = 1
+_CHECKSUM = 16  # digits
 BASE = "base"  # stands for a key's digest in the row that counts the objects of a table
 _STEPS = ("known_redriven", "known_failed", "known_settled")
+
+
+class StateGone(EventlogError):
+    """{0}, the table that says what the receiver has, is not there: `eventlog install` makes it anew, empty.
+    Then say what the receiver has: --startup-option resync sends everything again, future takes the tables
+    as they are for what it has"""
 
 
 class StateLost(EventlogError):
@@ -52,6 +60,27 @@ class Step(NamedTuple):
     def forgets(self) -> bool:
         """Whether nothing of the object is left to be known."""
         return self.digest is None and not self.rows
+
+
+def sealed(table: str, key: str, digest: str | None, values: str | None) -> str | None:
+    """The values of an object as they are kept, behind a checksum over all that is kept of it."""
+    return values if values is None else f"{_checksum(table, key, digest, values)}{values}"
+
+
+def unsealed(table: str, key: str, digest: str | None, kept: str | None) -> str | None:
+    """The values that `sealed` wrote; StateLost where they are not what was kept. Those that were kept before
+    there were checksums begin with a brace."""
+    if kept is None or kept.startswith("{"):
+        return kept
+    values = kept[_CHECKSUM:]
+    if kept[:_CHECKSUM] != _checksum(table, key, digest, values):
+        raise StateLost(table, f"what is kept of {key} is damaged")
+    return values
+
+
+def _checksum(table: str, key: str, digest: str | None, values: str) -> str:
+    told = json.dumps([table, key, digest, values])
+    return hashlib.sha256(told.encode()).hexdigest()[:_CHECKSUM]
 
 
 class Mark(NamedTuple):
@@ -134,9 +163,9 @@ class Known:
                 "key_hash": one.key_hash,
                 "object_key": one.object_key,
                 "digest": one.digest,
-                "row_values": one.row_values,
+                "row_values": sealed(one.object_table, one.object_key, one.digest, one.row_values),
                 "next_digest": one.next_digest,
-                "next_values": one.next_values,
+                "next_values": sealed(one.object_table, one.object_key, one.next_digest, one.next_values),
                 "first_id": places.get((one.object_table, one.object_key), (None, None))[0],
                 "last_id": places.get((one.object_table, one.object_key), (None, None))[1],
             }
@@ -186,9 +215,13 @@ def _base(table: str, text: str | None) -> dict[str, Any]:
     """What is on record of a table's state as a whole."""
     if text is None:
         raise StateLost(table, "its count is gone")
-    base: dict[str, Any] = json.loads(text)
-    if base["format"] != FORMAT:
-        raise StateLost(table, f"it has format {base['format']}, and this version knows {FORMAT}")
+    try:
+        base: dict[str, Any] = json.loads(text)
+        form, _ = int(base["format"]), int(base["objects"])
+    except (ValueError, TypeError, KeyError):
+        raise StateLost(table, "its count is damaged") from None
+    if form != FORMAT:
+        raise StateLost(table, f"it has format {form}, and this version knows {FORMAT}")
     return base
 
 

@@ -40,10 +40,13 @@ def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
         own = _own(connection, log)
         connection.rollback()
         _migrate(connection, log, HEAD, own, fresh=before is None)
+        again = not _exists(connection, log, log.beside("known"))
+        if again:  # somebody dropped it
+            _execute(connection, _statements(log, "0007_known", own))
         if future_events:
             _execute(connection, _statements(log, "future", own))
         connection.commit()
-        return revision(connection, log) != before
+        return again or revision(connection, log) != before
 
 
 def uninstall(engine: Engine, log: Log, *, discard: bool = False) -> bool:
@@ -89,10 +92,13 @@ def uninstall_script(log: Log, *, attached: bool = False) -> str:
     return log.dialect.script([*statements, f"drop table {log.names()['version']}"])
 
 
-def grants_script(log: Log, role: str) -> str:
-    """What a publisher that is not the owner must be granted, for a DBA to run."""
+def grants_script(log: Log, role: str, *, comparing: bool = False) -> str:
+    """What a publisher that is not the owner must be granted, for a DBA to run; one that compares states
+    needs more."""
     names = log.names() | {"role": log.dialect.quote(log.dialect.fold(role))}
     statements = [*templates.statements(log.dialect, "grants", names)]
+    if comparing:
+        statements += templates.statements(log.dialect, "grants_comparing", names)
     if log.dialect.sequence_hidden:
         texts = {"log_name": names["log"], "record_id": log.column("record_id"), "role": names["role"]}
         holes = {f"{name}_text": literal(text) for name, text in texts.items()}
@@ -106,6 +112,11 @@ def grants_script(log: Log, role: str) -> str:
 def exists(connection: Connection, log: Log) -> bool:
     """Whether the log's table is there."""
     return _exists(connection, log, log.dialect.fold(log.table))
+
+
+def has_companion(connection: Connection, log: Log, name: str) -> bool:
+    """Whether a table that belongs beside the log is there."""
+    return _exists(connection, log, log.beside(name))
 
 
 def head() -> str:

@@ -114,6 +114,13 @@ grant select, insert on {notice} to {role}
 grant select on {tracked} to {role}
 /
 
+-- grants_comparing --
+-- What a publisher needs beside, that compares states.
+grant insert on {log} to {role}
+/
+grant select, insert, update, delete on {known} to {role}
+/
+
 -- unpublished --
 -- How many rows are not published.
 select count(*) from {log} where {status} in ('N', 'E', 'F')

@@ -1,0 +1,46 @@
+"""What `check` says of a publisher that compares states: its state, its tables, and what they cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from eventlog.compare.polling import why_here
+from eventlog.core.tables import Table
+from eventlog.publisher.comparing import ComparingSettings
+from eventlog.publisher.config import Config
+from eventlog.publisher.standing import read_standing
+from eventlog.sql.capture.checks.finding import Finding
+from eventlog.sql.log.known import StateGone, StateLost
+from eventlog.sql.log.store import Store
+from eventlog.sql.schema.migrate import has_companion
+
+
+def compared(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Finding]:
+    """The findings; none where triggers fill the log."""
+    if config.build(ComparingSettings).publication_mode != "compare":
+        return
+    yield from _state(store)
+    for table, why in read_standing(store, counted=False).cycle.get("unread", {}).items():
+        yield Finding(table, f"it could not be compared: {why}", "the others are published; mend it")
+    for table in tables:
+        if not table.key:
+            yield Finding(str(table), "it has no key by which rows could be told apart", "give it one")
+        elif (why := why_here(store.log.dialect, table)) is not None:
+            cost = "each poll fetches all its rows, and the publisher digests them"
+            remedy = "poll less often where it is large"
+            yield Finding(str(table), f"{why}: {cost}", remedy, fault=False, told=True)
+
+
+def _state(store: Store) -> Iterator[Finding]:
+    """What is wrong with what the receiver is known to have."""
+    with store.engine.connect() as connection:
+        there = has_companion(connection, store.log, "known")
+    if not there:
+        name = store.log.beside("known")
+        yield Finding(name, str(StateGone(name)), "make it anew", commands=("eventlog install",))
+        return
+    try:
+        with store.upkeep() as upkeep:
+            upkeep.known().counted()
+    except StateLost as fault:
+        yield Finding(store.log.beside("known"), str(fault), "say it at the next start of the publisher")

@@ -1,0 +1,115 @@
+"""A publisher that compares, cycle by cycle, and a receiver that keeps a replica."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from lxml import etree
+from sqlalchemy import text
+
+from eventlog.publisher.comparing import Comparing, ComparingSettings
+from eventlog.publisher.config import Config
+from eventlog.publisher.cycle import Publisher, PublisherSettings
+from eventlog.publisher.session import make_reader
+from eventlog.sinks.sink import ACCEPTED, Document, Reply
+from eventlog.xds.answers import Level, Status
+from eventlog.xds.settings import XdsSettings
+from tests.publisher.world import Receiver, World
+
+Row = dict[str, str]
+
+
+class Life:
+    """A comparing publisher from its start to its end, and what it does."""
+
+    def __init__(self, world: World, comparing: Comparing, publisher: Publisher) -> None:
+        self.world = world
+        self._comparing = comparing
+        self._publisher = publisher
+
+    @property
+    def unread(self) -> dict[str, str]:
+        return self._comparing.unread
+
+    def cycle(self) -> int:
+        """Poll and publish; how many objects differed."""
+        found = self._comparing.poll()
+        self._publisher.cycle()
+        return found
+
+
+@contextmanager
+def life(world: World, sink: Receiver, tables: str = "usr", **given: Any) -> Iterator[Life]:
+    url = world.engine.url.render_as_string(hide_password=False)
+    config = Config(
+        {"url": url, "sync_tables": tables, "polling_interval": 0, "publication_mode": "compare", **given}
+    )
+    with world.elect() as leader:
+        comparing = Comparing(config, world.store, leader.epoch, config.build(ComparingSettings))
+        xds = config.build(XdsSettings)
+        publisher = Publisher(
+            world.store,
+            lambda: make_reader(config, world.store),
+            sink,
+            leader.epoch,
+            xds.batch_size,
+            config.build(PublisherSettings),
+        )
+        yield Life(world, comparing, publisher)
+
+
+class Replica(Receiver):
+    """A receiver that applies what it is told, and finds fault with what does not fit."""
+
+    def __init__(self) -> None:
+        super().__init__(self._answer)
+        self.rows: dict[str, Row] = {}
+        self.told: Counter[str] = Counter()
+        self.moods: dict[str, str] = {}  # by key: how its next event is answered
+        self._seen: set[str] = set()
+
+    def _answer(self, document: Document) -> Reply:
+        said = []
+        for event in etree.fromstring(document.text.encode()).iterfind("input/*"):
+            key = str(event.findtext("association")).partition(",table=")[0]
+            event_id = str(event.get("event-id"))
+            mood = self.moods.pop(key, "success")
+            if mood != "success":
+                said.append(Status(Level[mood.upper()], event_id, "no"))
+            if mood in ("success", "warning") and event_id not in self._seen:
+                self._seen.add(event_id)
+                self.told[event.tag] += 1
+                getattr(self, f"_{event.tag}")(key, event)
+        return Reply(tuple(said)) if said else ACCEPTED
+
+    def _add(self, key: str, event: Any) -> None:
+        assert key not in self.rows, f"{key} is added twice"
+        attrs = ((one.get("attr-name"), one.findtext("value")) for one in event.iterfind("add-attr"))
+        self.rows[key] = {str(name): str(value or "") for name, value in attrs}
+
+    def _modify(self, key: str, event: Any) -> None:
+        row = self.rows[key]
+        for attr in event.iterfind("modify-attr"):
+            name = str(attr.get("attr-name"))
+            removed, added = attr.find("remove-value/value"), attr.find("add-value/value")
+            if attr.find("remove-all-values") is not None:
+                row.pop(name, None)
+            elif removed is not None:
+                assert row.pop(name) == (removed.text or "")
+            else:
+                assert name not in row
+            if added is not None:
+                row[name] = added.text or ""
+
+    def _delete(self, key: str, event: Any) -> None:
+        del self.rows[key]
+
+
+def rows_of(world: World) -> dict[str, Row]:
+    with world.engine.connect() as connection:
+        found = connection.execute(text("select idu, fname, lname from usr")).all()
+    named = ((row[0], zip(("fname", "lname"), row[1:], strict=True)) for row in found)
+    return {f"idu={idu}": {n: v for n, v in values if v is not None} for idu, values in named}

@@ -17,10 +17,10 @@ from typing import Any
 
 from sqlalchemy.engine import Engine
 
+from eventlog.apply.copying import copy_columns
 from eventlog.apply.database import Database
 from eventlog.apply.run import Run
 from eventlog.apply.settings import ApplySettings
-from eventlog.apply.staging import copy_rows
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.demo.embedded import embedded_postgres
@@ -89,7 +89,7 @@ def main() -> None:
     with embedded_postgres() as server:
         engine = connect(server.url)
         gc.set_threshold(200_000, 20, 100)  # as the command line has it
-        changes, rows = inserts(count), [row(number) for number in range(count)]
+        changes, rows = inserts(count), list(zip(*map(row, range(count)), strict=True))
         gc.freeze()
         apply(engine, changes[:1], "warm")
         for _ in range(3):
@@ -99,7 +99,7 @@ def main() -> None:
                 connection.exec_driver_sql("truncate usr")
             begun = time.perf_counter()
             with engine.begin() as connection:
-                copy_rows(connection, "copy bare from stdin", rows)
+                copy_columns(connection, "copy bare from stdin", rows)
             bare = time.perf_counter() - begun
             ours = apply(engine, changes, f"inserts {begun}")
             told = f"inserts  {count / ours:>9,.0f} a second   bare copy {count / bare:>9,.0f}"

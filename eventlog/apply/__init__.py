@@ -6,10 +6,11 @@ target      what a target must do
 database    a database as one: a group in one transaction, with what was applied
 catalogue   its tables, found or made
 goal        a table: what a change does to which row
-cells       what a value becomes in a column
+cells       what a value becomes in a column; `cell_columns` the same for many values at once
+blocks      what many changes do at once, by column: the same that `goal` says of each
 reduction   many changes of a row as one effect
 rows        the steps of changes, done to tables where each row stands once
 versions    the same for tables with history; `history` says which versions, `span` what their columns hold
 delta       a folder of Delta tables as a target
-staging     effects of a batch, written by few statements
+staging     effects of a batch, written by few statements; `copying` how they reach PostgreSQL
 """

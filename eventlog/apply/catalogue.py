@@ -9,6 +9,8 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
+from eventlog.apply.blocks import Block
+from eventlog.apply.cell_columns import to_column
 from eventlog.apply.cells import to_cell
 from eventlog.apply.errors import NoKey, NoTable, OwnTable, TwoSchemas
 from eventlog.apply.goal import Goal
@@ -59,14 +61,15 @@ class Goals:
             raise NoTable(change.table)
         return goal
 
-    def prepare(self, changes: Iterable[Change]) -> Iterator[str]:
+    def prepare(self, blocks: Iterable[Block]) -> Iterator[str]:
         """Look up the tables of changes, make what they lack if that is wanted; yields what was done."""
         by_table: dict[Named, list[Change]] = {}
-        for change in changes:
+        for block in blocks:
+            change = block.changes[0]
             named = change.schema, change.table
             goal = self._found.get(named)
             if named not in self._faults and (goal is None or goal.lacks(change)):
-                by_table.setdefault(named, []).append(change)
+                by_table.setdefault(named, []).extend(block.changes)
         for named, wanting in by_table.items():
             try:
                 yield from self._prepare(named, wanting)
@@ -114,6 +117,7 @@ class Goals:
             frozenset(place for place, n in enumerate(table.columns) if int(facts[n]["has_default"])),
             self._tables.of(*named),
             self._policy == "ignore",
+            tuple(to_column(column, self._dialect) for column in table.columns.values()),
         )
 
     def _facts(self, schema: str, name: str) -> list[Any]:

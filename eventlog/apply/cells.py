@@ -23,7 +23,7 @@ Cell = bool | int | float | str | bytes | None
 ToCell = Callable[[Value], Cell]
 Cells = Sequence[Cell | Absent]
 
-_SIZES = re.compile(r"\(\s*(\d{1,9})[^,)]*(?:,\s*(-?\d{1,9})\s*)?\)")
+SIZES = re.compile(r"\(\s*(\d{1,9})[^,)]*(?:,\s*(-?\d{1,9})\s*)?\)")
 _ZONE = re.compile(r"(?:Z|[+-]\d\d(?::?\d\d)?)$", re.ASCII)
 _PLAIN = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
 _INTEGER = re.compile(r" *[+-]?[0-9]{1,1000} *")
@@ -89,7 +89,7 @@ def _octets(value: Value) -> Cell:
 
 def _decimal(column: Column) -> ToCell:
     """Decimals as texts; digits behind the column's last one would be rounded away."""
-    sizes = _SIZES.search(column.type)
+    sizes = SIZES.search(column.type)
     scale = int(sizes[2] or 0) if sizes else None
 
     def read(value: Value) -> Cell:
@@ -150,7 +150,7 @@ def _loses(number: float) -> bool:
 
 def _moment(column: Column, dialect: Dialect) -> ToCell:
     """Dates and times as ISO texts with a blank, in UTC where the value says its zone."""
-    sizes = _SIZES.search(column.type)
+    sizes = SIZES.search(column.type)
     unsized = 0 if column.type.lower() == "date" else dialect.fraction
     digits = int(sizes[1]) if sizes else unsized
     zoned = "with" in column.type and "zone" in column.type and "without" not in column.type
@@ -177,11 +177,15 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
     return read
 
 
+def text_length(column: Column) -> int | None:
+    """The characters that a column holds, if its type says how many."""
+    sizes = SIZES.search(column.type)
+    return int(sizes[1]) if sizes and _CHARACTERS.match(column.type.lower()) is not None else None
+
+
 def _text(column: Column, dialect: Dialect) -> ToCell:
     """Texts; one that is too long would lose blanks at its end without a word."""
-    sizes = _SIZES.search(column.type)
-    of_characters = _CHARACTERS.match(column.type.lower()) is not None
-    most = int(sizes[1]) if sizes and of_characters else None
+    most = text_length(column)
     longest = sys.maxsize if most is None else most
     padded = column.kind is Kind.PADDED
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.apply.blocks import Block, acts_of, blocks_of
 from eventlog.apply.catalogue import OWN, Goals
 from eventlog.apply.errors import OtherApply
-from eventlog.apply.goal import Step
+from eventlog.apply.goal import Act, Step
 from eventlog.apply.rows import Rows
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.staging import Collision
 from eventlog.apply.tally import Tally, Told
 from eventlog.apply.target import Group
 from eventlog.apply.versions import Versions
-from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.neutral import refuse
@@ -68,9 +68,10 @@ class Database:
     def apply(self, group: Group) -> Tally:
         """Make rows of a group, in one transaction with what is then applied; the statements that the tables
         need before run alone."""
-        self._prepare(group.changes)
+        blocks = blocks_of(group.changes)
+        self._prepare(blocks)
         told = Told(Tally(), [])
-        steps = list(self._steps(group.changes, told))
+        steps = list(self._steps(blocks, len(group.changes), told))
         self._doer.open(dict.fromkeys(step.goal for step in steps))
         self._connection.commit()
         self._lock()
@@ -122,24 +123,37 @@ class Database:
 
     # --- tables
 
-    def _prepare(self, changes: Sequence[Change]) -> None:
+    def _prepare(self, blocks: Iterable[Block]) -> None:
         """Make what the tables of changes lack; each statement is noted when it is done."""
-        for statement in self._goals.prepare(changes):
+        for statement in self._goals.prepare(blocks):
             self._run("applied_ddl", source=self._source, statement=statement)
             self._connection.commit()
         self._connection.commit()
 
-    def _steps(self, changes: Iterable[Change], told: Told) -> Iterable[Step]:
-        """What changes do; those that cannot be done are refused, each for itself."""
-        for change in changes:
+    def _steps(self, blocks: Iterable[Block], number: int, told: Told) -> Iterator[Step]:
+        """What so many changes do, in their order; those that cannot be done are refused, each for itself."""
+        found: list[Act | tuple[Step, ...]] = [()] * number
+        refused: dict[int, Refused] = {}
+        for block in blocks:
             try:
-                goal = self._goals.get(change)
-                if goal is None:
-                    told.tally.ignored += 1
-                else:
-                    yield from goal.steps(change)
+                goal = self._goals.get(block.changes[0])
             except EventlogError as fault:
-                told.refused.append(refuse(change, fault))
+                refused |= {at: refuse(c, fault) for at, c in zip(block.numbers, block.changes, strict=True)}
+                continue
+            if goal is None:
+                told.tally.ignored += len(block.changes)
+                continue
+            for at, change, act in zip(block.numbers, block.changes, acts_of(goal, block), strict=True):
+                try:
+                    found[at] = goal.steps(change) if act is None else act
+                except EventlogError as fault:
+                    refused[at] = refuse(change, fault)
+        told.refused.extend(refused[at] for at in sorted(refused))
+        for one in found:
+            if isinstance(one, Act):
+                yield one
+            else:
+                yield from one
 
     # --- rows
 

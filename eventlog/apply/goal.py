@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from eventlog.apply.cell_columns import ToColumn
 from eventlog.apply.cells import Cell, Cells, ToCell
 from eventlog.apply.errors import NoColumn, NoKey
 from eventlog.core.change import ABSENT, Absent, Change, Op, Side, Value
@@ -67,6 +68,7 @@ class Goal:
     defaults: frozenset[int] = frozenset()  # columns that take more than null where nothing is supplied
     source: Table | None = None  # the tables file's, or what else describes the source
     lenient: bool = False  # columns that the target lacks are left out of changes
+    to_columns: tuple[ToColumn, ...] = ()  # of each column, for many values at once
 
     def __str__(self) -> str:
         return str(self.table)
@@ -85,7 +87,7 @@ class Goal:
         return {name: place for place, name in enumerate(self.columns)}
 
     @cached_property
-    def _whole(self) -> frozenset[int]:
+    def whole(self) -> frozenset[int]:
         """The columns of a complete row: those of the source, where they are known."""
         if self.source is None or not self.source.columns:
             return frozenset(range(len(self.columns)))
@@ -104,7 +106,7 @@ class Goal:
         """The columns that a change supplies and the target does not have."""
         if change.op in (Op.DELETE, Op.TRUNCATE) or self.lenient:
             return ()
-        return self._layout(change).unknown
+        return self.layout_of(tuple([field[0] for field in change.fields])).unknown
 
     def steps(self, change: Change) -> tuple[Step, ...]:
         """What a change does, step by step; an EventlogError says why it cannot be done."""
@@ -112,7 +114,7 @@ class Goal:
             return (Emptied(self, change),)
         if change.raw is not None:
             raise NotExpressible("its row images could not be decoded")
-        layout = self._layout(change)
+        layout = self.layout_of(tuple([field[0] for field in change.fields]))
         key = self._key_of(change, layout)
         if change.op is Op.DELETE:
             return (Act(Deed.DELETE, self, key, (), change),)
@@ -123,7 +125,7 @@ class Goal:
             cells[place] = cell
         if change.op is not Op.UPDATE:
             return (Act(Deed.WRITE, self, key, cells, change),)
-        complete = ABSENT not in cells or all(cells[place] is not ABSENT for place in self._whole)
+        complete = ABSENT not in cells or all(cells[place] is not ABSENT for place in self.whole)
         old = self._old_key(key, change, layout)
         if old == key:
             return (Act(Deed.WRITE if complete else Deed.UPDATE, self, key, cells, change),)
@@ -151,7 +153,7 @@ class Goal:
         """The cells of the target's key, from the change's key or else from its fields."""
         if not self.key:
             raise NoKey(str(self))
-        places = self._key_places(tuple([name for name, _ in change.key]))
+        places = self.key_places(tuple([name for name, _ in change.key]))
         given: dict[int | None, Side] = {
             place: value for place, (_, value) in zip(places, change.key, strict=True)
         }
@@ -168,7 +170,8 @@ class Goal:
             found.append(cell)
         return tuple(found)
 
-    def _key_places(self, names: tuple[str, ...]) -> Sequence[int | None]:
+    def key_places(self, names: tuple[str, ...]) -> Sequence[int | None]:
+        """The columns of these names, as far as there are such."""
         found = self._keys.get(names)
         if found is None:
             columns = [self.table.column(name) for name in names]
@@ -186,8 +189,8 @@ class Goal:
                 old[place] = self._cell(place, self.to_cells[place], before)
         return tuple(old.values())
 
-    def _layout(self, change: Change) -> Layout:
-        names = tuple([field[0] for field in change.fields])
+    def layout_of(self, names: tuple[str, ...]) -> Layout:
+        """Where fields of these names stand in rows."""
         found = self._layouts.get(names)
         if found is None:
             if len(self._layouts) > _LAYOUTS:

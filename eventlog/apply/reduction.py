@@ -22,12 +22,16 @@ class Effect:
     __slots__ = ("act", "cells", "expected", "gone", "key", "write")
 
     def __init__(self, act: Act) -> None:
+        deed = act.deed
         self.act = act  # the first one
         self.key = act.key
-        self.gone = ""
-        self.write = ""  # "w": the row is there afterwards; "u": it is changed if it is there
-        self.expected = False  # the first change is refused if the row is not there
-        self.cells: Cells = ()
+        self.cells: Cells = act.cells
+        self.gone = "" if deed is not Deed.DELETE else ASKED if act.change.op is Op.DELETE else UNASKED
+        self.write = _WRITES[deed]  # "w": the row is there afterwards; "u": it is changed if it is there
+        self.expected = deed is Deed.UPDATE  # the first change is refused if the row is not there
+
+
+_WRITES = {Deed.WRITE: "w", Deed.UPDATE: "u", Deed.DELETE: ""}
 
 
 class Reduced(NamedTuple):
@@ -48,14 +52,14 @@ def reduce(acts: Iterable[Act], missing: Collection[RowKey] = (), *, insert: boo
         effect = effects.get(key)
         if effect is None:
             if key not in missing:
-                effects[key] = _first(act)
+                effects[key] = Effect(act)
                 continue
             there = False
         else:
             there = effect.write != ""
         if deed is Deed.WRITE or (deed is Deed.UPDATE and not there and insert):
             if effect is None:
-                effects[key] = _first(act._replace(deed=Deed.WRITE))
+                effects[key] = Effect(act._replace(deed=Deed.WRITE))
             elif there:
                 _merge(effect, act)
                 effect.write = "w"
@@ -73,17 +77,6 @@ def reduce(acts: Iterable[Act], missing: Collection[RowKey] = (), *, insert: boo
             assert effect is not None
             effect.cells, effect.write, effect.gone = (), "", effect.gone or UNASKED
     return reduced._replace(absent=absent)
-
-
-def _first(act: Act) -> Effect:
-    effect = Effect(act)
-    if act.deed is Deed.DELETE:
-        effect.gone = ASKED if act.change.op is Op.DELETE else UNASKED
-    else:
-        effect.cells = act.cells
-        effect.write = "w" if act.deed is Deed.WRITE else "u"
-        effect.expected = act.deed is Deed.UPDATE
-    return effect
 
 
 def _merge(effect: Effect, act: Act) -> None:

@@ -59,28 +59,28 @@ class Rows:
 
     def _do_batch(self, acts: Sequence[Act], told: Told) -> None:
         """Acts on rows: in each table first the deletes, then what is written."""
-        filled: list[tuple[Stage, list[Effect]]] = []
+        filled: list[Stage] = []
         for goal, own in by_goal(acts).items():
             stage = self._stages[goal]
-            reduced = self._reduced(own)
-            effects = list(reduced.effects.values())
-            if len(effects) != len(own) or not _all_new(own) or not stage.copy_fresh(effects):
-                reduced, effects = self._stage(stage, own, reduced)
-                filled.append((stage, effects))
-                told.tally.absent(reduced.absent + stage.delete(effects))
+            if _all_new(own) and stage.copy_fresh(own):
+                told.tally.count_all(act.change.op for act in own)
+                continue
+            reduced, effects = self._stage(stage, own)
+            filled.append(stage)
+            told.tally.absent(reduced.absent + stage.delete(effects))
             self._count(own, reduced, told)
-        for stage, effects in filled:
-            stage.write(effects)
+        for stage in filled:
+            stage.write()
 
-    def _stage(self, stage: Stage, acts: Sequence[Act], reduced: Reduced) -> tuple[Reduced, list[Effect]]:
+    def _stage(self, stage: Stage, acts: Sequence[Act]) -> tuple[Reduced, list[Effect]]:
         """Stage the effects; once more, without the changes that need a row which is not there."""
+        reduced = self._reduced(acts)
         effects = list(reduced.effects.values())
         stage.fill(effects)
         if any(effect.expected for effect in effects) and (missing := stage.missing()):
             reduced = self._reduced(acts, {effects[number].key for number in missing})
             effects = list(reduced.effects.values())
-            if effects:
-                stage.fill(effects)
+            stage.fill(effects)
         return reduced, effects
 
     def _reduced(self, acts: Sequence[Act], missing: Iterable[RowKey] = ()) -> Reduced:
@@ -89,11 +89,11 @@ class Rows:
     def _count(self, acts: Sequence[Act], reduced: Reduced, told: Told) -> None:
         """Count the changes of acts; one that moves a complete row is counted where it is inserted."""
         left_out = {id(act) for act in reduced.unmet}
-        last = None
-        for act in acts:
-            if id(act) not in left_out and act.change is not last:
-                told.tally.count(act.change)
-            last = act.change
+        told.tally.count_all(
+            act.change.op
+            for act in acts
+            if not (act.deed is Deed.DELETE and act.change.op is Op.UPDATE) and id(act) not in left_out
+        )
         unmet([act.change for act in reduced.unmet], self._settings, told)
 
     def _move(self, step: Moved, told: Told) -> None:
@@ -130,4 +130,4 @@ class Rows:
 
 def _all_new(acts: Sequence[Act]) -> bool:
     """Whether every act is of a row that comes into being."""
-    return all(act.change.op in (Op.INSERT, Op.SNAPSHOT) for act in acts)
+    return {act.change.op for act in acts} <= {Op.INSERT, Op.SNAPSHOT}

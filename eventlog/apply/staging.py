@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
+from itertools import repeat
 from typing import Any
 
-import psycopg
 from sqlalchemy import TextClause, text
 from sqlalchemy.engine import Connection
 
 from eventlog.apply.cells import Cells
-from eventlog.apply.goal import Goal
+from eventlog.apply.copying import copy_columns
+from eventlog.apply.goal import Act, Goal
 from eventlog.apply.reduction import ASKED, UNASKED, Effect
-from eventlog.core.change import ABSENT
-from eventlog.sql.connect import ConnectionLost, DatabaseFailed
+from eventlog.core.change import ABSENT, Absent
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.queries import unbound
 from eventlog.sql.statements import templates
@@ -37,6 +38,7 @@ class Stage:
         self._dialect = dialect
         self._used = False
         self._crowded = 0
+        self._masks: dict[str, dict[str | None, str]] = {}  # those of "u" and "w", with what each lacks
         self._cells = tuple(f"c{place}" for place in range(len(goal.columns)))
         self._holes = {
             "table": goal.name,
@@ -58,9 +60,22 @@ class Stage:
 
     def fill(self, effects: Sequence[Effect]) -> None:
         """Stage the effects; Collision where several of them are of one row."""
-        width = len(self.goal.columns)
-        rows = [self._row(n, effect, width) for n, effect in enumerate(effects)]
-        self._load((*_OWN, *self._cells), rows)
+        columns = list(zip(*(effect.cells or self._key_row(effect) for effect in effects), strict=True))
+        masks = _masks(columns, len(effects))
+        writes = [effect.write for effect in effects]
+        self._masks = {act: {} for act in ("u", "w")}
+        for act, mask in dict.fromkeys(zip(writes, masks, strict=True)):
+            if act:
+                self._masks[act][mask] = self._lacks(mask)
+        own: Sequence[Sequence[Any]] = (
+            range(len(effects)),
+            [int(effect.expected) for effect in effects],
+            [effect.gone for effect in effects],
+            writes,
+            [self._masks["w"][m] if act == "w" else "" for act, m in zip(writes, masks, strict=True)],
+            masks,
+        )
+        self._load((*_OWN, *self._cells), (*own, *map(_supplied, columns)))
         self._check_keys(len(effects))
 
     def missing(self) -> list[int]:
@@ -75,29 +90,29 @@ class Stage:
             self._run("apply_delete", gone=UNASKED)
         return asked - taken
 
-    def write(self, effects: Sequence[Effect]) -> None:
-        """Change the rows that are there, and insert those that are not."""
-        for act in ("u", "w"):
-            told = [effect.cells for effect in effects if effect.write == act]
-            if settings := self._settings(told):
+    def write(self) -> None:
+        """Change the staged rows that are there, and insert those that are not."""
+        for act, masks in self._masks.items():
+            if settings := self._settings(masks):
                 self._run("apply_update", {"settings": settings}, act=act)
-        written = [effect.cells for effect in effects if effect.write == "w"]
-        for lacks in dict.fromkeys(map(self._lacks, written)):
+        for lacks in dict.fromkeys(self._masks["w"].values()):
             self._insert_written(lacks)
 
-    def copy_fresh(self, effects: Sequence[Effect]) -> bool:
+    def copy_fresh(self, acts: Sequence[Act]) -> bool:
         """Copy rows that are all new straight into the table, if they may be new and it takes them so."""
         if self._crowded or not self._dialect.copies:
             self._crowded = max(0, self._crowded - 1)
             return False
-        if any(ABSENT in effect.cells for effect in effects):
+        if len({act.key for act in acts}) < len(acts):
             return False
-        copy = self._statement(
-            "stage_copy", stage=self.goal.name, names=self._names(range(len(self._cells)))
-        ).text
+        columns = list(zip(*(act.cells for act in acts), strict=True))
+        if any(Absent in set(map(type, cells)) for cells in columns):
+            return False
+        names = self._names(range(len(self._cells)))
+        copy = self._statement("stage_copy", stage=self.goal.name, names=names).text
         point = self._connection.begin_nested()
         try:
-            copy_rows(self._connection, copy, [effect.cells for effect in effects])
+            copy_columns(self._connection, copy, columns)
         except DatabaseFailed:
             point.rollback()
             self._crowded = _FRESH
@@ -115,52 +130,47 @@ class Stage:
         """Whether keys are the same row exactly where they are the same cells."""
         return all(column.kind.name == "INT" for column in self.goal.table.key_columns)
 
-    def _load(self, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Stage these rows, in place of those before."""
+    def _load(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
+        """Stage rows, of which these are the columns, in place of those before."""
         if self._used or not self._dialect.copies:
             self._run("stage_empty")
         self._used = True
-        if not rows:
+        if not columns or not columns[0]:
             return
         if self._dialect.copies:
-            copy_rows(self._connection, self._statement("stage_copy", names=", ".join(names)).text, rows)
+            copy_columns(
+                self._connection, self._statement("stage_copy", names=", ".join(names)).text, columns
+            )
             return
         fill = self._statement(
             "stage_fill", names=", ".join(names), values=", ".join(f":{name}" for name in names)
         )
+        rows = zip(*columns, strict=True)
         self._connection.execute(fill, [dict(zip(names, row, strict=True)) for row in rows])
 
-    def _row(self, number: int, effect: Effect, width: int) -> list[Any]:
-        cells = effect.cells
-        if not cells:
-            known = dict(zip(self.goal.key, effect.key, strict=True))
-            cells = [known.get(place) for place in range(width)]
-        mask = None if ABSENT not in cells else "".join("0" if cell is ABSENT else "1" for cell in cells)
-        lacks = self._lacks(cells) if effect.write == "w" else ""
-        own = (number, int(effect.expected), effect.gone, effect.write, lacks, mask)
-        return [*own, *(None if cell is ABSENT else cell for cell in cells)]
+    def _key_row(self, effect: Effect) -> Cells:
+        """The cells of a row of which only the key is known."""
+        known = dict(zip(self.goal.key, effect.key, strict=True))
+        return [known.get(place) for place in range(len(self.goal.columns))]
 
-    def _lacks(self, cells: Cells) -> str:
+    def _lacks(self, mask: str | None) -> str:
         """The columns without a value that take their default, as the stage tells them."""
-        if not self.goal.defaults or ABSENT not in cells:
-            return _NOTHING
-        return (
-            " ".join(str(place) for place in sorted(self.goal.defaults) if cells[place] is ABSENT) or _NOTHING
-        )
+        lacking = [str(place) for place in sorted(self.goal.defaults) if mask and mask[place] == "0"]
+        return " ".join(lacking) or _NOTHING
 
-    def _settings(self, told: Sequence[Cells]) -> str:
+    def _settings(self, masks: Iterable[str | None]) -> str:
         """The assignments that give existing rows what is supplied."""
-        if not told:
-            return ""
+        whole = "1" * len(self.goal.columns)
+        told = [mask or whole for mask in masks]
         made = []
         for place in range(len(self.goal.columns)):
-            lacking = sum(cells[place] is ABSENT for cells in told)
-            if place in self.goal.key or lacking == len(told):
+            supplied = {mask[place] for mask in told}
+            if place in self.goal.key or "1" not in supplied:
                 continue
             name, new = self._name(place), f"s.c{place}"
-            if lacking:
-                supplied = f"s.mask is null or substr(s.mask, {place + 1}, 1) = '1'"
-                new = f"case when {supplied} then {new} else t.{name} end"
+            if "0" in supplied:
+                tells = f"s.mask is null or substr(s.mask, {place + 1}, 1) = '1'"
+                new = f"case when {tells} then {new} else t.{name} end"
             made.append(templates.statement(self._dialect, "apply_setting", column=name, value=new))
         return ",\n  ".join(made)
 
@@ -188,48 +198,23 @@ def _bound(holes: dict[str, str]) -> dict[str, str]:
     return {"values": holes["values"]} if "values" in holes else {}
 
 
-def copy_rows(connection: Connection, statement: str, rows: Sequence[Cells]) -> None:
-    """Send rows to PostgreSQL by `copy`; DatabaseFailed where it does not take them."""
-    driver: Any = connection.connection.driver_connection
-    try:
-        with driver.cursor() as cursor, cursor.copy(statement) as copy:
-            for data in copy_text(rows):
-                copy.write(data)
-    except psycopg.Error as fault:
-        kind = ConnectionLost if driver.closed else DatabaseFailed
-        raise kind(" ".join(str(fault.diag.message_primary or fault).split())) from fault
+def _masks(columns: Iterable[Sequence[Any]], number: int) -> Sequence[str | None]:
+    """Which columns each of so many rows supplies, a digit for each; None for a row that supplies all."""
+    bits = [_bits(cells) for cells in columns]
+    if all(isinstance(column, repeat) for column in bits):
+        return [None] * number
+    masks = map("".join, zip(*bits))  # noqa: B905
+    return [mask if "0" in mask else None for mask in masks]
 
 
-_PIECE = 10_000  # rows that are put together
-_ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+def _bits(cells: Sequence[Any]) -> Iterable[str]:
+    if Absent not in set(map(type, cells)):
+        return repeat("1")
+    return ["0" if cell is ABSENT else "1" for cell in cells]
 
 
-def copy_text(rows: Sequence[Cells]) -> Iterator[bytes]:
-    """Rows as `copy` reads them."""
-    for start in range(0, len(rows), _PIECE):
-        columns = [_column(cells) for cells in zip(*rows[start : start + _PIECE], strict=True)]
-        yield ("\n".join(map("\t".join, zip(*columns, strict=True))) + "\n").encode()
-
-
-def _column(cells: Sequence[Any]) -> Iterable[str]:
-    """The texts of one column."""
-    kinds = set(map(type, cells))
-    if kinds == {int}:
-        return map(str, cells)
-    if kinds == {str} and not _special("".join(cells)):
+def _supplied(cells: Sequence[Any]) -> Sequence[Any]:
+    """A column as it is staged: null where nothing is supplied."""
+    if Absent not in set(map(type, cells)):
         return cells
-    return [_TEXTS[type(cell)](cell) for cell in cells]
-
-
-def _special(text: str) -> bool:
-    return "\\" in text or "\n" in text or "\t" in text or "\r" in text
-
-
-_TEXTS: dict[type, Callable[[Any], str]] = {
-    type(None): lambda cell: "\\N",
-    str: lambda cell: cell.translate(_ESCAPED) if _special(cell) else cell,
-    int: str,
-    bool: lambda cell: "t" if cell else "f",
-    float: repr,
-    bytes: lambda cell: "\\\\x" + cell.hex(),
-}
+    return [None if cell is ABSENT else cell for cell in cells]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
@@ -30,8 +31,13 @@ class Tally:
 
     def count(self, change: Change) -> None:
         """A change was applied."""
-        name = _WORDS.get(change.op, "truncated")
-        setattr(self, name, getattr(self, name) + 1)
+        self.count_all([change.op])
+
+    def count_all(self, ops: Iterable[Op]) -> None:
+        """Changes were applied, which were these."""
+        for op, number in Counter(ops).items():
+            name = _WORDS.get(op, "truncated")
+            setattr(self, name, getattr(self, name) + number)
 
     def absent(self, number: int) -> None:
         """Deletes that were counted met no row."""

@@ -38,7 +38,7 @@ class VersionStage(Stage):
         names = (*_NAMES, *self._cells, *(f"b{place}" for place in self.goal.key))
         rows = [self._version(n, version, told) for n, version in enumerate(told.versions)]
         rows += [self._closing(key, closing) for key, closing in told.closings.items()]
-        self._load(names, rows)
+        self._load(names, list(zip(*rows, strict=True)))
         self._check_keys(len({version.key for version in told.versions} | told.closings.keys()))
 
     def missing_bases(self) -> list[int]:

@@ -16,7 +16,8 @@ from eventlog.apply.guessing import guessed, values_of
 from eventlog.apply.settings import ApplySettings
 from eventlog.core.change import Change, Value
 from eventlog.core.errors import NotExpressible
-from eventlog.core.tables import Column, Table, kind_of, number_of
+from eventlog.core.tables import Column, Table
+from eventlog.core.typenames import kind_of, number_of
 from eventlog.qlik.sqltypes import spec_of
 from eventlog.qlik.types import Spec
 from eventlog.sql.dialect.dialects import POSTGRESQL

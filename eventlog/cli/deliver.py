@@ -17,8 +17,8 @@ from eventlog.cli.terminal import say
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.operate.deliver import Delivery, Memory, memory_beside
-from eventlog.publisher.cycle import PublisherSettings
 from eventlog.publisher.session import SessionSettings
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import Waits
 from eventlog.sinks import open_sink
 

@@ -18,11 +18,11 @@ from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config, read_config
-from eventlog.publisher.cycle import PublisherSettings
 from eventlog.publisher.daemon import DaemonSettings
 from eventlog.publisher.logrecords import Records, RecordsAsJson
 from eventlog.publisher.opening import DatabaseSettings, TableSettings
 from eventlog.publisher.session import SessionSettings
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks import SINKS, sink_kind
 from eventlog.web.monitor import MonitorSettings
 from eventlog.xds.settings import XdsSettings

@@ -12,9 +12,9 @@ from eventlog.cli.live import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import put, say
 from eventlog.publisher import batches
-from eventlog.publisher.cycle import PublisherSettings
 from eventlog.publisher.opening import opened
 from eventlog.publisher.session import make_reader
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.xds.documents import document, indent
 from eventlog.xds.settings import XdsSettings
 

@@ -14,9 +14,9 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import declared
 from eventlog.fold import Rules
 from eventlog.publisher.answering import Answers
-from eventlog.publisher.cycle import PublisherSettings
 from eventlog.publisher.opening import opened
 from eventlog.publisher.session import read_known
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.xds.answers import Level, read, read_said
 from eventlog.xds.documents import indent
 from eventlog.xds.queries import SCOPES, Query, Value

@@ -10,7 +10,8 @@ from typing import Any
 from eventlog.core.errors import InvalidTables
 from eventlog.core.lists import read_lists, restrict
 from eventlog.core.metaid import read_name
-from eventlog.core.tables import Column, Table, Tables, bounds_of, kind_of, number_of
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.core.values import Kind
 
 _KNOWN = {

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from eventlog.core.errors import InvalidTables
-from eventlog.core.tables import Column, Table, kind_of
+from eventlog.core.tables import Column, Table
+from eventlog.core.typenames import kind_of
 
 COLUMNS: Final = ("TABNUM_SRC", "NAME", "ATRNUM", "TYP", "PKEY", "LEN")
 # The numbers are those of the client interfaces (Perl interface, appendix 2). That this table uses

@@ -11,9 +11,9 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.identity import longest_value, speaks_of
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
 from eventlog.publisher.config import Config
-from eventlog.publisher.cycle import PublisherSettings
 from eventlog.publisher.reading import Reading
 from eventlog.publisher.session import make_reader, read_rules
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store

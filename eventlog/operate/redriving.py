@@ -18,8 +18,8 @@ from eventlog.core.errors import Misuse
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import event_id
 from eventlog.publisher.config import Config
-from eventlog.publisher.cycle import PublisherSettings
 from eventlog.publisher.opening import read_readable, read_tables
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.finishing import FinishMode, agreed
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Failed, Relative, Upkeep, Which

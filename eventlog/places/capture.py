@@ -17,7 +17,8 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Source
 from eventlog.core.settings import setting
-from eventlog.core.tables import Column, Table, Tables, kind_of
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.typenames import kind_of
 from eventlog.files.statefile import read_state, write_state
 from eventlog.gbase import snapshot
 from eventlog.gbase.address import Address

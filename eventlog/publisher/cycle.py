@@ -17,16 +17,13 @@ from datetime import datetime, timedelta
 
 from eventlog.core.entry import Status as Letter
 from eventlog.core.errors import EventlogError
-from eventlog.core.settings import setting
-from eventlog.fold.rules import MEBIBYTE
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft, PlainDraft, Remembered, Sending
 from eventlog.publisher.head import Head
 from eventlog.publisher.reading import Reader, Reading
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import LETTERS, Tally, Waits
 from eventlog.sinks.sink import Parallel, Recording, Reply, Sequential, Sink
-from eventlog.sql.log.inserts import Bounds
-from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Spelling, Work
@@ -42,36 +39,6 @@ MOST_AGAIN = 10_000  # events that are tried again in one cycle
 
 class ReceiverFatal(EventlogError):
     """the receiver answered fatal, and the publisher stopped: {0}"""
-
-
-@dataclass(frozen=True, slots=True)
-class PublisherSettings:
-    """What a cycle does, beside what changes documents."""
-
-    delete_from_log: bool | None = setting(
-        None, "delete handled rows, but for those with E and F; it must agree with the log's finish-mode"
-    )
-    query_limit: int = setting(10_000, "rows read in one cycle", metavar="N", within=(1, 2**31 - 1))
-    max_insert_rows: int = setting(
-        100_000,
-        "rows beyond query-limit that one cycle takes to complete inserts",
-        metavar="N",
-        within=(1, 2**31 - 1),
-    )
-    max_insert_bytes: int = setting(
-        64 * MEBIBYTE, "bytes of these rows", metavar="BYTES", within=(1, 2**31 - 1)
-    )
-    retry_wait: float = setting(
-        10.0, "seconds before an event is sent again; doubled each time", metavar="S", within=(0, 604_800)
-    )
-    retry_longest: float = setting(
-        3600.0, "the longest wait before an event is sent again", metavar="S", within=(0, 31_536_000)
-    )
-
-    def choice(self, limit: int | None = None) -> Selection:
-        """The rows of a cycle."""
-        bounds = Bounds(self.max_insert_rows, self.max_insert_bytes)
-        return Selection(limit or self.query_limit, bounds=bounds)
 
 
 @dataclass

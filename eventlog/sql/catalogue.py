@@ -13,7 +13,8 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.metaid import read_name
-from eventlog.core.tables import Column, Table, Tables, bounds_of, kind_of, number_of
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.sql.dialect.dialects import Dialect, dialect_of
 from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.names import Log

@@ -12,8 +12,9 @@ from sqlalchemy import text
 
 from eventlog.publisher.comparing import Comparing, ComparingSettings
 from eventlog.publisher.config import Config
-from eventlog.publisher.cycle import Publisher, PublisherSettings
+from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.session import make_reader
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import ACCEPTED, Document, Reply
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings

@@ -12,7 +12,7 @@ from itertools import product
 
 import pytest
 
-from eventlog.core import entry, metaid, shown, tablekey, tables, values
+from eventlog.core import entry, metaid, shown, tablekey, typenames, values
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
@@ -176,7 +176,7 @@ def test_rows_and_lines(read: Read, pieces: Iterable[str]) -> None:
 TEXTS: dict[str, Read] = {
     "key": tablekey.read,
     "association": tablekey.read_association,
-    "type": tables.kind_of,
+    "type": typenames.kind_of,
     "type of Replicate": lambda text: sqltypes.spec_of(Column("c", text, Kind.STRING, "c")),
     "type of a stream": read_declared,
     "schema of a stream": lambda text: read_schema(text, Text()),

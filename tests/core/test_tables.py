@@ -6,7 +6,7 @@ import pytest
 
 from eventlog.core import tablesfile
 from eventlog.core.errors import AmbiguousName, InvalidTables
-from eventlog.core.tables import bounds_of, number_of
+from eventlog.core.typenames import bounds_of, number_of
 from eventlog.core.values import Number
 
 FILE = """\

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eventlog.core import errors, values
 from eventlog.core.entry import EVENT_TYPES, read_event_time
 from eventlog.core.errors import EventlogError, IllegalCharacter, InvalidValue
-from eventlog.core.tables import kind_of
+from eventlog.core.typenames import kind_of
 from eventlog.core.values import Kind, Number
 
 

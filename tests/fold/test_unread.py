@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from eventlog.core.change import ABSENT
 from eventlog.core.entry import Entry
-from eventlog.core.tables import Column, Table, Tables, kind_of
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.typenames import kind_of
 from eventlog.fold import Fate, Rules, plan
 
 COLUMNS = {

@@ -9,9 +9,10 @@ import pytest
 from sqlalchemy.engine import Engine
 
 from eventlog.publisher.config import Config
-from eventlog.publisher.cycle import Publisher, PublisherSettings
+from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.opening import open_store
 from eventlog.publisher.session import make_reader
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.sink import Document, Reply
 from eventlog.sql.capture import track
 from eventlog.sql.capture.choice import Choice

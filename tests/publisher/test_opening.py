@@ -11,7 +11,7 @@ import pytest
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.fold import Rules
 from eventlog.publisher.config import Config, InvalidSettings, names, read_config, statements
-from eventlog.publisher.cycle import Publisher, PublisherSettings
+from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.daemon import DaemonSettings
 from eventlog.publisher.opening import (
     DatabaseSettings,
@@ -22,6 +22,7 @@ from eventlog.publisher.opening import (
     read_tables,
 )
 from eventlog.publisher.session import make_reader
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named

@@ -15,8 +15,9 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.publisher.config import Config
-from eventlog.publisher.cycle import Publisher, PublisherSettings
+from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.session import make_reader
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import Document, Reply, Sink
 from eventlog.sql.log.store import Store

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from eventlog.core.tables import Column, Table, kind_of
+from eventlog.core.tables import Column, Table
+from eventlog.core.typenames import kind_of
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.triggers import Subject
 from eventlog.sql.dialect.dialects import ORACLE

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from eventlog.core.tables import Column, Table, kind_of
+from eventlog.core.tables import Column, Table
+from eventlog.core.typenames import kind_of
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.triggers import Subject
 from eventlog.sql.dialect.dialects import DIALECTS

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eventlog.core import values
-from eventlog.core.tables import kind_of
+from eventlog.core.typenames import kind_of
 from eventlog.sql.dialect.expression import split_type
 from eventlog.sql.dialect.expressions import EXPRESSIONS
 from tests.sql.columns import HOSTILE

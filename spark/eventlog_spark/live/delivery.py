@@ -15,8 +15,8 @@ from eventlog.core.entry import Status
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.publisher.config import Config
-from eventlog.publisher.cycle import PublisherSettings
 from eventlog.publisher.opening import read_readable, read_tables, with_sections
+from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, Work

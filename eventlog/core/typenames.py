@@ -1,0 +1,113 @@
+"""What the name of an SQL type says of its values: what their texts mean, their bounds, how they compare."""
+
+from __future__ import annotations
+
+from eventlog.core.values import Kind, Number
+
+# What a type's name means where no dialect says otherwise. Any other name is text.
+_NAMES = {
+    Kind.PADDED: "char, character, nchar, bpchar",
+    Kind.OCTET: "binary, varbinary, binary varying, bytea, blob, tinyblob, mediumblob, longblob, raw,"
+    " long raw, longraw, image, byte, bytes, varbyte",
+    Kind.INT: "smallint, integer, bigint, int, tinyint, mediumint, serial, bigserial, smallserial, year,"
+    " int1, int2, int4, int8, serial8, uint1, uint2, uint4, uint8",
+    Kind.STATE: "boolean, bool",
+    Kind.DATE: "date",
+    Kind.TIME: "time, timetz, time without time zone, time with time zone",
+    Kind.TIMESTAMP: "timestamp, timestamptz, timestamp without time zone, timestamp with time zone,"
+    " timestamp with local time zone, datetime, datetime2, smalldatetime",
+}
+KINDS: dict[str, Kind] = {name.strip(): kind for kind, names in _NAMES.items() for name in names.split(",")}
+
+DIALECT_KINDS: dict[str, dict[str, Kind]] = {
+    "oracle": {"date": Kind.TIMESTAMP},
+    "mysql": {"decimal": Kind.INT, "numeric": Kind.INT, "bit": Kind.OCTET},
+    "mariadb": {"decimal": Kind.INT, "numeric": Kind.INT, "bit": Kind.OCTET},
+    "mssql": {"timestamp": Kind.OCTET, "bit": Kind.STATE},
+    # a DATETIME or INTERVAL of Informix has a qualifier behind its name, so it is text here
+    "informix": {"byte": Kind.OCTET, "datetime": Kind.STRING},
+    "gbase": {"byte": Kind.OCTET, "datetime": Kind.STRING},
+}
+
+_NUMERIC = frozenset(("numeric", "decimal", "number", "dec"))
+_FLOATS = {"real": Number.SINGLE, "float4": Number.SINGLE, "binary_float": Number.SINGLE} | dict.fromkeys(
+    ("double precision", "double", "float8", "binary_double", "float"), Number.DOUBLE
+)
+_DIALECT_FLOATS: dict[str, dict[str, Number]] = {
+    "mysql": {"float": Number.SINGLE, "real": Number.DOUBLE},
+    "mariadb": {"float": Number.SINGLE, "real": Number.DOUBLE},
+    "oracle": {"float": Number.EXACT},
+    "informix": {"smallfloat": Number.SINGLE},
+    "gbase": {"smallfloat": Number.SINGLE},
+}
+_BITS = {
+    "tinyint": 8,
+    **dict.fromkeys(("smallint", "int2", "smallserial"), 16),
+    "mediumint": 24,
+    **dict.fromkeys(("integer", "int", "int4", "serial"), 32),
+    **dict.fromkeys(("bigint", "int8", "bigserial", "serial8"), 64),
+}
+_DIALECT_BITS: dict[str, dict[str, int]] = {
+    "oracle": {"smallint": 0, "integer": 0, "int": 0},  # numbers of 38 digits
+    "mssql": {"tinyint": 0},  # it has no sign there
+    "sqlite": dict.fromkeys(_BITS, 64),
+}
+_FLOATING_DECIMALS = frozenset(("informix", "gbase"))  # DECIMAL(p) has no fixed scale there
+
+
+def kind_of(type_name: str, dialect: str | None = None) -> Kind:
+    """What the text of a value of this SQL type means."""
+    if type_name.rstrip().endswith("[]"):
+        return Kind.STRING  # an array of it
+    base, arguments, rest = _type_parts(type_name.lower())
+    name = f"{base} {rest}" if rest and base != "numeric" else base
+    if base in _NUMERIC and arguments is not None:
+        scale = arguments.partition(",")[2].strip()
+        floating = not scale and dialect in _FLOATING_DECIMALS
+        return Kind.INT if scale in ("", "0") and not floating else Kind.STRING
+    if base in ("tinyint", "bit") and arguments == "1" and dialect in ("mysql", "mariadb"):
+        return Kind.STATE
+    special = DIALECT_KINDS.get(dialect or "", {})
+    for known in (name.removesuffix(" unsigned"), base):
+        kind = special.get(known) or KINDS.get(known)
+        if kind is not None:
+            return kind
+    return Kind.STRING
+
+
+def _type_parts(text: str) -> tuple[str, str | None, str]:
+    """The name of a type, what stands in its parentheses if it has any, and what stands behind them."""
+    base, _, behind = text.partition("(")
+    arguments, closed, rest = behind.partition(")")
+    if not closed:
+        return text.strip(), None, ""
+    return base.strip(), arguments.strip(), rest.strip()
+
+
+def bounds_of(type_name: str, dialect: str | None = None) -> tuple[int, int] | None:
+    """The least and the greatest value of an integer type, None where there are none that we know."""
+    if kind_of(type_name, dialect) is not Kind.INT:
+        return None
+    base, arguments, rest = _type_parts(type_name.lower())
+    unsigned = "unsigned" in f"{base} {rest}"
+    base = base.removesuffix(" zerofill").removesuffix(" unsigned")
+    if base in _NUMERIC:
+        digits = (arguments or "").partition(",")[0].strip()
+        beyond = 10 ** int(digits) if digits.isdecimal() and len(digits) < 4 else 0
+    else:
+        bits = _DIALECT_BITS.get(dialect or "", {}).get(base, _BITS.get(base, 0))
+        beyond = 1 << bits if unsigned else (1 << bits) >> 1
+        if beyond and not unsigned:
+            return -beyond, beyond - 1
+    return (0 if unsigned else 1 - beyond, beyond - 1) if beyond > 1 else None
+
+
+def number_of(type_name: str, dialect: str | None = None) -> Number | None:
+    """How the values of a type of numbers that are no integers are compared, None for other types."""
+    base, _, rest = _type_parts(type_name.lower())
+    base = base.removesuffix(" zerofill").removesuffix(" unsigned")
+    if base in _NUMERIC and kind_of(type_name, dialect) is not Kind.INT:
+        return Number.EXACT
+    name = f"{base} {rest}".strip()
+    own = _DIALECT_FLOATS.get(dialect or "", {})
+    return own.get(base) or _FLOATS.get(name) or _FLOATS.get(base)

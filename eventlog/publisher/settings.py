@@ -1,0 +1,40 @@
+"""How many rows a cycle takes, what becomes of them, and how long it waits before it tries again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from eventlog.core.settings import setting
+from eventlog.fold.rules import MEBIBYTE
+from eventlog.sql.log.inserts import Bounds
+from eventlog.sql.log.pending import Selection
+
+
+@dataclass(frozen=True, slots=True)
+class PublisherSettings:
+    """What a cycle does, beside what changes documents."""
+
+    delete_from_log: bool | None = setting(
+        None, "delete handled rows, but for those with E and F; it must agree with the log's finish-mode"
+    )
+    query_limit: int = setting(10_000, "rows read in one cycle", metavar="N", within=(1, 2**31 - 1))
+    max_insert_rows: int = setting(
+        100_000,
+        "rows beyond query-limit that one cycle takes to complete inserts",
+        metavar="N",
+        within=(1, 2**31 - 1),
+    )
+    max_insert_bytes: int = setting(
+        64 * MEBIBYTE, "bytes of these rows", metavar="BYTES", within=(1, 2**31 - 1)
+    )
+    retry_wait: float = setting(
+        10.0, "seconds before an event is sent again; doubled each time", metavar="S", within=(0, 604_800)
+    )
+    retry_longest: float = setting(
+        3600.0, "the longest wait before an event is sent again", metavar="S", within=(0, 31_536_000)
+    )
+
+    def choice(self, limit: int | None = None) -> Selection:
+        """The rows of a cycle."""
+        bounds = Bounds(self.max_insert_rows, self.max_insert_bytes)
+        return Selection(limit or self.query_limit, bounds=bounds)

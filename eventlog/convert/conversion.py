@@ -18,7 +18,7 @@ from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused,
 from eventlog.core.formats import Format, Shape, Source
 from eventlog.core.lists import sieve
 from eventlog.core.tables import Table, Tables
-from eventlog.files.inputs import Advance, check_inputs, container_of, file_beside, open_sources
+from eventlog.files.inputs import Advance, check_inputs, container_of, file_beside, open_sources, stem_told
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
 from eventlog.files.text import read_text
@@ -154,7 +154,9 @@ def _read(
     if stands is not None:
         return report.good(allowed(report.good(stands.answers), job.tables))
     sources = report.good(
-        open_sources(job.inputs, source.shape, job.container, advance, job.limits, source.beside)
+        open_sources(
+            in_order(job.inputs, source), source.shape, job.container, advance, job.limits, source.beside
+        )
     )
     return read_changes(job, source, sources, current, report, given)
 
@@ -316,13 +318,27 @@ def read_changes(
         yield from report.good(allowed(report.good(read), job.tables))
 
 
+def in_order(names: Sequence[str], source: Format) -> list[str]:
+    """The inputs, those that speak of the others before them."""
+    ahead = source.ahead
+    if ahead is None:
+        return list(names)
+    return sorted(names, key=lambda name: not ahead(stem_told(name, source.beside)))
+
+
 def _tasks(job: Job, source: Format, report: Report) -> Iterator[ordered.Task]:
     """The tasks whose inputs were named, with their sources."""
     for name, inputs in job.tasks:
         yield (
             name,
             report.good(
-                open_sources(inputs, source.shape, job.container, limits=job.limits, beside=source.beside)
+                open_sources(
+                    in_order(inputs, source),
+                    source.shape,
+                    job.container,
+                    limits=job.limits,
+                    beside=source.beside,
+                )
             ),
         )
 

@@ -12,6 +12,7 @@ from eventlog.convert.conversion import (
     Report,
     all_given,
     format_named,
+    in_order,
     load_current,
     place_of,
     read_changes,
@@ -20,7 +21,7 @@ from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Shape, Source
-from eventlog.files.inputs import check_inputs, open_sources, stem_of
+from eventlog.files.inputs import check_inputs, open_sources, stem_of, stem_told
 from eventlog.gbase.format import Settings as GBaseSettings
 from eventlog.gbase.format import read_source, reader
 from eventlog.gbase.transactions import START
@@ -110,21 +111,34 @@ class FileTables:
         self._job = job
         self._shape: Shape = source.shape
         self._beside = source.beside
-        self._inputs = inputs
+        stems = {name: stem_told(name, source.beside) for name in inputs}
+        ahead = source.ahead or (lambda name: False)
+        self._control = [name for name, stem in stems.items() if ahead(stem)]
+        self._inputs = {name: stem for name, stem in stems.items() if not ahead(stem)}
+        self.names = tuple(dict.fromkeys(self._inputs.values()))
 
     def clock(self) -> str:
         """The time part of a change_seq when the files were written: of each table's last, the first."""
         written: dict[str, float] = {}
-        for name in self._inputs:
+        for name, stem in self._inputs.items():
             at = dt.datetime.now().timestamp() if name == "-" else Path(name).stat().st_mtime
-            written[stem_of(name)] = max(at, written.get(stem_of(name), 0))
+            written[stem] = max(at, written.get(stem, 0))
         moment = dt.datetime.fromtimestamp(min(written.values(), default=0), dt.UTC)
         return f"{moment:%Y%m%d%H%M%S}{moment.microsecond // 10_000:02}"
 
-    def open(self, low: Callable[[str], str]) -> Iterator[Source[Any] | Refused]:
-        """The files, each of which is read as a whole."""
+    def control(self) -> Iterator[Source[Any] | Refused]:
+        """The control tables among the files."""
+        return self._opened(self._control)
+
+    def open(
+        self, low: Callable[[str], str], wanted: Callable[[str], bool]
+    ) -> Iterator[Source[Any] | Refused]:
+        """The files of the change tables that are wanted, each of which is read as a whole."""
+        return self._opened([name for name, stem in self._inputs.items() if wanted(stem)])
+
+    def _opened(self, names: Sequence[str]) -> Iterator[Source[Any] | Refused]:
         return open_sources(
-            self._inputs, self._shape, self._job.container, limits=self._job.limits, beside=self._beside
+            names, self._shape, self._job.container, limits=self._job.limits, beside=self._beside
         )
 
 
@@ -135,7 +149,13 @@ def _changes(job: Job, clock: str) -> Iterator[Change | Refused]:
     given = all_given(job, source, clock)
     with load_current(job) as current:
         sources = report.good(
-            open_sources(job.inputs, source.shape, job.container, limits=job.limits, beside=source.beside)
+            open_sources(
+                in_order(job.inputs, source),
+                source.shape,
+                job.container,
+                limits=job.limits,
+                beside=source.beside,
+            )
         )
         for change in read_changes(job, source, sources, current, report, given):
             yield from refused

@@ -163,4 +163,5 @@ class Format:
     folded: bool = False  # its rows are no changes by themselves: `pickup` folds them, and `read` refuses to
     beside: Beside | None = None
     remember: Callable[[Any, Any], Memory] | None = None  # the memory of settings, or of what was dumped
+    ahead: Callable[[str], object] | None = None  # true for the names of sources that speak of the others
     sheet: Sheet | None = None  # the one sheet of a format that stands there even without rows

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from eventlog.core.errors import InvalidDocument, Misuse, Refused
+from eventlog.core.errors import EventlogError, InvalidDocument, Misuse, Refused
 from eventlog.core.formats import Beside, Shape, Source
 from eventlog.files import blob, csv, delimited, jsonlines, messages, parquet
 from eventlog.files.limits import LIMITS, Limits
@@ -54,6 +54,17 @@ def container_of(name: str, shape: Shape, given: str | None = None, flag: str = 
 def stem_of(name: str) -> str:
     """A file's name without its folder and extensions."""
     return "" if name == "-" else Path(name).name.removesuffix(".gz").rpartition(".")[0] or Path(name).name
+
+
+def stem_told(name: str, beside: Beside | None) -> str:
+    """What the source in a file is called: as the file beside it says, else as the file."""
+    path = None if beside is None else file_beside(name, beside)
+    if beside is None or path is None:
+        return stem_of(name)
+    try:
+        return beside.layout(read_text(path)).stem
+    except (EventlogError, OSError):
+        return stem_of(name)  # what is wrong is told when it is opened
 
 
 def open_sources(

@@ -14,8 +14,10 @@ from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
+from eventlog.places.control_tables import control_sources
 from eventlog.places.sql_cells import HEADER_TYPES, Bind, binds_of, datetime_type, sql_type
 from eventlog.qlik import headers, partitions, sequence, tables
+from eventlog.qlik.control import control_table
 from eventlog.qlik.headers import HEADERS
 from eventlog.qlik.rows import Cells
 from eventlog.qlik.tables import ChangeTable, TableSettings
@@ -232,8 +234,9 @@ class StoredTables:
         if not names:
             raise Misuse("name the change tables to read")
         self.name = name
+        self.names = tuple(name for name in names if not control_table(name))
         self._engine = engine
-        self._names = names
+        self._all = names
         self._known = known
         self._settings = settings
 
@@ -245,8 +248,13 @@ class StoredTables:
         at = now if isinstance(now, dt.datetime) else dt.datetime.fromisoformat(str(now)[:19])
         return f"{at:%Y%m%d%H%M%S}".zfill(14) + "00"
 
-    def open(self, low: Callable[[str], str]) -> Iterator[Source[Row]]:
-        """The sources; a table's changes from the minute behind `low` on."""
+    def control(self) -> Iterator[Source[Row]]:
+        """The control tables beside the change tables."""
+        with self._engine.connect() as connection:
+            yield from _control(connection, self._all)
+
+    def open(self, low: Callable[[str], str], wanted: Callable[[str], bool]) -> Iterator[Source[Row]]:
+        """The sources that are wanted; a table's changes from the minute behind `low` on."""
 
         def above(name: str) -> str:
             schema, table = tables.table_name(
@@ -255,8 +263,12 @@ class StoredTables:
             return low(f"{schema}.{table}" if schema else table)
 
         with self._engine.connect() as connection:
-            for name in self._names:
+            for name in filter(wanted, self.names):
                 yield source(connection, name, self._settings, above=above)
+
+
+def _control(connection: sa.Connection, names: Sequence[str]) -> Iterator[Source[Row]]:
+    return control_sources(connection, (_place_of(connection, name)[0] for name in names))
 
 
 def read_tasks(
@@ -271,11 +283,18 @@ def read_tasks(
         raise Misuse("name the change tables to read")
     with engine.connect() as connection:
         stream = stream or StreamSettings()
-        opened = (
-            (task, (source(connection, name, settings, lambda name: stream.since) for name in names))
-            for task, names in tasks
+        everything = [name for _, names in tasks for name in names]
+        control = _control(connection, everything) if stream.order == "sequence" else iter(())
+
+        def opened(names: Sequence[str]) -> Iterator[Source[Row]]:
+            yield from control  # before the tables of the first task
+            for name in names:
+                if not control_table(name):
+                    yield source(connection, name, settings, lambda name: stream.since)
+
+        yield from read_changes(
+            tables.FORMAT, known, settings, stream, ((task, opened(names)) for task, names in tasks)
         )
-        yield from read_changes(tables.FORMAT, known, settings, stream, opened)
 
 
 def read(

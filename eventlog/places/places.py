@@ -25,6 +25,7 @@ from eventlog.linter.progress import START, dump_state, load_state
 from eventlog.places import change_tables, queues
 from eventlog.places.registry import Access, Registry
 from eventlog.places.topics import KafkaSettings
+from eventlog.qlik.control import control_table
 from eventlog.sinks.secured import authorization
 from eventlog.sql.connect import connect, connect_any
 from eventlog.streams.commits_feed import COMMITS, CommitsFeed
@@ -125,7 +126,7 @@ def _feed_change_tables(source: Format, place: Place, state: str | None) -> Feed
 
 
 def _suffixed(name: str, suffix: str) -> str:
-    return name if name.lower().endswith(suffix.lower()) else name + suffix
+    return name if name.lower().endswith(suffix.lower()) or control_table(name) else name + suffix
 
 
 def _write_change_tables(changes: Iterable[Change], target: Format, place: Place) -> Iterator[Refused]:

@@ -1,13 +1,16 @@
-"""The control tables that Replicate keeps beside change tables: known by their names, and passed over."""
+"""Replicate's control tables: of which task a table is, how it was altered, which partitions are closed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+import datetime as dt
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
-from eventlog.core.errors import Refused
+from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.qlik import partitions
+from eventlog.qlik.ddl import Ddl, read_ddl
 
 # "Control Tables", and what each holds
 CONTROL: Final = {
@@ -19,6 +22,13 @@ CONTROL: Final = {
     "attrep_status": "the state of the task",
     "attrep_suspended_tables": "the tables that the task has suspended",
 }
+STATUS: Final = "attrep_status"
+HISTORY: Final = "attrep_ddl_history"
+SUSPENDED: Final = "attrep_suspended_tables"
+USED: Final = (partitions.TABLE, HISTORY, STATUS, SUSPENDED)
+At = tuple[str, str]  # owner and name of a table, in lower case
+T = TypeVar("T")
+_NO_DIGIT = re.compile(r"[^0-9]", re.ASCII)
 
 
 def control_table(name: str) -> str:
@@ -36,3 +46,91 @@ def check_control(name: str, sources: Iterable[Source[Row]]) -> Iterator[Refused
         count = sum(1 for _ in source.records)
         told = f"skipped: a control table with {CONTROL[name]} ({count} rows), no changes of a table"
         yield Refused(source.name, told, fault=False)
+
+
+class Control:
+    """What the control tables that were read say. What none of them says is not known."""
+
+    def __init__(self, suffix: str) -> None:
+        self._suffix = suffix.lower()
+        self._task_of: dict[At, tuple[str, str]] = {}  # the time at which it was told last, and the task
+        self._tasks: set[str] = set()  # those that told of themselves
+        self._ends: dict[At, set[dt.datetime]] = {}  # of partitions
+        self._ddl: dict[At, dict[tuple[str, int], Ddl]] = {}
+
+    def take(self, name: str, source: Source[Row]) -> Iterator[Refused]:
+        """Read a control table; Refused for its rows that cannot be understood."""
+        if name not in USED:
+            yield from check_control(name, [source])
+            return
+        columns = tuple(column.upper() for column in source.columns)
+        for record in source.records:
+            if isinstance(record, Refused):
+                yield record
+                continue
+            try:
+                self._row(name, dict(zip(columns, record.cells, strict=False)))
+            except EventlogError as fault:
+                yield Refused(source.at(record.where), str(fault), record.raw)
+
+    def _row(self, name: str, cells: Mapping[str, Any]) -> None:
+        server, task = _text(cells, "SERVER_NAME"), _text(cells, "TASK_NAME")
+        named = f"{server}/{task}" if server else task
+        if name == STATUS:
+            self._tasks.add(named)
+            return
+        at = _text(cells, "TABLE_OWNER").lower(), _text(cells, "TABLE_NAME").lower()
+        when = _NO_DIGIT.sub("", _text(cells, "SUSPEND_TIMESTAMP"))
+        if name == partitions.TABLE:
+            start, end = partitions.read_name(_text(cells, "PARTITION_NAME"))
+            self._ends.setdefault(at, set()).add(end)
+            when = f"{start:%Y%m%d%H%M%S}"
+        elif name == HISTORY:
+            ddl = read_ddl(cells)
+            ddl = ddl._replace(of_change_table=at[1].endswith(self._suffix))
+            self._ddl.setdefault(at, {})[ddl.seq, ddl.version] = ddl
+            when = ddl.seq
+        if at[1].endswith(self._suffix):
+            at = at[0], at[1].removesuffix(self._suffix)
+        if when >= self._task_of.get(at, ("", ""))[0]:
+            self._task_of[at] = when, named
+
+    def task_of(self, schema: str | None, table: str) -> str:
+        """The task whose changes a table holds; empty where all are of one task, or nobody says.
+
+        Of a table that several tasks are named for, the one that was named last: a task may be renamed.
+        """
+        if len(self._tasks | {task for _, task in self._task_of.values()}) < 2:
+            return ""
+        found = _found(self._task_of, schema, table)
+        return found[1] if found else ""
+
+    def closed(self, schema: str | None, table: str, now: dt.datetime) -> dt.datetime | None:
+        """The end of the last partition of a table that is listed and over; None if there is none."""
+        known = (_found(self._ends, schema, name) or () for name in (table, table + self._suffix))
+        return max((end for ends in known for end in ends if end <= now), default=None)
+
+    def history(self, schema: str | None, table: str) -> tuple[Ddl, ...]:
+        """What became of the structure of a table, in its order.
+
+        What is told of its change table counts where nothing is told of the table itself.
+        """
+        for name in (table, table + self._suffix):
+            found = _found(self._ddl, schema, name)
+            if found:
+                return tuple(ddl for _, ddl in sorted(found.items()))
+        return ()
+
+
+def _text(cells: Mapping[str, Any], name: str) -> str:
+    cell = cells.get(name)
+    return "" if cell is None else str(cell).strip()
+
+
+def _found(kept: Mapping[At, T], schema: str | None, table: str) -> T | None:
+    """What is kept of a table; without a schema, of the only one that is called so."""
+    name = table.lower()
+    if schema is not None:
+        return kept.get((schema.lower(), name), kept.get(("", name)))
+    found = [value for (_, known), value in kept.items() if known == name]
+    return found[0] if len(found) == 1 else None

@@ -36,6 +36,7 @@ class MessageReader:
         self._readers: dict[object, RecordReader] = {}
         self._nearest: dict[object, RecordReader] = {}
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
+        self.task = ""  # of the message that was read last, as its metadata tell
         self._registered = Registered(settings.schema_of)
 
     def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
@@ -87,6 +88,8 @@ class MessageReader:
         body = self._body_of_avro(value) if type(value) is bytes else self._body(value)
         if body is None:
             return None
+        known = self.known.get(body.schema_id) if body.schema_id else None
+        self.task = known.task if known else ""
         data = body.data or body.before
         if data is None:
             raise InvalidMessage("neither data nor beforeData holds the row")

@@ -100,7 +100,9 @@ class Writer:
             return RecordWriter(structure, None, self._style), False
         if last is not None and last.structure == structure:
             return RecordWriter(structure, last, self._style), False
-        return RecordWriter(structure, self._following(last, structure), self._style), True
+        told = change.fact("table_version") if change.extra else None
+        new = self._following(last, structure, told if isinstance(told, int) else 0)
+        return RecordWriter(structure, new, self._style), True
 
     def _known(
         self, at: tuple[str | None, str], writer: RecordWriter | None, last: Metadata | None
@@ -112,11 +114,11 @@ class Writer:
             return Structure(*at, shown(structure_of(table)).columns)
         return last.structure if last else None
 
-    def _following(self, last: Metadata | None, structure: Structure) -> Metadata:
+    def _following(self, last: Metadata | None, structure: Structure, told: int) -> Metadata:
         settings, style = self._settings, self._style
         made = utc_millis(settings.now) if settings.now else ""
         lineage = Metadata("", structure, 0, "", None, settings.server, settings.task, made)
-        return metadata.following(last, structure, style.logical, style.names, style.external, lineage)
+        return metadata.following(last, structure, style.logical, style.names, style.external, lineage, told)
 
     def _wrap(self, writer: RecordWriter, message: dict[str, Any]) -> Message:
         known = writer.metadata

@@ -185,14 +185,21 @@ def message_schema(structure: Structure) -> str:
 
 
 def following(
-    last: Metadata | None, structure: Structure, logical: bool, names: str, external: bool, identity: Metadata
+    last: Metadata | None,
+    structure: Structure,
+    logical: bool,
+    names: str,
+    external: bool,
+    identity: Metadata,
+    told: int = 0,
 ) -> Metadata:
-    """The metadata of a new structure: one version later, under an id of its own.
+    """The metadata of a new structure: one version later, or the version that its source told if that is
+    greater, under an id of its own.
 
     `identity` brings the lineage that no structure tells. The id is a hash of what the structure is and of
     its version alone: who writes it, and when, makes no other one.
     """
-    version = last.version + 1 if last else 1
+    version = max(last.version + 1 if last else 1, told)
     schema = avro.dump_schema(avro.data_schema(structure.columns, logical, names, external))
     columns = [
         [name, *_column(place, c).values()]

@@ -121,6 +121,13 @@ def without_no_ops(changes: Iterable[Change], tables: Tables) -> Iterator[Change
 
 
 @lru_cache(maxsize=1000)
+def iso_utc(text: str) -> str:
+    """A time that is UTC without saying so, as the model holds it."""
+    moment = read_moment(Kind.TIMESTAMP, text)
+    return moment.at.isoformat() + moment.fraction.rstrip("0").rstrip(".") + "Z"
+
+
+@lru_cache(maxsize=1000)
 def utc(time: str, digits: int = 0) -> str:
     """A time of the model as Replicate writes it: UTC without a zone, at least so many digits."""
     moment = read_moment(Kind.TIMESTAMP, time)

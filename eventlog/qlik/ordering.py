@@ -94,5 +94,5 @@ class Finder:
         proof = row.table.proof(data)
         if proof is not None or image is None:
             return proof
-        places = zip(row.table.heading.places, row.data, image.data, strict=False)
+        places = zip(row.table.places, row.data, image.data, strict=False)
         return evidence(data, row.table.layout, join(place for place, new, old in places if new != old))

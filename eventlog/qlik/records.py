@@ -18,8 +18,8 @@ from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.mask import InvalidMask, MaskLayout, Order, evidence, join, load, whole
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.numbering import Numbered, stream_position, utc
-from eventlog.qlik.rows import differing, iso_utc, make_change, make_fields, sides
+from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
+from eventlog.qlik.rows import differing, make_change, make_fields, sides
 from eventlog.qlik.structure import Structure, observe
 
 _OPS = {

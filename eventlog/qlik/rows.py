@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from functools import lru_cache
 from itertools import compress, repeat
 from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.core.errors import NotExpressible, WrongRow
 from eventlog.core.formats import Row, Source
-from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
+from eventlog.qlik.ddl import Era
 from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
 from eventlog.qlik.mask import InvalidMask, MaskLayout, Order, evidence, join, load, read, trimmed
-from eventlog.qlik.numbering import Numbered, stream_position, utc
+from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
 from eventlog.qlik.plans import Plan, alike
 from eventlog.qlik.structure import Structure
 
@@ -54,11 +53,15 @@ class ChangeRow(NamedTuple):
 class RowReader:
     """Reads the rows of one source, whose heading and structure are known."""
 
-    def __init__(self, source: Source[Row], heading: Heading, structure: Structure, plan: Plan) -> None:
+    def __init__(
+        self, source: Source[Row], heading: Heading, structure: Structure, plan: Plan, era: Era | None = None
+    ) -> None:
+        """`era` tells where the bits of its masks stand, where that is not where the columns do."""
         self.source = source
         self.structure = structure
         self.heading = heading
-        self.layout: MaskLayout = heading.layout
+        self.layout: MaskLayout = era.layout if era else heading.layout
+        self.places = era.places if era else heading.places
         self._plan = plan
         self._data = heading.row()
         self._kind = heading.header("change_oper", "operation")
@@ -160,7 +163,7 @@ class RowReader:
             bits = read(mask, order)
             if fault := self.layout.fault(bits):
                 raise InvalidMask(f"mask {mask.hex().upper()} in {order} byte order: {fault}")
-            bools = tuple(bits >> place & 1 == 1 for place in self.heading.places)
+            bools = tuple(bits >> place & 1 == 1 for place in self.places)
             flags = Flags(bools, tuple(i for i, bit in enumerate(bools) if bit))
             self._flags[mask, order] = flags
             _bound(self._flags)
@@ -282,13 +285,6 @@ def _time(cell: object) -> str | None:
         cell = cell.isoformat()
     text = str(cell)
     return None if text == "" or text.startswith("1970-01-01") else iso_utc(text)
-
-
-@lru_cache(maxsize=1000)
-def iso_utc(text: str) -> str:
-    """A time that is UTC without saying so, as the model holds it."""
-    moment = read_moment(Kind.TIMESTAMP, text)
-    return moment.at.isoformat() + moment.fraction.rstrip("0").rstrip(".") + "Z"
 
 
 class RowWriter:

@@ -34,7 +34,7 @@ class SequencedMessage(NamedTuple):
 class _Early(NamedTuple):
     """A message that came before the metadata that it names."""
 
-    task: int
+    task: tuple[int, str]
     source: Source[Object]
     record: Object
     stretch: Stretch
@@ -50,24 +50,34 @@ class MessageSequencer:
         self._settings = settings
         self._since = since
         self._stretches: dict[str, Stretch] = {}
+        self._tasks: dict[tuple[int, str], int] = {}
+        self._first: dict[int, str] = {}  # the first task that metadata told of an input without a name
         self._tables: dict[tuple[int, str | None, str], int] = {}
         self._early: list[_Early] = []
         self._repeats = repeats()
 
-    def parse(self, task: int, source: Source[Object]) -> Iterator[SequencedMessage | Refused]:
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks that were read, in their order."""
+        return [name or self._first.get(number, "") for (_, name), number in self._tasks.items()]
+
+    def parse(
+        self, task: int, source: Source[Object], named: str = ""
+    ) -> Iterator[SequencedMessage | Refused]:
         """The changes of a source with their places; those of unknown metadata wait for `rest`."""
         stretch = self._stretches.get(source.name)
         if stretch is None:
             number = len(self._stretches)
-            stretch = Stretch(task, number, self._since, self._settings.until)
+            given = self._tasks.setdefault((task, named), len(self._tasks))
+            stretch = Stretch(given, number, self._since, self._settings.until)
             self._stretches[source.name] = stretch
         for record in source.records:
             if isinstance(record, Refused):
                 yield record
             elif len(self._early) < MAX_EARLY and self._reader.lacks_metadata(record.value):
-                self._early.append(_Early(task, source, record, stretch, stretch.mark()))
+                self._early.append(_Early((task, named), source, record, stretch, stretch.mark()))
             else:
-                yield from self._read(task, source, record, stretch)
+                yield from self._read((task, named), source, record, stretch)
 
     def rest(self) -> Iterator[SequencedMessage | Refused]:
         """What waited for metadata: by now all that there is was read."""
@@ -76,7 +86,12 @@ class MessageSequencer:
         self._early.clear()
 
     def _read(
-        self, task: int, source: Source[Object], record: Object, stretch: Stretch, mark: Mark | None = None
+        self,
+        given: tuple[int, str],
+        source: Source[Object],
+        record: Object,
+        stretch: Stretch,
+        mark: Mark | None = None,
     ) -> Iterator[SequencedMessage | Refused]:
         try:
             change = self._reader.read_of(source, record)
@@ -87,13 +102,29 @@ class MessageSequencer:
             return
         if change is None:
             return
+        task = self._task(given)
         table = self._tables.setdefault((task, change.schema, change.table), len(self._tables))
         seq = None if change.op is Op.SNAPSHOT else change.position
         place = stretch.place(seq, table) if mark is None else stretch.place_late(mark, seq, table)
         if place is not None:
             yield SequencedMessage(
-                place, change, source.at(record.where), record.raw, source.name, record.where
+                place._replace(task=task),
+                change,
+                source.at(record.where),
+                record.raw,
+                source.name,
+                record.where,
             )
+
+    def _task(self, given: tuple[int, str]) -> int:
+        """The task of the message that was read: as it was given, else as metadata tell it.
+
+        What metadata do not tell is of the first task that they do.
+        """
+        number, told = self._tasks[given], self._reader.task
+        if given[1] or not told or self._first.setdefault(number, told) == told:
+            return number
+        return self._tasks.setdefault((given[0], told), len(self._tasks))
 
     @staticmethod
     def size(message: SequencedMessage) -> int:

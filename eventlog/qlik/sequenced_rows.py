@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
@@ -10,7 +11,8 @@ from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import plans
-from eventlog.qlik.control import check_control, control_table
+from eventlog.qlik.control import Control, control_table
+from eventlog.qlik.ddl import Ddl, eras, structure_told, version_of
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import Order
 from eventlog.qlik.ordering import Finder
@@ -44,15 +46,27 @@ class RowSequencer:
     """Reads the rows of change tables in two steps, between which they are sorted by their places."""
 
     def __init__(
-        self, tables: Tables, settings: TableSettings, since: str = "", until: str = "", skip: Skip = _none
+        self,
+        tables: Tables,
+        settings: TableSettings,
+        since: str = "",
+        until: str = "",
+        skip: Skip = _none,
+        control: Control | None = None,
     ) -> None:
-        """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn."""
+        """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn.
+
+        What control tables say counts for the sources that come behind them.
+        """
         check_limits(since, settings.until)
         self._known = tables
         self._settings = settings
         self._since = since
         self._until = until or settings.until
         self._skip = skip
+        self._control = control or Control(settings.suffix)
+        self._tasks: dict[tuple[int, str], int] = {}
+        self._history_of: dict[RowReader, tuple[Ddl, ...]] = {}
         self._stretches: list[Stretch] = []
         self._readers: list[RowReader] = []
         self._data: list[Callable[[Sequence[Any]], Sequence[Any]]] = []
@@ -64,12 +78,20 @@ class RowSequencer:
 
     # --- the first step
 
-    def parse(self, task: int, source: Source[Row]) -> Iterator[SequencedRow | Refused]:
-        """The rows of a source with their places; Refused for those that are none."""
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks that were read, in their order."""
+        return [name for _, name in self._tasks]
+
+    def parse(self, task: int, source: Source[Row], named: str = "") -> Iterator[SequencedRow | Refused]:
+        """The rows of a source with their places; Refused for those that are none.
+
+        Where its task is not `named`, the control tables may tell it.
+        """
         settings = self._settings
         name = settings.table or source.stem
         if control := control_table(name):
-            yield from check_control(control, [source])
+            yield from self._control.take(control, source)
             return
         schema, table = table_name(name, self._known, settings.suffix)
         try:
@@ -77,28 +99,42 @@ class RowSequencer:
         except Misuse as fault:
             yield Refused(source.at(1), str(fault))
             return
+        history = self._control.history(schema, table)
         known = source.described or described_by_dfm(schema, table, settings)
+        if known is None and self._known.of(schema, table) is None:
+            known = structure_told(schema, table, heading.data, history)
         structure = read_structure(schema, table, heading.data, self._known, known)
-        reader = RowReader(source, heading, structure, plans.loading(structure.columns))
-        number = len(self._readers)
-        self._readers.append(reader)
-        self._data.append(heading.row())
+        before = eras(heading, history) if source.described is None else []
+        told = named or self._control.task_of(structure.schema, structure.table)
+        task = self._tasks.setdefault((task, told), len(self._tasks))
         at = self._tables.setdefault((task, structure.schema, structure.table), len(self._tables))
         if at == len(self._finders):
             self._finders.append(
                 Finder(None if settings.mask_order == "auto" else Order(settings.mask_order))
             )
-        self._finder_of[reader] = self._finders[at]
-        stretch = Stretch(task, number, self._since, self._until)
+        numbers = []
+        for era in (*before, None):
+            numbers.append(len(self._readers))
+            reader = RowReader(source, heading, structure, plans.loading(structure.columns), era)
+            self._readers.append(reader)
+            self._data.append(heading.row())
+            self._finder_of[reader] = self._finders[at]
+            if history:
+                self._history_of[reader] = history
+        stretch = Stretch(task, numbers[-1], self._since, self._until)
         self._stretches.append(stretch)
-        yield from self._rows(reader, at, stretch)
+        yield from self._rows(at, stretch, numbers, [era.until for era in before])
 
     @property
     def beyond(self) -> int:
         """How many rows stand behind what is read."""
         return sum(stretch.beyond for stretch in self._stretches)
 
-    def _rows(self, reader: RowReader, at: int, stretch: Stretch) -> Iterator[SequencedRow | Refused]:
+    def _rows(
+        self, at: int, stretch: Stretch, numbers: list[int], untils: list[str]
+    ) -> Iterator[SequencedRow | Refused]:
+        """The rows of a source, which has a reader for each era of its masks."""
+        reader = self._readers[numbers[-1]]
         finder, source = self._finders[at], reader.source
         for record in source.records:
             if isinstance(record, Refused):
@@ -109,9 +145,12 @@ class RowSequencer:
             except EventlogError as fault:
                 yield Refused(source.at(record.where), str(fault), record.raw)
                 continue
-            finder.see(row)
+            era = bisect_right(untils, row.seq) if untils and row.seq else -1
+            finder.see(row if era < 0 else row._replace(table=self._readers[numbers[era]]))
             place = stretch.place(row.seq, at)
             if place is not None:
+                if era >= 0:
+                    place = place._replace(source=numbers[era])
                 yield SequencedRow(place, row.where, row.letter, row.mask, row.cells, row.raw)
 
     def rest(self) -> Iterator[SequencedRow | Refused]:
@@ -235,6 +274,9 @@ class RowSequencer:
         raw = row.raw if image is None or image.raw is None else image.raw + (row.raw or b"")
         try:
             change = row.table.change(row, image, self._order(row, image))
+            history = self._history_of.get(row.table)
+            if history and (version := version_of(history, row.seq or "")):
+                change = change._replace(extra=(*change.extra, ("table_version", version)))
             return Placed(change, _at(row), raw, row.table.source.name, row.where)
         except EventlogError as fault:
             return Refused(_at(row), str(fault), raw or _raw(row))

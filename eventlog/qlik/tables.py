@@ -338,4 +338,5 @@ FORMAT: Format = Format(
     write=write,
     remember=goes_on,
     beside=Beside(".dfm", "described", dfm.read, dfm.layout),
+    ahead=control_table,
 )

@@ -23,7 +23,9 @@ MEMORY: Final = 256 << 20
 class Sequencer(Protocol):
     """Reads sources in two steps; the first item of what `parse` gives is its place in the sequence."""
 
-    def parse(self, task: int, source: Any, /) -> Iterator[Any]: ...
+    @property
+    def tasks(self) -> list[str]: ...
+    def parse(self, task: int, source: Any, named: str = "", /) -> Iterator[Any]: ...
     def rest(self) -> Iterator[Any]: ...
     def size(self, item: Any, /) -> int: ...
     def join(self, items: Callable[[], Iterable[Any]], /) -> Iterator[Placed | Refused]: ...
@@ -39,13 +41,12 @@ SEQUENCERS: Final[dict[str, Callable[[Tables, Any, str], Sequencer]]] = {
 def ordered(sequencer: Sequencer, tasks: Iterable[Task], memory: int = MEMORY) -> Iterator[Placed | Refused]:
     """The changes of all sources by their sequence, task after task; Refused as it is met."""
     sorter: Sorter[Any] = Sorter(itemgetter(0), sequencer.size, memory)
-    names: list[str] = []
     try:
         for number, (name, sources) in enumerate(tasks):
-            names.append(name)
             for source in sources:
-                yield from _kept(sequencer.parse(number, source), sorter)
+                yield from _kept(sequencer.parse(number, source, name), sorter)
         yield from _kept(sequencer.rest(), sorter)
+        names = sequencer.tasks
         if len(names) > 1:
             said = f"the changes of {len(names)} tasks follow each other: they share no sequence"
             yield Refused(", ".join(name or "the others" for name in names), said, fault=False)

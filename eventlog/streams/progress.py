@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from eventlog.core.errors import EventlogError, InvalidValue
+from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.qlik import sequence
 
 Key = tuple[str, ...]
@@ -118,6 +119,32 @@ class Progress:
             "tables": {t: [(s.until, s.count, s.total) for s in found] for t, found in self.tables.items()},
             "loaded": {source: (known.count, known.digest) for source, known in self.loaded.items()},
         }
+
+
+def take_over(known: dict[str, Progress], name: str, tables: Sequence[str]) -> None:
+    """Let the progress of a task be there: its own, that of the task whose its tables were, or a new one.
+
+    A task may be renamed, or be told apart from others only now. Misuse where its tables come from several.
+    """
+    own = {task: [t for t in kept.tables if _among(t, tables)] for task, kept in known.items()}
+    others = [task for task, found in own.items() if found and task != name]
+    if not others:
+        known.setdefault(name, Progress())
+        return
+    if len(others) > 1 or own.get(name):
+        said = ", ".join(f"{own[task][0]} of {task or 'one without a name'}" for task in others)
+        raise Misuse(f"the state has {said}, which are of {name or 'one task'} now: name each with --task")
+    (other,) = others
+    kept = known[other]
+    moved = {table: kept.tables.pop(table) for table in own[other]}
+    known[name] = Progress(kept.done, set(kept.ahead), moved, dict(kept.loaded))
+    if not kept.tables:
+        del known[other]
+
+
+def _among(table: str, tables: Sequence[str]) -> bool:
+    """Whether a table is one of these, of which some have no schema told."""
+    return table in tables or table.rpartition(".")[2] in tables
 
 
 class Again:

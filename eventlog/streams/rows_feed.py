@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from eventlog.core.change import Op
@@ -12,11 +13,12 @@ from eventlog.core.errors import InvalidValue, Refused
 from eventlog.core.formats import Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import sequence
+from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.sequenced_rows import RowSequencer
-from eventlog.qlik.tables import TableSettings
+from eventlog.qlik.tables import TableSettings, table_name
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
 from eventlog.streams.ordered import ordered
-from eventlog.streams.progress import Changed, Loaded, Progress, load_progress
+from eventlog.streams.progress import Changed, Loaded, Progress, load_progress, take_over
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import Whole, assemble
 
@@ -27,12 +29,19 @@ class Inputs(Protocol):
     """The change tables of one task."""
 
     name: str
+    names: tuple[str, ...]  # of the change tables
 
     def clock(self) -> str:
         """The time part of now, by the clock of the source."""
 
-    def open(self, low: Callable[[str], str]) -> Iterable[Source[Any] | Refused]:
-        """The sources; a database may leave out what stands at or below the minute that `low` tells."""
+    def control(self) -> Iterable[Source[Any] | Refused]:
+        """The control tables beside them."""
+
+    def open(
+        self, low: Callable[[str], str], wanted: Callable[[str], bool]
+    ) -> Iterable[Source[Any] | Refused]:
+        """The sources whose names are wanted; a database may leave out what stands at or below the minute
+        that `low` tells."""
 
 
 class RowsFeed:
@@ -79,32 +88,78 @@ class RowsFeed:
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """Whole transactions up to the safe point of each task."""
+        control = Control(self._reading.suffix)
         for inputs in self._tasks:
-            progress = self._known.setdefault(inputs.name, Progress())
-            yield from _Round(self, inputs, progress).run()
+            for source in inputs.control():
+                if isinstance(source, Refused):
+                    yield source
+                else:
+                    yield from control.take(control_table(source.stem), source)
+        parts = [part for inputs in self._tasks for part in self._parts(inputs, control)]
+        for part in parts:
+            take_over(self._known, part.name, part.tables)
+        for part in parts:
+            yield from _Round(self, part, control, self._known[part.name]).run()
+
+    def _parts(self, inputs: Inputs, control: Control) -> list[_Part]:
+        """The change tables of an input, apart where control tables name several tasks for them."""
+        found: dict[str, _Part] = {}
+        for name in inputs.names:
+            schema, table = table_name(self._reading.table or name, self._tables, self._reading.suffix)
+            told = inputs.name or control.task_of(schema, table)
+            found.setdefault(told, _Part(told, inputs)).names[name] = schema, table
+        if len(found) == 1:  # whatever it is called, so that a state is not bound to a name that changes
+            return [_Part(inputs.name, inputs, part.names) for part in found.values()]
+        return list(found.values())
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The change tables of one task among the inputs."""
+
+    name: str
+    inputs: Inputs
+    names: dict[str, tuple[str | None, str]] = field(default_factory=dict)  # and the tables whose they are
+
+    @property
+    def tables(self) -> list[str]:
+        """The tables as states name them."""
+        return [f"{schema}.{table}" if schema else table for schema, table in self.names.values()]
+
+    def safe(self, settle: float, control: Control) -> str:
+        """The time part up to which all changes are there: older than the settling time, or in partitions of
+        all tables that are closed."""
+        now = self.inputs.clock()
+        settled = before(now, settle)
+        at = dt.datetime.strptime(now[:14], "%Y%m%d%H%M%S")
+        ends = [control.closed(schema, table, at) for schema, table in self.names.values()]
+        closed = [f"{end:%Y%m%d%H%M%S}".zfill(14) for end in ends if end is not None]
+        if not closed or len(closed) < len(ends):
+            return settled
+        return max(settled, f"{int(min(closed) + '00') - 1:016}")
 
 
 class _Round:
     """One reading of one task."""
 
-    def __init__(self, feed: RowsFeed, inputs: Inputs, progress: Progress) -> None:
+    def __init__(self, feed: RowsFeed, part: _Part, control: Control, progress: Progress) -> None:
         self._feed = feed
         self._stream = feed._stream
-        self._inputs = inputs
+        self._part = part
         self._progress = progress
         self._again = progress.again()
         self._loading: dict[str, Loaded] = {}
-        limit = before(inputs.clock(), self._stream.settle) + _LAST[sequence.TIME :]
+        limit = part.safe(self._stream.settle, control) + _LAST[sequence.TIME :]
         self._until = min(feed._reading.until or _LAST, limit)
         self._left_by_age = self._until == limit
         self._sequencer = RowSequencer(
-            feed._tables, feed._reading, self._stream.since, self._until, self._skip
+            feed._tables, feed._reading, self._stream.since, self._until, self._skip, control
         )
 
     def run(self) -> Iterator[Delivery | Refused]:
-        sources = self._inputs.open(self._progress.low)
+        sources = self._part.inputs.open(self._progress.low, self._part.names.__contains__)
         refused: list[Refused] = []
-        items = ordered(self._sequencer, [(self._inputs.name, _opened(sources, refused))])
+        items = ordered(self._sequencer, [(self._part.name or "-", _opened(sources, refused))])
         for item in assemble(self._fresh(items), self._stream.open_transactions):
             yield from refused
             refused.clear()
@@ -117,7 +172,7 @@ class _Round:
         self._progress.close_all()
         if self._sequencer.beyond and self._left_by_age:
             said = f"{self._sequencer.beyond} rows are younger than --settle and left to the next run"
-            yield Refused(self._inputs.name or "change tables", said, fault=False)
+            yield Refused(self._part.name or "change tables", said, fault=False)
 
     def _skip(self, table: str, seq: str) -> bool:
         """Whether the rows of a table under one change_seq were handed out by an earlier round."""

@@ -147,7 +147,7 @@ def test_a_file_without_its_dfm_in_such_a_folder_is_misuse(shell: Shell) -> None
 
 
 @pytest.mark.parametrize(
-    "name", ["attrep_ddl_history", "attrep_status", "attrep_audit_table", "dbo.ATTREP_STATUS"]
+    "name", ["attrep_apply_exceptions", "attrep_history", "attrep_audit_table", "dbo.ATTREP_HISTORY"]
 )
 def test_control_tables_are_skipped_with_a_word(shell: Shell, name: str) -> None:
     (shell.folder / f"{name}.csv").write_text("SERVER_NAME,TASK_NAME,CHANGE_SEQ\ns,t,1\ns,t,2\n")

@@ -13,7 +13,11 @@ import pytest
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Placed, Source
 from eventlog.qlik import avro, metadata
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.sequenced_messages import MessageSequencer
+from eventlog.streams.ordered import ordered
 from tests.qlik.helpers import NONE, change, read_messages, reason, seq, told, write_messages
 
 KNOWN = tablesfile.read(
@@ -730,3 +734,29 @@ def test_a_value_that_is_not_of_its_type_is_refused(sql_type: str, value: object
     message = body(data={"c": value}, beforeData=None, table="t")
     (fault,) = read_messages([altered(message, changeMask=None, columnMask=None)], known)
     assert "column c: " in reason(fault)
+
+
+def test_messages_of_two_tasks_in_one_topic_follow_each_other() -> None:
+    """Their metadata name the tasks; what names none is of the first."""
+    rows = {
+        task: write_messages(
+            [made._replace(position=seq(n)) for n in numbers], task=task, now="2024-01-01T00:00:00"
+        )
+        for task, numbers in (("hr", (1, 3)), ("fin", (2, 4)))
+        for made in [Change(Op.INSERT, "app", task, (("id", 1),), (Field("id", ABSENT, 1),), None, "AB")]
+    }
+    plain = write_messages(
+        [Change(Op.INSERT, "app", "x", (("id", 1),), (Field("id", ABSENT, 1),), seq(5), "AB")], metadata=False
+    )
+    mixed = [*rows["hr"][:2], *rows["fin"][:2], *plain, *rows["hr"][2:], *rows["fin"][2:]]
+    objects = [Object(n, value, b"") for n, value in enumerate(mixed, 1)]
+    source: Source[Object] = Source("t.jsonl", "t", (), objects)
+    found = list(ordered(MessageSequencer(NONE, MessageSettings()), [("", [source])]))
+    assert [item.change.table for item in found if isinstance(item, Placed)] == [
+        "hr",
+        "hr",
+        "x",
+        "fin",
+        "fin",
+    ]
+    assert [item.where for item in found if isinstance(item, Refused)] == ["hr, fin"]

@@ -1,0 +1,47 @@
+"""Replicate's control tables in a database: found beside the change tables, and read before them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import sqlalchemy as sa
+
+from eventlog.core.formats import Row, Source
+from eventlog.qlik import partitions
+from eventlog.qlik.control import USED, control_table
+
+_WHOSE = ("server_name", "task_name", "table_owner", "table_name")
+_LAST = 10  # partitions of a table that are looked at: one of them is closed
+
+
+def control_sources(connection: sa.Connection, schemas: Iterable[str | None]) -> Iterator[Source[Row]]:
+    """The control tables of these schemas that say something of change tables; None: the connection's own."""
+    for schema in dict.fromkeys(schemas):
+        for name in sorted(sa.inspect(connection).get_table_names(schema)):
+            if control_table(name) in USED:
+                table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
+                yield _source(connection, table)
+
+
+def _source(connection: sa.Connection, table: sa.Table) -> Source[Row]:
+    query = _last_partitions(table) if table.name.lower() == partitions.TABLE else sa.select(table)
+    columns = tuple(column.name for column in query.selected_columns)
+    rows = (Row(number, tuple(row)) for number, row in enumerate(connection.execute(query), 1))
+    return Source(table.fullname, table.name, columns, rows)
+
+
+def _last_partitions(table: sa.Table) -> sa.Select[Any]:
+    """Of the partitions of each table, which grow in number for ever, the last ones."""
+    found = {column.name.lower(): column for column in table.columns}
+    whose = [found[name] for name in _WHOSE if name in found]
+    name = found.get("partition_name")
+    if name is None or len(whose) < len(_WHOSE):
+        return sa.select(table)
+    ranked = sa.select(
+        *whose,
+        name,
+        sa.func.row_number().over(partition_by=whose, order_by=name.desc()).label("place"),
+    ).subquery()
+    kept = [ranked.c[column.name] for column in (*whose, name)]
+    return sa.select(*kept).where(ranked.c.place <= _LAST)

@@ -1,0 +1,125 @@
+"""attrep_ddl_history: how the structure of a table changed, and where the bits of its older masks stood.
+
+"DDL history": a row for one or more statements, whose DETAILS are JSON that names each column and its action.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from eventlog.core.errors import EventlogError
+from eventlog.qlik import mask, sequence
+from eventlog.qlik.headers import Heading
+from eventlog.qlik.mask import MaskLayout
+from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure
+from eventlog.qlik.types import DATA_TYPES, Spec
+
+_MAX_TEXT: Final = 4_000_000
+_ACTIONS: Final = ("ADD", "DROP", "ALTER")
+
+
+class InvalidDdl(EventlogError):
+    """attrep_ddl_history: {0}"""
+
+
+class Altered(NamedTuple):
+    """What became of one column."""
+
+    action: str
+    name: str  # before
+    column: Column  # as it is then
+    ordinal: int  # from 1; 0: not told
+
+
+class Ddl(NamedTuple):
+    """One change of a table's structure; it counts from a change_seq on."""
+
+    seq: str
+    version: int
+    columns: tuple[Altered, ...]
+    of_change_table: bool = False  # whose ordinals count the header columns too
+
+
+class Era(NamedTuple):
+    """Where the bits of the data columns stand in masks of changes before a change_seq."""
+
+    until: str
+    places: tuple[int, ...]
+    layout: MaskLayout
+
+
+def read_ddl(cells: Mapping[str, Any]) -> Ddl:
+    """The change that a row of the history states; InvalidDdl if it is none."""
+    details = cells.get("DETAILS")
+    try:
+        seq = str(cells.get("CHANGE_SEQ") or "")
+        version = int(cells.get("TABLE_VERSION") or 0)
+        return Ddl(sequence.check(seq) if seq else "", version, tuple(_columns(details)))
+    except (TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as fault:
+        raise InvalidDdl(f"DETAILS or TABLE_VERSION has not the form of one: {fault}") from fault
+
+
+def _columns(details: Any) -> Iterator[Altered]:
+    if details is None or details == "":
+        return
+    if len(details) > _MAX_TEXT:
+        raise InvalidDdl(f"DETAILS of {len(details)} characters: at most {_MAX_TEXT} are read")
+    found = json.loads(details).get("columns") or {}
+    if len(found) > MAX_COLUMNS:
+        raise InvalidDdl(f"{len(found)} columns: at most {MAX_COLUMNS} are read")
+    for name, told in found.items():
+        action = str(told.get("action")).upper()
+        if action not in _ACTIONS:
+            raise InvalidDdl(f"action {action[:20]!r} of column {name!r} is none of {', '.join(_ACTIONS)}")
+        kind = str(told.get("type")).strip()
+        sizes = (int(told.get(size) or 0) for size in ("length", "precision", "scale"))
+        spec = Spec(kind, *sizes) if kind in DATA_TYPES else None
+        position = int(told.get("primaryKeyPosition") or 0)
+        column = Column(str(told.get("columnNewName") or name), spec, position, not position, declared=True)
+        yield Altered(action, str(name), column, int(told.get("ordinal") or 0))
+
+
+def structure_told(
+    schema: str | None, table: str, names: Sequence[str], history: Sequence[Ddl]
+) -> Structure | None:
+    """The structure that the history leads to, of the columns with these names; None if it names none."""
+    known: dict[str, Column] = {}
+    for ddl in history:
+        for action, name, column, _ in ddl.columns:
+            known.pop(name, None)
+            if action != "DROP":
+                known[column.name] = column
+    if not known.keys() & set(names):
+        return None
+    return Structure(schema, table, tuple(known.get(name, Column(name)) for name in names))
+
+
+def version_of(history: Sequence[Ddl], seq: str) -> int:
+    """The version of the table when a change was made; 0 where the history does not tell it."""
+    return max((ddl.version for ddl in history if ddl.seq <= seq), default=0)
+
+
+def eras(heading: Heading, history: Sequence[Ddl]) -> list[Era]:
+    """Where the bits stood before columns were dropped that the change table no longer has, oldest first.
+
+    A column that is added stands behind all others, so that it moves no bits.
+    """
+    columns: list[int | None] = list(range(heading.columns))
+    first = min(heading.places, default=heading.columns)
+    names = set(heading.data)
+    found: list[Era] = []
+    for ddl in reversed(history):
+        gone = [a for a in ddl.columns if a.action == "DROP" and a.name not in names and a.ordinal]
+        if not gone or not ddl.seq:
+            continue
+        for altered in sorted(gone, key=lambda a: a.ordinal):
+            columns.insert((0 if ddl.of_change_table else first) + altered.ordinal - 1, None)
+        if len(columns) > MAX_COLUMNS:
+            break  # a mask holds no more
+        at = {column: place for place, column in enumerate(columns) if column is not None}
+        headers = mask.join(at[place] for place in heading.headers.values())
+        layout = MaskLayout(headers, len(columns))
+        found.append(Era(ddl.seq, tuple(at[place] for place in heading.places), layout))
+    return found[::-1]

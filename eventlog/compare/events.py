@@ -54,11 +54,8 @@ def _rows(table: Table, found: Found, texts: Texts) -> tuple[Phase, list[LogRow]
         cleared = (_cleared(column, text) for column, text in zip(table.data, texts, strict=True))
         return Phase.CHANGED, [row for rows in cleared for row in rows]
     before = load(found.known_values)
-    changed = (
-        _changed(column, before.get(column.name), text)
-        for column, text in zip(table.data, texts, strict=True)
-    )
-    return Phase.CHANGED, [row for rows in changed for row in rows]
+    pairs = ((column, before.get(column.name), text) for column, text in zip(table.data, texts, strict=True))
+    return Phase.CHANGED, [row for pair in pairs if pair[1] != pair[2] for row in _changed(*pair)]
 
 
 def _added(column: Column, text: Text) -> Iterator[LogRow]:

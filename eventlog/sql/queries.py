@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import CursorResult, TextClause, text
@@ -74,6 +74,16 @@ class Queries:
     def run_all(self, connection: Connection, name: str, rows: list[dict[str, Any]]) -> None:
         """Run a statement once for each row of values."""
         if rows:
+            connection.execute(self.clause(name), rows)
+
+    def run_set(self, connection: Connection, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run a statement for rows of values, in their order: all of them at once, by the statement of the
+        name with `_all` where they go as JSON."""
+        if rows and self.log.dialect.rows_as_json:
+            self.run(
+                connection, f"{name}_all", rows=json.dumps(rows, ensure_ascii=False, separators=(",", ":"))
+            )
+        elif rows:
             connection.execute(self.clause(name), rows)
 
     def run_by_ids(

@@ -35,6 +35,10 @@ class Life:
     def unread(self) -> dict[str, str]:
         return self._comparing.unread
 
+    def poll(self) -> int:
+        """Look for what differs; how many objects did."""
+        return self._comparing.poll()
+
     def cycle(self) -> int:
         """Poll and publish; how many objects differed."""
         found = self._comparing.poll()

@@ -70,6 +70,9 @@ class Dialect:
     holds_zero: bool = True  # texts may hold the character U+0000
     fraction: int = 6  # digits behind the second of a time type that does not say how many
     stage_prefix: str = ""  # begins the names of tables that only our session sees
+    rows_as_json: bool = (
+        False  # many rows reach a statement as one JSON text, for its driver sends them singly
+    )
     copies: bool = False  # takes rows by `copy ... from stdin`
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     wakes: bool = False  # sessions can be told that there is work
@@ -157,6 +160,7 @@ POSTGRESQL = Dialect(
     holds_zero=False,
     refusals=frozenset(("21000", "44000", "P0001")),  # a row met twice; a view's check; raised by a trigger
     copies=True,
+    rows_as_json=True,
     wakes=True,
     packs_columns=True,
     shares_snapshots=True,

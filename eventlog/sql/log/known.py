@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -79,8 +79,8 @@ def unsealed(table: str, key: str, digest: str | None, kept: str | None) -> str 
 
 
 def _checksum(table: str, key: str, digest: str | None, values: str) -> str:
-    told = json.dumps([table, key, digest, values])
-    return hashlib.sha256(told.encode()).hexdigest()[:_CHECKSUM]
+    told = f"{len(table)};{len(key)};{table}{key}{digest};{values}"
+    return hashlib.blake2b(told.encode("utf-8", "surrogatepass"), digest_size=_CHECKSUM // 2).hexdigest()
 
 
 class Mark(NamedTuple):
@@ -157,28 +157,8 @@ class Known:
         places = self._log(steps)
         if mark is not None:
             places, steps = {}, [one._replace(rows=()) for one in steps]
-        rows = [
-            {
-                "object_table": one.object_table,
-                "key_hash": one.key_hash,
-                "object_key": one.object_key,
-                "digest": one.digest,
-                "row_values": sealed(one.object_table, one.object_key, one.digest, one.row_values),
-                "next_digest": one.next_digest,
-                "next_values": sealed(one.object_table, one.object_key, one.next_digest, one.next_values),
-                "first_id": places.get((one.object_table, one.object_key), (None, None))[0],
-                "last_id": places.get((one.object_table, one.object_key), (None, None))[1],
-            }
-            for one in steps
-        ]
-        hashes = [
-            {name: row[name] for name in ("object_table", "key_hash")}
-            for row, one in zip(rows, steps, strict=True)
-            if one.existed
-        ]
-        self._queries.run_all(self._connection, "known_forget", hashes)
-        kept = [row for row, one in zip(rows, steps, strict=True) if not one.forgets]
-        self._queries.run_all(self._connection, "known_put", kept)
+        self._set("known_forget", [_place(one) for one in steps if one.existed and one.forgets])
+        self._set("known_put", [_row(one, places) for one in steps if not one.forgets])
         for one in steps:
             counts[one.object_table] += (not one.forgets) - one.existed
         for table in sorted({one.object_table for one in steps}):
@@ -187,28 +167,54 @@ class Known:
     def _log(self, steps: Iterable[Step]) -> dict[tuple[str, str], tuple[int, int]]:
         """Write the rows of events; the first and the last record_id of each object's."""
         written = [
-            row._asdict() | {"table_name": one.object_table, "table_key": one.object_key}
+            {
+                "event_type": kind,
+                "perpetrator": None,
+                "table_name": one.object_table,
+                "table_key": one.object_key,
+                "column_name": column,
+                "old_value": old,
+                "new_value": new,
+            }
             for one in steps
-            for row in one.rows
+            for kind, column, old, new in one.rows
         ]
         if not written:
             return {}
         before = int(self._run("compare_newest").scalar() or 0)
-        self._queries.run_all(self._connection, "compare_log", written)
-        found: dict[tuple[str, str], tuple[int, int]] = {}
-        for row, table, key in self._run("compare_logged", after=before):
-            first, _ = found.get((table, key), (row, row))
-            found[table, key] = first, row
-        return found
+        self._set("compare_log", written)
+        found = self._run("compare_logged", after=before)
+        return {(table, key): (int(first), int(last)) for table, key, first, last in found}
 
     def _put_base(self, table: str, objects: int, mark: Mark | None = None) -> None:
-        self._run("known_forget", object_table=table, key_hash=BASE)
-        kept = dict.fromkeys(("digest", "next_digest", "next_values", "first_id", "last_id"))
         text = json.dumps({"format": FORMAT, "objects": objects, "mark": mark})
-        self._run("known_put", object_table=table, key_hash=BASE, object_key=BASE, row_values=text, **kept)
+        self._set("known_put", [_row(Step(table, BASE, BASE, None, None), {}) | {"row_values": text}])
+
+    def _set(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
+        self._queries.run_set(self._connection, name, rows)
 
     def _run(self, name: str, **values: Any) -> Any:
         return self._queries.run(self._connection, name, **values)
+
+
+def _place(one: Step) -> dict[str, Any]:
+    """Where a step's object stands in the state."""
+    return {"object_table": one.object_table, "key_hash": one.key_hash}
+
+
+def _row(one: Step, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
+    """What the state keeps of a step's object, `places` being where the rows of its event stand."""
+    table, key = one.object_table, one.object_key
+    first, last = places.get((table, key), (None, None))
+    return _place(one) | {
+        "object_key": key,
+        "digest": one.digest,
+        "row_values": sealed(table, key, one.digest, one.row_values),
+        "next_digest": one.next_digest,
+        "next_values": sealed(table, key, one.next_digest, one.next_values),
+        "first_id": first,
+        "last_id": last,
+    }
 
 
 def _base(table: str, text: str | None) -> dict[str, Any]:

@@ -94,22 +94,17 @@ delete from {known} where object_table = :object_table and key_hash = :key_hash
 -- Forgets what is known of a table.
 delete from {known} where object_table = :object_table
 
--- known_put --
--- Keeps what the receiver has of an object, and to what its event leads.
-insert into {known} (object_table, key_hash, object_key, digest, row_values, next_digest, next_values, first_id, last_id)
-values (:object_table, :key_hash, :object_key, :digest, :row_values, :next_digest, :next_values, :first_id, :last_id)
-
 -- compare_log --
 -- Logs a row about an object, which nobody's user wrote.
 insert into {log} ({raw_event_type}, {raw_perpetrator}, {raw_table_name}, {raw_table_key}, {raw_column_name}, {raw_old_value}, {raw_new_value})
-values (:event_type, null, :table_name, :table_key, :column_name, :old_value, :new_value)
+values (:event_type, :perpetrator, :table_name, :table_key, :column_name, :old_value, :new_value)
 
 -- compare_logged --
--- The rows of some tables behind a record_id.
-select {id}, {table_name}, {table_key}
+-- The first and the last row of each object behind a record_id.
+select {table_name}, {table_key}, min({id}), max({id})
 from {log} r
 where {record_id} > :after
-order by {record_id}
+group by {table_name}, {table_key}
 
 -- compared_before --
 -- The tables of which a state was begun, as notices tell.

@@ -20,3 +20,30 @@ where k.object_table = :object_table and k.key_hash <> 'base'
   and (k.first_id is null or (k.failed = 1 and k.next_digest is not null))
   and not exists (
     select null from (select {key_text} as key_text from {source} t) n where n.key_text = k.object_key)
+
+-- known_forget_all --
+-- Forgets objects.
+delete from {known} k
+using json_to_recordset(cast(:rows as json)) as g (object_table text, key_hash text)
+where k.object_table = g.object_table and k.key_hash = g.key_hash
+
+-- known_put_all --
+-- Keeps what the receiver has of objects, and to what their events lead, in place of what was kept of them.
+insert into {known} (object_table, key_hash, object_key, digest, row_values, next_digest, next_values, first_id, last_id)
+select object_table, key_hash, object_key, digest, row_values, next_digest, next_values, first_id, last_id
+from json_to_recordset(cast(:rows as json)) as g (
+  object_table text, key_hash text, object_key text, digest text, row_values text, next_digest text, next_values text,
+  first_id bigint, last_id bigint)
+on conflict (object_table, key_hash) do update set
+  object_key = excluded.object_key, digest = excluded.digest, row_values = excluded.row_values,
+  next_digest = excluded.next_digest, next_values = excluded.next_values,
+  first_id = excluded.first_id, last_id = excluded.last_id, failed = 0
+
+-- compare_log_all --
+-- Logs rows about objects, which nobody's user wrote.
+insert into {log} ({raw_event_type}, {raw_perpetrator}, {raw_table_name}, {raw_table_key}, {raw_column_name}, {raw_old_value}, {raw_new_value})
+select g.event_type, g.perpetrator, g.table_name, g.table_key, g.column_name, g.old_value, g.new_value
+from rows from (json_to_recordset(cast(:rows as json)) as (
+  event_type integer, perpetrator text, table_name text, table_key text, column_name text, old_value text, new_value text
+)) with ordinality g (event_type, perpetrator, table_name, table_key, column_name, old_value, new_value, n)
+order by g.n

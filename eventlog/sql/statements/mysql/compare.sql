@@ -1,0 +1,8 @@
+-- known_put --
+-- Keeps what the receiver has of an object, and to what its event leads, in place of what was kept of it.
+insert into {known} (object_table, key_hash, object_key, digest, row_values, next_digest, next_values, first_id, last_id)
+values (:object_table, :key_hash, :object_key, :digest, :row_values, :next_digest, :next_values, :first_id, :last_id)
+on duplicate key update
+  object_key = values(object_key), digest = values(digest), row_values = values(row_values),
+  next_digest = values(next_digest), next_values = values(next_values),
+  first_id = values(first_id), last_id = values(last_id), failed = 0

@@ -119,8 +119,7 @@ class Head:
     def _judge(self, snapshot: Snapshot, found: Look, *, routine: bool) -> None:
         """Compare what was claimed with what was seen: it is proved once the look reached its end without
         finding a known row that may go, and forgotten when it found one."""
-        ids = [found.ids, found.loopback]
-        if any(self._claimed.covers(row) for among in ids for row in among):
+        if self._claimed.covers_any(found.ids) or self._claimed.covers_any(found.loopback):
             if routine:  # somebody reuses record ids, or makes rows new by hand
                 self._claimed = NO_STRETCH
             self._forget()

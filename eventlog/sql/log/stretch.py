@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -54,6 +54,10 @@ class Stretch(NamedTuple):
             return False
         place = bisect_right(self.ids, record_id)
         return place == 0 or self.ids[place - 1] != record_id
+
+    def covers_any(self, record_ids: Sequence[int]) -> bool:
+        """Whether one of these rows is known."""
+        return min(record_ids, default=HIGHEST) <= self.end and any(map(self.covers, record_ids))
 
     def gaps(self, after: int) -> Iterator[Lane]:
         """What may have appeared in the gaps, behind a row."""

@@ -28,7 +28,7 @@ from eventlog.files.inputs import open_sources
 from eventlog.files.jsonlines import named_rows
 from eventlog.files.outputs import Output
 from eventlog.files.parquet import Batch, rows_of
-from eventlog.fold import Fate, Outcome, Rules
+from eventlog.fold import Event, Fate, Outcome, Rules
 from eventlog.log import LogSettings
 from eventlog.neutral import refuse
 from eventlog.xds.documents import document, finish
@@ -120,21 +120,14 @@ def documents(
     """
     if "batch_size" in given:
         raise Misuse("batch_size: a document has one event here")
-    known = _known(given, Rules, LogSettings, XdsSettings)
+    known = read_given(given, Rules, LogSettings, XdsSettings)
     writing = settings.build(XdsSettings, known)
     report = _report(refused)
     writer = EventWriter(tables, writing)
     with _current(current, tables) as loaded:
         job = Job("log", "xds", tables=tables, given=known)
-        for event in pick_up(job, loaded, report, _clock(known)).events([_source(rows, "rows")]):
-            try:
-                text = writer.write(event.change, event.event_id)
-            except EventlogError as fault:
-                report.refuse(refuse(event.change, fault))
-                continue
-            if text:
-                told = finish(document([text]), writing).decode().rstrip("\n")
-                yield Document(told, event.event_id, event.change.op, *event.object, event.settles)
+        for event in pick_up(job, loaded, report, clock_of(known)).events([_source(rows, "rows")]):
+            yield from report.good(document_of(event, writer, writing))
 
 
 def changes(
@@ -160,7 +153,7 @@ def changes(
     [('insert', (('idu', 1),))]
     """
     form = format_named(source)
-    known = _known(given, Rules, form.settings)
+    known = read_given(given, Rules, form.settings)
     read_from = _opened(records, form, name)
     yield from _changes(form, [read_from], tables or Tables(), current, _report(refused), known)
 
@@ -177,7 +170,7 @@ def read(
 ) -> Iterator[Change]:
     """The changes that stand in files; all files of a log are one pick-up."""
     form = format_named(source)
-    known = _known(given, Rules, form.settings)
+    known = read_given(given, Rules, form.settings)
     names = [inputs] if isinstance(inputs, str | os.PathLike) else list(inputs)
     report = _report(refused)
     opened = report.good(open_sources([os.fspath(name) for name in names], form.shape, container))
@@ -202,7 +195,7 @@ def records(
     ['Jack']
     """
     form = format_named(target)
-    writing: Any = settings.build(form.settings, _known(given, form.settings))
+    writing: Any = settings.build(form.settings, read_given(given, form.settings))
     for record in _report(refused).good(form.write(told, tables or Tables(), writing)):
         if isinstance(record, SheetRow):
             names = (column.name for column in record.sheet.columns)
@@ -223,7 +216,7 @@ def write(
 ) -> int:
     """Write the changes to a file of a format, which appears when it is complete; how many records it got."""
     form = format_named(target)
-    writing: Any = settings.build(form.settings, _known(given, form.settings))
+    writing: Any = settings.build(form.settings, read_given(given, form.settings))
     count = 0
     with Output(os.fspath(output), form.shape, container) as out:
         if form.sheet is not None:
@@ -247,7 +240,7 @@ def explain(
     >>> [(row.record_id, row.fate.value) for row in eventlog.explain(rows, usr)]
     [(None, 'refused'), (1, 'sent')]
     """
-    known = _known(given, Rules, LogSettings)
+    known = read_given(given, Rules, LogSettings)
     found: list[Explained] = []
 
     def left_out(one: Refused) -> None:
@@ -260,7 +253,9 @@ def explain(
 
     with _current(current, tables) as loaded:
         job = Job("log", "xds", tables=tables, given=known)
-        for _ in pick_up(job, loaded, Report(left_out), _clock(known), tell).events([_source(rows, "rows")]):
+        for _ in pick_up(job, loaded, Report(left_out), clock_of(known), tell).events(
+            [_source(rows, "rows")]
+        ):
             yield from found
             found.clear()
     yield from found
@@ -310,13 +305,36 @@ def _changes(
     report: Report,
     known: Mapping[str, Any],
 ) -> Iterator[Change]:
-    given = {"now": _clock(known)} | dict(known)
+    given = {"now": clock_of(known)} | dict(known)
     with _current(current, tables) as loaded:
         job = Job(form.name, "changes", tables=tables, given=given)
         yield from read_changes(job, form, sources, loaded, report, given)
 
 
-def _known(given: Mapping[str, Any], *declaring: type) -> dict[str, Any]:
+def document_of(event: Event, writer: EventWriter, writing: XdsSettings) -> Iterator[Document | Refused]:
+    """The document of one event; none if it says nothing, Refused if XDS cannot say it."""
+    try:
+        text = writer.write(event.change, event.event_id)
+    except EventlogError as fault:
+        yield refuse(event.change, fault)
+        return
+    if text:
+        told = finish(document([text]), writing).decode().rstrip("\n")
+        yield Document(told, event.event_id, event.change.op, *event.object, event.settles)
+
+
+def changes_of(
+    form: Format,
+    sources: Iterable[Source[Any]],
+    tables: Tables,
+    refused: Told,
+    given: Mapping[str, Any],
+) -> Iterator[Change]:
+    """The changes of sources of one task of a format that is not folded; `refused` hears of each that is."""
+    yield from _changes(form, sources, tables, None, _report(refused), given)
+
+
+def read_given(given: Mapping[str, Any], *declaring: type) -> dict[str, Any]:
     """The settings that were given, read; Misuse for one that none of these declares."""
     fields = {field.name: field for declared in declaring for field in settings.declared(declared)}
     for name in given:
@@ -329,7 +347,7 @@ def _known(given: Mapping[str, Any], *declaring: type) -> dict[str, Any]:
     }
 
 
-def _clock(known: Mapping[str, Any]) -> str:
+def clock_of(known: Mapping[str, Any]) -> str:
     """The time of rows without one: as given, else now."""
     now = dt.datetime.now(dt.UTC).replace(tzinfo=None)
     return known.get("now") or now.isoformat(" ", "microseconds")

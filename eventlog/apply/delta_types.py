@@ -52,8 +52,17 @@ def fields_for(changes: Sequence[Change], source: Table | None, key: Iterable[st
     known = dict(source.columns) if source is not None else {}
     told = [*known, *key, *(f.column for change in changes for f in change.fields)]
     for name in dict.fromkeys(told):
-        spec = spec_of(known[name]) if name in known else guessed(values_of(name, changes))
-        yield pa.field(name, ARROW_TYPES[spec.name](spec), nullable=name not in key)
+        if name in known:
+            yield pa.field(name, type_of(known[name]), nullable=name not in key)
+        else:
+            spec = guessed(values_of(name, changes))
+            yield pa.field(name, ARROW_TYPES[spec.name](spec), nullable=name not in key)
+
+
+def type_of(column: Column) -> pa.DataType:
+    """What holds the values of a column of the tables file."""
+    spec = spec_of(column)
+    return ARROW_TYPES[spec.name](spec)
 
 
 def goal_of(
@@ -67,7 +76,7 @@ def goal_of(
     return Goal(
         replace(described, key=tuple(found)),
         described.name,
-        tuple(_to_cell(field) for field in fields),
+        tuple(value_maker(field) for field in fields),
         source=source,
         lenient=chosen.schema_changes == "ignore",
     )
@@ -98,7 +107,7 @@ _SQL_NAMES: tuple[tuple[Callable[[pa.DataType], bool], str], ...] = (
 )
 
 
-def _to_cell(field: pa.Field) -> ToCell:
+def value_maker(field: pa.Field) -> ToCell:
     """What makes the values that Arrow takes for a column, none of which it changes or refuses."""
     plain = to_cell(_column(field), _WITH_ZERO)
     read = _READERS.get(_sql_name(field.type).partition("(")[0])

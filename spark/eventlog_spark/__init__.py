@@ -1,5 +1,7 @@
 """The same fold and formats on a backlog of any size: Spark carries rows, `eventlog` gives them meaning.
 
+library   DataFrames in, DataFrames out: what `import eventlog_spark` offers
+single    sources that one task reads
 pipeline  the plan of a log, on one screen; job is the whole of it, from inputs to manifest
 input     log rows and current rows as DataFrames, and how they travel
 fold      what tasks make of the sorted rows of their objects
@@ -7,3 +9,21 @@ output    what tasks write and tell; the output folder appears whole, once, or n
 live      logs and topics that go on meanwhile: frozen, delivered, finished
 cluster   Spark itself
 """
+
+from importlib import import_module
+
+from eventlog.core.extras import extra
+
+_OFFERS = ("changes", "current", "documents", "log")
+
+
+def __getattr__(name: str) -> object:
+    """What the package offers, loaded when it is first asked for: a job needs other parts of it."""
+    if name not in _OFFERS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    with extra("spark", "eventlog_spark"):
+        return getattr(import_module("eventlog_spark.library"), name)
+
+
+def __dir__() -> list[str]:
+    return list(_OFFERS)

@@ -8,12 +8,11 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import functions as f
-
 from eventlog.core.settings import build
 from eventlog.files.limits import Limits
+from eventlog_spark.fold.meeting import by_object, met
 from eventlog_spark.fold.tasks import FoldToEvents, FoldToParts, WriteEvents
-from eventlog_spark.input import names, rows
+from eventlog_spark.input import rows
 from eventlog_spark.input.current import Answers
 from eventlog_spark.input.spelling import Noticed, Watch
 from eventlog_spark.input.storage import File, uri
@@ -83,11 +82,8 @@ class Pipeline:
             log = log.join(left_out, "record_id", "left_anti")
         strays = noticed.asked_otherwise
         log = self.current.attach(self.spark, log, task.tables, rows.count(files), strays)
-        met = log.withColumn("h", _object_hash()).repartition(self.partitions, "h")
-        ordered = met.sortWithinPartitions("h", "table_name", "table_key", "record_id")
         work = FoldToEvents(task) if self.in_order else FoldToParts(task)
-        packed = ordered.withColumn("name", names.packed()).drop("h", "table_name", "column_name")
-        return collect(packed, work)
+        return collect(met(log, by_object(), self.partitions).drop("h"), work)
 
     def _repeated(self, told: Sequence[Summary]) -> Any:
         """The record_ids that stand more than once, with how often; None if there are none."""
@@ -113,10 +109,3 @@ class Pipeline:
 def collect(frame: Any, work: Any) -> list[Summary]:
     """What the tasks tell, in the order of their partitions."""
     return [summary.load(row.summary) for row in frame.mapInArrow(work, summary.SCHEMA).collect()]
-
-
-def _object_hash() -> Any:
-    """Rows of one object meet; those of none are spread."""
-    return f.when(f.col("kind").between(0, 8), f.xxhash64("table_name", "table_key")).otherwise(
-        f.xxhash64("record_id")
-    )

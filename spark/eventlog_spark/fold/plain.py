@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby, repeat
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,19 @@ from eventlog.core import tablekey
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.tables import Table, Tables
-from eventlog.fold import Answer, CurrentRow, Event, Fate, ObjectName, QueryKey, plan, query_key
+from eventlog.fold import (
+    Answer,
+    CurrentRow,
+    Event,
+    Fate,
+    ObjectName,
+    Outcome,
+    QueryKey,
+    Rules,
+    plan,
+    query_key,
+)
+from eventlog.fold.plan import Lookup
 from eventlog_spark.input import cells, names
 from eventlog_spark.input.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.input.spelling import Watch
@@ -78,13 +90,36 @@ def fold(task: Task, attempt: Attempt, rows: Iterable[LogRow]) -> list[Event]:
             answers.add(row)
         else:
             entries.append(entry_of(task, row))
-    planned = plan(entries, task.tables, task.rules, now=task.now, answerable=task.answerable)
-    found = planned.events(answers.lookup)
-    for record_id, outcome in planned.outcomes.items():
+    found, outcomes = folded(task, entries, answers.lookup)
+    for record_id, outcome in outcomes.items():
         attempt.summary.fates[outcome.fate.value] += 1
         if outcome.fate is Fate.REFUSED:
             attempt.refuse_row(record_id, outcome.reason)
     return found
+
+
+class Knows(Protocol):
+    """What rows of a log are folded by."""
+
+    @property
+    def tables(self) -> Tables: ...
+
+    @property
+    def rules(self) -> Rules: ...
+
+    @property
+    def now(self) -> str | None: ...
+
+    @property
+    def answerable(self) -> frozenset[Table]: ...
+
+
+def folded(
+    known: Knows, entries: Iterable[Entry], lookup: Lookup
+) -> tuple[list[Event], Mapping[int, Outcome]]:
+    """The events of whole objects in the order of leaving, and the outcome of each row."""
+    planned = plan(entries, known.tables, known.rules, now=known.now, answerable=known.answerable)
+    return planned.events(lookup), planned.outcomes
 
 
 class Answers:
@@ -135,12 +170,12 @@ def taking_part(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch])
         yield batch.filter(pa.array(~away)) if away.any() else batch
 
 
-def entry_of(task: Task, row: LogRow) -> Entry:
+def entry_of(known: Knows, row: LogRow) -> Entry:
     """The row as the fold takes it: its table and key as they were logged."""
     name, key = (row.table_name, row.table_key) if row.logged is None else names.unpack(row.logged)
     return Entry(
         row.record_id,
-        task.rules.status,
+        known.rules.status,
         row.kind,
         row.event_time or "",
         row.perpetrator,

@@ -26,6 +26,7 @@ from eventlog_spark.input.batches import gather
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.entries import EntryFiles, LocatedFiles
 from eventlog_spark.input.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
+from eventlog_spark.input.native import log_cells
 from eventlog_spark.input.spelling import respelled
 from eventlog_spark.input.storage import File, uri
 
@@ -167,38 +168,14 @@ def _native(spark: Any, group: Sequence[File], rules: Rules, clock: str, now: st
 
 def _cells(frame: Any, group: Sequence[File], clock: str) -> dict[str, Any]:
     """The ten cells as columns of the types that an entry has, and whether they surely are one."""
-    names = frame.columns
-    where = log.places(names, group[0].name)
-    cell = {
-        name: f.lit(None) if at is None else frame[f"`{names[at]}`"]
+    fields = frame.schema.fields
+    where = log.places(frame.columns, group[0].name)
+    given = {
+        name: (frame[f"`{fields[at].name}`"], fields[at].dataType)
         for name, at in zip(COLUMNS, where, strict=True)
+        if at is not None
     }
-    status, time = COLUMNS.index("status"), COLUMNS.index("event_time")
-    cell["status"] = f.lit("N") if where[status] is None else f.coalesce(cell["status"], f.lit("None"))
-    if where[time] is None:
-        cell["event_time"] = f.lit(clock.replace(" ", "T"))
-    text = where[time] is not None and dict(frame.dtypes)[names[where[time]]] == "string"
-    sure_time = _sure_time(cell["event_time"]) if text else cell["event_time"].isNotNull()
-    cell["event_time"] = f.replace(cell["event_time"].cast("string"), f.lit(" "), f.lit("T"))
-    cell["record_id"] = cell["record_id"].cast("long")
-    cell["event_type"] = cell["event_type"].cast("long")
-    cell["perpetrator"] = cell["perpetrator"].cast("string")
-    cell["sure"] = _sure(cell, sure_time)
-    return cell
-
-
-def _sure(cell: dict[str, Any], sure_time: Any) -> Any:
-    """Whether a row is an entry without doubt; doubts are left to the reader that `convert` has."""
-    named = (f.length(cell["column_name"]) > 0) | cell["event_type"].isin(4, 5, 6)
-    sure = (cell["record_id"] > 0) & cell["event_type"].between(1, 8) & named
-    sure &= cell["table_name"].isNotNull() & cell["table_key"].isNotNull() & sure_time
-    return f.coalesce(sure, f.lit(False))
-
-
-def _sure_time(time: Any) -> Any:
-    """yyyy-mm-dd hh:mm:ss, with a fraction of up to six digits that does not end in 0."""
-    shape = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{0,5}[1-9])?\z"
-    return (time >= "0001") & time.rlike(shape) & f.try_to_timestamp(time).isNotNull()
+    return log_cells(given, clock)
 
 
 def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any) -> Any:

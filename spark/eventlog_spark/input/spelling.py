@@ -122,7 +122,7 @@ def _asks(table: Table, key: str) -> bool:
 
 def respelled(rows: Any, tables: Tables) -> Any:
     """The rows, which have at least table_name and table_key, under the names of their objects."""
-    odd = ~_alike(tables)
+    odd = ~alike(tables)
     plain = rows.withColumn("logged", f.lit(None).cast("string"))
     strays = rows.where(odd)
     if not len(tables) or not strays.limit(1).count():
@@ -131,7 +131,7 @@ def respelled(rows: Any, tables: Tables) -> Any:
     return plain.where(~odd).unionByName(strays.mapInArrow(_Spell(tables, schema.names), schema))
 
 
-def _alike(tables: Tables) -> Any:
+def alike(tables: Tables) -> Any:
     """Whether a row surely names its object as we do, or none that is known; of null it says so too."""
     forms: dict[str, list[str]] = {}
     for table in tables:

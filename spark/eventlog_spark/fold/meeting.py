@@ -1,0 +1,30 @@
+"""Where the rows of one object come together: a hash of its name brings them, a sort orders them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import functions as f
+
+from eventlog_spark.input import names
+
+_ORDER = ("h", "table_name", "table_key", "record_id")
+
+
+def met(rows: Any, object_hash: Any, partitions: int | None = None) -> Any:
+    """The rows of each object in one task, sorted; without a number of tasks Spark decides it."""
+    hashed = rows.withColumn("h", object_hash)
+    spread = hashed.repartition(partitions, "h") if partitions else hashed.repartition("h")
+    ordered = spread.sortWithinPartitions(*_ORDER)
+    return ordered.withColumn("name", names.packed()).drop("table_name", "column_name")
+
+
+def by_object() -> Any:
+    """Rows of one object meet; those of none are spread."""
+    of_object = f.xxhash64("table_name", "table_key")
+    return f.when(f.col("kind").between(0, 8), of_object).otherwise(f.xxhash64("record_id"))
+
+
+def by_current_row() -> Any:
+    """Likewise, and objects that ask for one current row meet each other and that row."""
+    return f.when(f.col("meets").isNotNull(), f.xxhash64("meets")).otherwise(by_object())

@@ -1,0 +1,88 @@
+"""Sorted rows folded to the rows of a DataFrame; what is refused is told among them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
+
+import pyarrow as pa
+
+from eventlog.core.entry import COLUMNS, Entry
+from eventlog.core.errors import Refused
+from eventlog.core.tables import Table
+from eventlog.fold import Answer, CurrentRow, Fate, QueryKey
+from eventlog_spark.fold.plain import Knows, LogRow, entry_of, folded, log_rows
+from eventlog_spark.input.batches import bounded
+from eventlog_spark.input.current import asked
+from eventlog_spark.input.kinds import CURRENT, UNREADABLE
+from eventlog_spark.output.told import Form, Told
+
+_CHUNK = 5000  # rows folded at a time, and never part of an object
+
+
+class FoldToRows:
+    """Folds the rows of whole objects, and the current rows that they ask for stand among them."""
+
+    def __init__(self, known: Knows, form: Form) -> None:
+        self._known = known
+        self._form = form
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return bounded(self._told(batches), self._form.schema)
+
+    def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
+        for rows in _chunks(batches):
+            yield from self._fold(rows)
+
+    def _fold(self, rows: Iterable[LogRow]) -> Iterator[Told]:
+        answers: dict[str, list[CurrentRow]] = {}
+        entries: dict[int, Entry] = {}
+        for row in rows:
+            if row.kind == CURRENT:
+                answers.setdefault(row.table_key, []).append(row.current)
+            elif row.kind == UNREADABLE:
+                ids = (row.record_id,) if row.record_id else ()
+                yield self._form.refused(row.old_value or "", row.new_value, ids)
+            else:
+                entries[row.record_id] = entry_of(self._known, row)
+
+        def lookup(table: Table, key: QueryKey) -> Answer:
+            return answers.get(asked(table, key), ())
+
+        events, outcomes = folded(self._known, entries.values(), lookup)
+        for event in events:
+            for told in self._form.of_event(event):
+                if isinstance(told, Refused):
+                    yield self._form.refused(told.reason, _text(told.raw), event.settles)
+                else:
+                    yield told
+        for record_id, outcome in outcomes.items():
+            if outcome.fate is Fate.REFUSED:
+                yield self._form.refused(outcome.reason, _line(entries[record_id]), (record_id,))
+
+
+def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[LogRow]]:
+    """The rows in lists that hold all rows of one hash."""
+    hashed = (
+        pair
+        for batch in batches
+        for pair in zip(batch.column("h").to_pylist(), log_rows([batch]), strict=True)
+    )
+    chunk: list[LogRow] = []
+    for _, group in groupby(hashed, key=itemgetter(0)):
+        chunk += (row for _, row in group)
+        if len(chunk) >= _CHUNK:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def _text(raw: bytes | None) -> str | None:
+    return None if raw is None else raw.decode(errors="backslashreplace").rstrip("\n")
+
+
+def _line(entry: Entry) -> str:
+    return json.dumps(dict(zip(COLUMNS, entry, strict=True)), ensure_ascii=False)

@@ -1,0 +1,79 @@
+"""The ten cells of a log's rows as Spark's own expressions, as far as Spark reads them as `convert` does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from eventlog.core.entry import COLUMNS
+
+Given = Mapping[str, tuple[Any, t.DataType]]  # the columns of a log that a frame has, with their types
+
+_INTEGERS = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
+_NUMBERS = frozenset(("record_id", "event_type"))
+
+
+def log_cells(given: Given, clock: str) -> dict[str, Any]:
+    """The cells as columns of the types that an entry has, and `sure`: whether they are one without doubt.
+
+    `clock` is the event_time of a log that has none. In doubt the other cells of a row say nothing.
+    """
+    cell = {name: _text(*given[name]) if name in given else f.lit(None).cast("string") for name in COLUMNS}
+    for name in _NUMBERS:
+        cell[name] = _integer(*given[name])
+    if "status" not in given:
+        cell["status"] = f.lit("N")
+    cell["status"] = f.coalesce(cell["status"], f.lit("None"))
+    time, sure_time = _time(*given["event_time"]) if "event_time" in given else (f.lit(clock), f.lit(True))
+    cell["event_time"] = f.replace(time, f.lit(" "), f.lit("T"))
+    plain = all(_is_text(kind) for name, (_, kind) in given.items() if name not in (*_NUMBERS, "event_time"))
+    cell["sure"] = _sure(cell, sure_time) if plain else f.lit(False)
+    return cell
+
+
+def _is_text(kind: t.DataType) -> bool:
+    return isinstance(kind, t.NullType | t.CharType | t.VarcharType) or kind == t.StringType()
+
+
+def _text(column: Any, kind: t.DataType) -> Any:
+    return column.cast("string") if _is_text(kind) else f.lit(None).cast("string")
+
+
+def _integer(column: Any, kind: t.DataType) -> Any:
+    """Whole numbers; null for what is none, and for types that Python reads."""
+    if isinstance(kind, _INTEGERS):
+        return column.cast("long")
+    if isinstance(kind, t.DecimalType):
+        return f.when(column % 1 == 0, column.try_cast("long"))
+    return f.lit(None).cast("long")
+
+
+def _time(column: Any, kind: t.DataType) -> tuple[Any, Any]:
+    """The time as text, in UTC, and whether it surely is one."""
+    if isinstance(kind, t.TimestampType):  # an instant; as a text it would be in the session's time zone
+        epoch = f.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+        moment = f.timestamp_add("MICROSECOND", f.unix_micros(column), epoch).cast("string")
+    elif isinstance(kind, t.TimestampNTZType):
+        moment = column.cast("string")
+    else:
+        text = _text(column, kind)
+        return text, _sure_time(text)
+    return moment, f.coalesce(moment.rlike(r"^\d{4}-"), f.lit(False))
+
+
+def _sure(cell: Mapping[str, Any], sure_time: Any) -> Any:
+    """Whether a row is an entry without doubt; doubts are left to the reader that `convert` has."""
+    named = (f.length(cell["column_name"]) > 0) | cell["event_type"].isin(4, 5, 6)
+    sure = (cell["record_id"] > 0) & cell["event_type"].between(1, 8) & named
+    sure &= cell["table_name"].isNotNull() & cell["table_key"].isNotNull() & sure_time
+    return f.coalesce(sure, f.lit(False))
+
+
+def _sure_time(time: Any) -> Any:
+    """yyyy-mm-dd hh:mm:ss, with a fraction of up to six digits that does not end in 0."""
+    shape = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{0,5}[1-9])?\z"
+    moment = f.try_to_timestamp(f.replace(time, f.lit(" "), f.lit("T")))
+    return (time >= "0001") & time.rlike(shape) & moment.isNotNull()

@@ -1,0 +1,176 @@
+"""eventlog for who uses Spark: DataFrames in, DataFrames out. Nothing is read or written before an action.
+
+A row of what comes out tells a document or a change; where `refused` is not null, what was refused, and why.
+Settings are those of the command line, under their names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from eventlog.convert.conversion import format_named
+from eventlog.convert.current import keyed
+from eventlog.core import settings
+from eventlog.core.entry import read_event_time
+from eventlog.core.errors import InvalidTables, Misuse
+from eventlog.core.formats import Shape
+from eventlog.core.tables import Table, Tables
+from eventlog.fold import Rules
+from eventlog.library import clock_of, read_given
+from eventlog.log import LogSettings
+from eventlog.xds.settings import XdsSettings
+from eventlog_spark import single
+from eventlog_spark.fold.meeting import by_current_row, met
+from eventlog_spark.fold.told import FoldToRows
+from eventlog_spark.input import frames
+from eventlog_spark.input.batches import bounded
+from eventlog_spark.input.frames import Known, keyed_rows
+from eventlog_spark.input.kinds import FATES, UNREADABLE
+from eventlog_spark.output.told import Changes, Documents, Form
+
+_SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
+
+
+def log(rows: Any, tables: Tables | None = None, *, unique: bool = False, **given: Any) -> Any:
+    """The rows of a log as they are read: each under the one name of its object; with its `fate` if it does
+    not take part, and if it cannot be understood why it is `refused`, and its `record`.
+
+    With `unique` rows are known to have a record_id each of their own, which saves a shuffle.
+    """
+    known = _known(read_given(given, Rules, LogSettings), tables or Tables(), ())
+    read = frames.log_rows(rows, known, unique)
+    refused = f.col("kind") == UNREADABLE
+    fate = f.when(refused, "refused")
+    for kind, name in FATES.items():
+        fate = fate.when(f.col("kind") == kind, name.value)
+    return read.select(
+        "record_id",
+        "event_type",
+        "event_time",
+        "perpetrator",
+        f.col("table_name").alias("table"),
+        f.col("table_key").alias("key"),
+        "column_name",
+        *(f.when(~refused, f.col(name)).alias(name) for name in ("old_value", "new_value")),
+        fate.alias("fate"),
+        f.when(refused, f.col("old_value")).alias("refused"),
+        f.when(refused, f.col("new_value")).alias("record"),
+    )
+
+
+def current(rows: Any, tables: Tables, name: str) -> Any:
+    """The rows of a table as query-backs read them: table, key as a log has it, and each column as text."""
+    table = keyed(tables, name)
+    frames.check_columns(table, rows)
+    texts = [(column.name, pa.string()) for column in table.data]
+    schema = pa.schema([("table", pa.string()), ("key", pa.string()), *texts])
+    texts_of = _Texts(table, tables.name_of(table), tuple(rows.columns), schema)
+    return frames.by_number(rows).mapInArrow(texts_of, from_arrow_schema(schema))
+
+
+class _Texts:
+    """The current rows of batches, as texts."""
+
+    def __init__(self, table: Table, name: str, columns: tuple[str, ...], schema: pa.Schema) -> None:
+        self._table = table
+        self._name = name
+        self._columns = columns
+        self._schema = schema
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = keyed_rows(self._table, self._columns, batches)
+        return bounded(((self._name, row.table_key, *row.cells) for row in rows), self._schema)
+
+
+def documents(
+    rows: Any,
+    tables: Tables,
+    *,
+    current: Mapping[str, Any] | None = None,
+    unique: bool = False,
+    partitions: int | None = None,
+    **given: Any,
+) -> Any:
+    """The documents of the rows of a log, which are one pick-up, one event each; `place` orders them."""
+    if "batch_size" in given:
+        raise Misuse("batch_size: a document has one event here")
+    found = read_given(given, Rules, LogSettings, XdsSettings)
+    form = Documents(tables, settings.build(XdsSettings, found))
+    return _folded(rows, tables, current or {}, unique, partitions, found, form)
+
+
+def changes(
+    records: Any,
+    source: str = "log",
+    *,
+    tables: Tables | None = None,
+    typed: str | None = None,
+    current: Mapping[str, Any] | None = None,
+    unique: bool = False,
+    partitions: int | None = None,
+    name: str = "records",
+    **given: Any,
+) -> Any:
+    """The changes that records of a format tell; with `typed` those of one table, with columns of its types.
+
+    A log is folded. Other sources are read by one task, for their records say something of each other; `name`
+    is what messages call them, and where a change table's name comes from.
+    """
+    if source not in _SOURCES:
+        raise Misuse(f"unknown source {source!r}; known are {', '.join(_SOURCES)}")
+    form_of = format_named(source)
+    found = read_given(given, Rules, form_of.settings)
+    tables = tables or Tables()
+    form = Changes(tables, _described(tables, typed))
+    if form_of.folded:
+        return _folded(records, tables, current or {}, unique, partitions, found, form)
+    if current or unique or partitions:
+        raise Misuse(f"current, unique and partitions are of a log, and this is {source}")
+    together = single.in_one_task(records, source)
+    columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
+    task = single.OneTask(source, tables, found, name, columns, form)
+    return frames.by_number(together).mapInArrow(task, from_arrow_schema(form.schema))
+
+
+def _described(tables: Tables, typed: str | None) -> Table | None:
+    """The table whose columns get their types."""
+    table = tables.get(typed) if typed is not None else None
+    if table is not None and not table.columns:
+        raise InvalidTables(f"table {table} has no columns with types in the tables file")
+    return table
+
+
+def _folded(
+    rows: Any,
+    tables: Tables,
+    current: Mapping[str, Any],
+    unique: bool,
+    partitions: int | None,
+    given: Mapping[str, Any],
+    form: Form,
+) -> Any:
+    """The rows of a log, folded."""
+    answers = [(keyed(tables, name), frame) for name, frame in current.items()]
+    known = _known(given, tables, [table for table, _ in answers])
+    read = frames.log_rows(rows, known, unique).where(f.col("kind") <= 8)
+    for table, frame in answers:
+        read = read.unionByName(frames.current_rows(frame, table))
+    together = met(read, by_current_row(), partitions)
+    return together.mapInArrow(FoldToRows(known, form), from_arrow_schema(form.schema))
+
+
+def _known(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table]) -> Known:
+    now = given.get("now")
+    clock = read_event_time(clock_of(given))
+    return Known(
+        tables,
+        settings.build(Rules, given),
+        clock,
+        None if now is None else read_event_time(now),
+        frozenset(answerable),
+    )

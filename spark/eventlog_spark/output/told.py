@@ -1,0 +1,186 @@
+"""What a DataFrame of ours tells: documents or changes, a row each, and what was refused among them."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import pyarrow as pa
+
+from eventlog.apply.cells import ToCell
+from eventlog.apply.delta_types import type_of, value_maker
+from eventlog.core.change import ABSENT, Change, Side, Value, scalars
+from eventlog.core.errors import EventlogError, NotExpressible, Refused
+from eventlog.core.tables import Column, Table, Tables
+from eventlog.fold import Event
+from eventlog.library import document_of
+from eventlog.neutral import dumps, refuse
+from eventlog.xds.settings import XdsSettings
+from eventlog.xds.write import EventWriter
+
+Told = tuple[Any, ...]
+
+_NUMBER = pa.decimal128(38, 0)
+_PLACE = pa.struct([("time", pa.string()), ("number", _NUMBER), ("part", pa.int32())])
+_REFUSAL = [("refused", pa.string()), ("record", pa.string())]
+_DOCUMENT = [
+    ("document", pa.string()),
+    ("event_id", pa.string()),
+    ("table", pa.string()),
+    ("key", pa.string()),
+    ("op", pa.string()),
+    ("first_record_id", pa.int64()),
+    ("last_record_id", pa.int64()),
+    ("record_ids", pa.list_(pa.int64())),
+    ("place", _PLACE),
+]
+_CHANGE = [
+    ("op", pa.string()),
+    ("schema", pa.string()),
+    ("table", pa.string()),
+    ("position", pa.string()),
+    ("transaction", pa.string()),
+    ("time", pa.string()),
+    ("user", pa.string()),
+    ("place", _PLACE),
+    ("change", pa.string()),
+]
+
+
+class Form(Protocol):
+    """How a DataFrame tells events or changes: its columns, and their rows."""
+
+    @property
+    def schema(self) -> pa.Schema: ...
+
+    def of_event(self, event: Event) -> Iterator[Told | Refused]:
+        """The rows of an event of a log."""
+
+    def of_change(self, change: Change) -> Iterator[Told | Refused]:
+        """The rows of a change of another source."""
+
+    def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> Told:
+        """The row of what was refused."""
+
+
+@dataclass(frozen=True)
+class Documents:
+    """A row for each XDS document."""
+
+    tables: Tables
+    settings: XdsSettings
+
+    @property
+    def schema(self) -> pa.Schema:
+        return pa.schema(_DOCUMENT + _REFUSAL)
+
+    @cached_property
+    def _writer(self) -> EventWriter:
+        return EventWriter(self.tables, self.settings)
+
+    def of_event(self, event: Event) -> Iterator[Told | Refused]:
+        for found in document_of(event, self._writer, self.settings):
+            if isinstance(found, Refused):
+                yield found
+            else:
+                text, event_id, op, table, key, settles = found
+                ids = settles[0], settles[-1], list(settles)
+                yield (text, event_id, table, key, str(op), *ids, _place(*event.place), None, None)
+
+    def of_change(self, change: Change) -> Iterator[Told | Refused]:
+        raise NotImplementedError("documents are made of a log")
+
+    def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> Told:
+        ids = list(record_ids)
+        return (*[None] * 5, ids[0] if ids else None, ids[-1] if ids else None, ids, None, reason, record)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """A row for each change: whole as a line of the format `changes`, and of one `table` typed as well."""
+
+    tables: Tables
+    table: Table | None = None
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        return pa.schema(_CHANGE + (_typed(self.table) if self.table is not None else []) + _REFUSAL)
+
+    def of_event(self, event: Event) -> Iterator[Told | Refused]:
+        return self._rows(event.change, _place(*event.place))
+
+    def of_change(self, change: Change) -> Iterator[Told | Refused]:
+        position = change.position or ""
+        number = int(position) if position.isdecimal() and len(position) <= _NUMBER.precision else None
+        return self._rows(change, _place(None, number, None))
+
+    def _rows(self, change: Change, place: Mapping[str, Any]) -> Iterator[Told | Refused]:
+        schema, table = change.schema, change.table
+        if self.table is not None and self.tables.of(schema, table) != self.table:
+            return
+        try:
+            line = dumps(change)
+            line.encode()
+            typed = self._cells(change) if self.table is not None else ()
+        except UnicodeEncodeError:
+            yield refuse(change, NotExpressible("half of a character stands in it, and no UTF-8 holds that"))
+        except EventlogError as fault:
+            yield refuse(change, fault)
+        else:
+            facts = change.position, change.transaction, change.time, change.user
+            yield (change.op.value, schema, table, *facts, place, line, *typed, None, None)
+
+    def _cells(self, change: Change) -> Told:
+        assert self.table is not None
+        sides = (dict(change.key), change.before, change.after)
+        key, before, after = map(self._typed, sides)
+        typed = before or None, after or None, list(after)
+        return (key or None, *typed) if self.table.key else typed
+
+    def _typed(self, side: Mapping[str, Value]) -> dict[str, Any]:
+        """The values that the table's columns hold."""
+        assert self.table is not None
+        found = {}
+        for name, value in side.items():
+            column = self.table.column(name)
+            if column is not None:
+                found[column.name] = self._value(column, value)
+        return found
+
+    def _value(self, column: Column, value: Side) -> Any:
+        make = self._makers[column.name]
+        try:
+            if column.multivalued:
+                return [make(scalar) for scalar in scalars(value)]
+            assert value is not ABSENT
+            return make(value)
+        except EventlogError as fault:
+            raise NotExpressible(f"column {column.name}: {fault}") from fault
+
+    @cached_property
+    def _makers(self) -> dict[str, ToCell]:
+        assert self.table is not None
+        return {c.name: value_maker(pa.field(c.name, type_of(c))) for c in self.table.columns.values()}
+
+    def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> Told:
+        return (*[None] * (len(self.schema) - len(_REFUSAL)), reason, record)
+
+
+def _typed(table: Table) -> list[tuple[str, pa.DataType]]:
+    """The key, the row before and after, and which columns of it were supplied."""
+    row = pa.struct([_field(column) for column in table.columns.values()])
+    key = pa.struct([_field(column) for column in table.key_columns])
+    typed = [("key", key)] if table.key else []
+    return [*typed, ("before", row), ("after", row), ("supplied", pa.list_(pa.string()))]
+
+
+def _field(column: Column) -> pa.Field:
+    kind = type_of(column)
+    return pa.field(column.name, pa.list_(kind) if column.multivalued else kind)
+
+
+def _place(time: str | None, number: int | None, part: int | None) -> dict[str, Any]:
+    return {"time": time, "number": None if number is None else decimal.Decimal(number), "part": part}

@@ -1,0 +1,313 @@
+"""The library on Spark gives what `convert` and `backlog` give, from any DataFrame, when asked for it."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import eventlog_spark
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import functions as f
+
+import eventlog
+from eventlog.core import tablesfile
+from eventlog.core.entry import COLUMNS
+from eventlog.core.errors import InvalidTables, Misuse
+from eventlog.files import csv
+from tests.spark.helpers import TABLES, backlogged, by_object, converted, job, write_log
+from tests.spark.strategies import CURRENT, logs
+from tests.spark.test_parity import SLOW, current_files
+from tests.spark.test_sources import FILES, make
+from tests.spark.test_sources import TABLES as SOURCE_TABLES
+
+KNOWN = tablesfile.read(TABLES)
+NAMES = list(COLUMNS)
+TIME = "2025-03-23 10:57:19"
+Rows = Sequence[Sequence[Any]]
+
+# How a DataFrame may have a log: the order and spelling of its columns, and the types of its numbers.
+FORMS = {
+    "as a log has it": (NAMES, "long", "int"),
+    "in capitals, key second": ([NAMES[0], NAMES[6], *NAMES[1:6], *NAMES[7:]], "long", "smallint"),
+    "decimals of JDBC": (NAMES, "decimal(38,10)", "decimal(20,0)"),
+    "texts": ([*NAMES[5:], *NAMES[:5]], "string", "string"),
+}
+
+
+def frame(spark: Any, rows: Rows, form: str = "as a log has it") -> Any:
+    """The rows as a DataFrame of this form."""
+    names, id_type, kind_type = FORMS[form]
+    texts = [tuple(None if cell is None else str(cell) for cell in row) for row in rows]
+    made = spark.createDataFrame(texts, ", ".join(f"{name} string" for name in NAMES))
+    typed = {"record_id": id_type, "event_type": kind_type}
+    told = [f.col(name).cast(typed.get(name, "string")) for name in names]
+    spelled = [name.upper() if "capitals" in form else name for name in names]
+    return made.select(*(column.alias(name) for column, name in zip(told, spelled, strict=True)))
+
+
+def current_frames(spark: Any) -> dict[str, Any]:
+    """The current rows of `strategies` as DataFrames, their numbers typed."""
+    found = {}
+    for table, text in CURRENT.items():
+        columns, rows = csv.read(io.BytesIO(text.encode()), table)
+        cells = [row.cells for row in rows if not isinstance(row, eventlog.Refused)]
+        made = spark.createDataFrame(cells, ", ".join(f"`{name}` string" for name in columns))
+        found[table] = made.withColumn("idu", f.col("idu").cast("int")) if table == "usr" else made
+    return found
+
+
+def told_by(frame: Any, column: str) -> tuple[list[str], Counter[str]]:
+    """What a DataFrame tells, in the order of the log, and why rows were refused, with how often."""
+    rows = frame.select(column, "place", "refused").collect()
+    good = sorted((row for row in rows if row.refused is None), key=lambda row: tuple(row.place))
+    return [row[0] for row in good], Counter(row.refused for row in rows if row.refused is not None)
+
+
+def left(refused: Iterable[tuple[str, str]]) -> Counter[str]:
+    """The same of what `convert` left out."""
+    return Counter(reason for _, reason in refused)
+
+
+@contextmanager
+def configured(spark: Any, **conf: str) -> Iterator[None]:
+    """The session of somebody else, who has it set otherwise."""
+    names = {name.replace("_", "."): value for name, value in conf.items()}
+    before = {name: spark.conf.get(name) for name in names}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+@pytest.fixture(autouse=True)
+def small(spark: Any) -> Iterator[None]:
+    """Few tasks for few rows."""
+    with configured(spark, spark_sql_shuffle_partitions="3"):
+        yield
+
+
+@SLOW
+@given(
+    logs(),
+    st.sampled_from(sorted(FORMS)),
+    st.sampled_from((None, 1, 3)),
+    st.sampled_from((None, "driver")),
+    st.sampled_from(("canonical", "as-logged")),
+    st.booleans(),
+)
+def test_documents_and_changes_are_those_of_convert(
+    spark: Any,
+    tmp_path_factory: pytest.TempPathFactory,
+    rows: Rows,
+    form: str,
+    partitions: int | None,
+    user: str | None,
+    association: str,
+    future: bool,
+) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    log, current = write_log(folder / "log.csv", rows), current_files(folder, "csv")
+    how: dict[str, Any] = {"driver_user": user, "max_changes": 3}
+    if future:
+        how |= {"handle_future_events": True, "now": "2025-03-23 10:57:19.3"}
+    given_log = frame(spark, rows, form)
+    frames = current_frames(spark)
+    made = eventlog_spark.documents(
+        given_log, KNOWN, current=frames, association=association, partitions=partitions, **how
+    )
+    documents, refused = told_by(made, "document")
+    expected, left_out = converted(job([log], folder / "out.xml", current, association=association, **how))
+    assert by_object(documents, rows) == by_object(expected, rows)
+    assert documents == expected
+    assert refused == left(left_out)
+    changed = told_by(eventlog_spark.changes(given_log, tables=KNOWN, current=frames, **how), "change")
+    expected, left_out = converted(job([log], folder / "out.jsonl", current, to="changes", **how))
+    assert changed == (expected, left(left_out))
+
+
+def test_each_row_tells_its_document(spark: Any) -> None:
+    rows = [
+        (n, "N", n % 4 + 1, TIME, None, "USR", f"IDU={n % 3}", "fname", "a", f"v{n}") for n in range(1, 14)
+    ]
+    told = eventlog_spark.documents(frame(spark, rows), KNOWN).orderBy("place").collect()
+    plain = eventlog.documents([dict(zip(NAMES, row, strict=True)) for row in rows], KNOWN)
+    found = [(row.document, row.event_id, row.op, row.table, row.key, tuple(row.record_ids)) for row in told]
+    assert found == [(d.text, d.event_id, d.op, d.table, d.key, d.settles) for d in plain]
+    assert all(
+        (row.first_record_id, row.last_record_id) == (row.record_ids[0], row.record_ids[-1]) for row in told
+    )
+
+
+def test_backlog_gives_the_same(spark: Any, tmp_path: Path) -> None:
+    rows = [
+        (n, "N", (1, 2, 6, 2, 3)[n % 5], TIME, None, "usr", f"idu={n % 4}", "fname", "a", f"v{n}")
+        for n in range(1, 40)
+    ]
+    rows[7] = (3, *rows[7][1:])
+    log, current = write_log(tmp_path / "log.parquet", rows), current_files(tmp_path, "parquet")
+    written, left_out = backlogged(spark, job([log], tmp_path / "out", current), partitions=2)
+    told = eventlog_spark.documents(
+        spark.read.parquet(str(log)), KNOWN, current=dict.fromkeys(["usr"], spark.read.parquet(current[0][1]))
+    )
+    documents, refused = told_by(told, "document")
+    assert by_object(documents, rows) == by_object(written, rows)
+    assert refused == left(left_out)
+
+
+def test_nothing_is_read_before_an_action_and_then_each_row_once(spark: Any) -> None:
+    def fail(batches: Any) -> Any:
+        raise AssertionError("it was read")
+
+    rows = frame(spark, [(1, "N", 6, TIME, None, "usr", "idu=1", None, None, None)])
+    trap = rows.mapInArrow(fail, rows.schema)
+    current = {
+        "usr": spark.createDataFrame(
+            [],
+            "idu int, fname string, lname string, photo binary, born date,"
+            "on boolean, age int, `usr_phone.no` string",
+        )
+    }
+    eventlog_spark.log(trap, KNOWN)
+    eventlog_spark.changes(trap, tables=KNOWN, current=current, typed="usr")
+    told = eventlog_spark.documents(trap, KNOWN, current=current)
+    plan = told._jdf.queryExecution().executedPlan().toString()
+    assert plan.count("it was read") == 0
+    assert plan.count("fail(") == plan.count("MapInArrow fail(") == 1
+
+
+def test_the_session_may_be_set_otherwise(spark: Any) -> None:
+    moments = ["2025-03-30 00:30:00", "2025-10-26 00:30:00", "2025-10-26 01:30:00", "1900-01-01 00:00:00.12"]
+    rows = frame(spark, [
+        (n, "N", 4, time, None, "usr", f"idu={n}", None, None, None) for n, time in enumerate(moments, 1)
+    ]).withColumn("event_time", f.to_timestamp("event_time"))  # fmt: skip
+    rows = rows.withColumn("micros", f.unix_micros("event_time")).drop("event_time").cache()
+    rows.count()
+    rows = rows.withColumn("event_time", f.timestamp_micros("micros")).drop("micros")
+    with configured(spark, spark_sql_session_timeZone="Europe/Berlin", spark_sql_caseSensitive="false"):
+        found = eventlog_spark.log(rows, KNOWN).orderBy("record_id").collect()
+    assert [row.event_time for row in found] == [time.replace(" ", "T") for time in moments]
+
+
+def test_what_a_log_tells_of_its_rows(spark: Any) -> None:
+    rows = [
+        (1, "N", 2, TIME, "ann", "USR", "IDU=1", "fname", "a", "b"),
+        (2, "S", 2, TIME, None, "usr", "idu=1", "fname", "a", "b"),
+        (3, "N", 2, TIME, "driver", "usr", "idu=1", "fname", "a", "b"),
+        (4, "N", 9, TIME, None, "usr", "idu=1", "fname", "a", "b"),
+        (5, "N", 4, "2026-01-01 00:00:00", None, "usr", "idu=1", None, None, None),
+    ]
+    how: dict[str, Any] = {"driver_user": "driver", "handle_future_events": True, "now": TIME}
+    told = eventlog_spark.log(frame(spark, rows), KNOWN, **how).orderBy(f.expr("coalesce(record_id, 4)"))
+    found = told.select("event_type", "table", "key", "old_value", "fate", "refused").collect()
+    assert [tuple(row) for row in found] == [
+        (2, "usr", "idu=1", "a", None, None),
+        (2, "usr", "idu=1", "a", "not new", None),
+        (2, "usr", "idu=1", "a", "loopback", None),
+        (None, None, None, None, "refused", "event_type is 9, not 1 to 8"),
+        (4, "usr", "idu=1", None, "future", None),
+    ]
+    (record,) = [json.loads(row.record) for row in told.where("record is not null").collect()]
+    assert record["event_type"] == 9
+
+
+def test_changes_with_types_are_what_sql_works_on(spark: Any) -> None:
+    rows = [
+        (1, "N", 1, TIME, None, "usr", "idu=1", "born", None, "2024-02-29"),
+        (2, "N", 2, TIME, None, "usr", "idu=1", "FNAME", "a", "b"),
+        (3, "N", 2, TIME, None, "usr", "idu=2", "photo", "qqo=", "u7s="),
+        (4, "N", 4, TIME, None, "usr", "idu=1", None, None, None),
+        (5, "N", 2, TIME, None, "grp", "org=a+name=b", "member", None, "m"),
+        (6, "N", 2, TIME, None, "usr", "idu=3", "born", None, "late"),
+    ]
+    told = eventlog_spark.changes(frame(spark, rows), tables=KNOWN, typed="usr").cache()
+    told.createOrReplaceTempView("usr_changes")
+    found = spark.sql(
+        "select op, key.idu, year(after.born), after.fname, before.photo, after.photo, supplied"
+        " from usr_changes where refused is null order by place"
+    ).collect()
+    assert [tuple(row) for row in found] == [
+        ("insert", 1, 2024, None, None, None, ["born"]),
+        ("update", 1, None, "b", None, None, ["fname"]),
+        ("update", 2, None, None, b"\xaa\xaa", b"\xbb\xbb", ["photo"]),
+        ("delete", 1, None, None, None, None, []),
+    ]
+    (refused,) = told.where("refused is not null").collect()
+    assert "late" in refused.refused
+    members = eventlog_spark.changes(frame(spark, rows), tables=KNOWN, typed="grp").where("refused is null")
+    assert [row.after.member for row in members.collect()] == [["m"]]
+    told.unpersist()
+
+
+def test_current_rows_as_query_backs_read_them(spark: Any) -> None:
+    found = eventlog_spark.current(current_frames(spark)["usr"], KNOWN, "usr").orderBy("key").collect()
+    assert tuple(found[0])[:5] == ("usr", "idu=1", "J\u00f6hn", "Doe  ", "u7s=")
+    lacking = spark.createDataFrame([(1,)], "idu int")
+    with pytest.raises(InvalidTables, match="lacks column fname"):
+        eventlog_spark.documents(frame(spark, []), KNOWN, current={"usr": lacking})
+
+
+@pytest.mark.parametrize("source", [name for name in FILES if name != "xds"])
+def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, source: str) -> None:
+    path = make(tmp_path / "in", source, 10)
+    wanted = replace(job([path], tmp_path / "expected", source=source, to="changes"), tables=SOURCE_TABLES)
+    expected, left_out = converted(wanted)
+    records, name = source_frame(spark, path, source)
+    told = eventlog_spark.changes(records, source, tables=SOURCE_TABLES, name=name)
+    assert [row.change for row in told.collect()] == expected
+    assert left_out == set()
+    typed = eventlog_spark.changes(records, source, tables=SOURCE_TABLES, name=name, typed="usr").collect()
+    assert [(row.op, row.key.idu) for row in typed][:2] == [("insert", 10), ("insert", 11)]
+
+
+def source_frame(spark: Any, path: Path, source: str) -> tuple[Any, str]:
+    """The records of a file as a user of Spark would have them, and their name."""
+    if source == "gbase":
+        return spark.read.format("binaryFile").load(str(path)), "c"
+    if source == "qlik-message":
+        lines = path.read_bytes().splitlines()
+        kafka = "topic string, partition int, offset long, key binary, value binary"
+        return spark.createDataFrame([("t", 0, n, None, line) for n, line in enumerate(lines)], kafka), "t"
+    with path.open("rb") as file:
+        columns, rows = csv.read(file, path.name)
+        cells = [row.cells for row in rows if not isinstance(row, eventlog.Refused)]
+    table = pa.table(
+        [pa.array(column, pa.string()) for column in zip(*cells, strict=True)], names=list(columns)
+    )
+    return spark.createDataFrame(table).orderBy(f.rand(7)), path.stem
+
+
+def test_a_message_that_is_none_is_refused_with_its_place(spark: Any) -> None:
+    kafka = "VALUE string, Offset long, topic string, partition int"
+    told = eventlog_spark.changes(
+        spark.createDataFrame([("{", 7, "t", 3), (None, 8, "t", 3)], kafka), "qlik-message"
+    ).collect()
+    assert [row.refused.partition(":")[0] for row in told] == ["t[3]", "t[3]"]
+    assert [row.refused.split(":")[1] for row in told] == ["7", "8"]
+    assert told[0].record == "{"
+
+
+def test_misuse_is_told_at_once(spark: Any) -> None:
+    log = frame(spark, [])
+    wrongs: list[tuple[Callable[[], object], str]] = [
+        (lambda: eventlog_spark.documents(log, KNOWN, batch_size=2), "one event"),
+        (lambda: eventlog_spark.documents(log, KNOWN, no_such=1), "unknown setting"),
+        (lambda: eventlog_spark.documents(log.drop("old_value"), KNOWN), "lacks the column old_value"),
+        (lambda: eventlog_spark.changes(log, "xml"), "unknown source"),
+        (lambda: eventlog_spark.changes(log, "gbase"), "no column content"),
+        (lambda: eventlog_spark.changes(log, "linter", unique=True), "are of a log"),
+    ]
+    for wrong, told in wrongs:
+        with pytest.raises(Misuse, match=told):
+            wrong()

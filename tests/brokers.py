@@ -8,13 +8,18 @@ from __future__ import annotations
 import os
 import re
 import secrets
+import socket
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 MOCK, REAL = "mock cluster", "broker"
 ADDRESS = os.environ.get("EVENTLOG_TEST_KAFKA", "")
+JARS = os.environ.get("EVENTLOG_TEST_KAFKA_JARS", "")
+ROOT = Path(__file__).parents[1]
 AT_HAND = (MOCK, *([REAL] if ADDRESS else []))
 
 
@@ -33,3 +38,31 @@ def addresses(name: str) -> Iterator[str]:
 def own_name(text: str) -> str:
     """A name for a topic or a group that no other test has, in this run or another."""
     return f"{re.sub('[^a-z0-9_]', '_', text.lower())}_{secrets.token_hex(4)}"
+
+
+class OwnBroker:
+    """A broker that a test starts and stops as it likes; `.ci/broker` knows how."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        with socket.socket() as free, socket.socket() as other:
+            free.bind(("127.0.0.1", 0))
+            other.bind(("127.0.0.1", free.getsockname()[1] + 1))  # of its controller
+            self._port = free.getsockname()[1]
+        self.address = f"127.0.0.1:{self._port}"
+        (folder / "lib").symlink_to(JARS)
+        (folder / "complete").touch()
+        self._do("begin_broker")
+
+    def stop(self) -> None:
+        """End it; what it holds stays on its disk."""
+        self._do("stop_broker")
+
+    def start(self) -> None:
+        """Start it again with what it held."""
+        self._do("begin_broker")
+
+    def _do(self, what: str) -> None:
+        text = (ROOT / ".ci" / "broker").read_text().removesuffix("start_broker\n") + what
+        told = {"EVENTLOG_TEST_BROKER": str(self._folder), "EVENTLOG_TEST_KAFKA_PORT": str(self._port)}
+        subprocess.run(["bash", "-c", text], env=os.environ | told, check=True, stdin=subprocess.DEVNULL)

@@ -28,7 +28,7 @@ from eventlog.files.outputs import Output
 from eventlog.files.parts import Part, Parts
 from eventlog.files.statefile import read_state, write_state
 from eventlog.places import places
-from eventlog.streams.feed import Feed
+from eventlog.streams.feed import Feed, NotCopied
 
 CHANGES: Final = 50_000  # after which a part ends, with its transaction
 Write = Callable[[Iterable[Change]], None]
@@ -98,6 +98,7 @@ class _Run:
         self._current = current
         self._kept = kept
         self._fault: EventlogError | None = None
+        self._warned = False
 
     def round(self, feed: Feed, follow: bool) -> None:
         """Everything that one round of the source gives."""
@@ -109,7 +110,14 @@ class _Run:
         if self._fault is not None:
             raise self._fault
         self._keep(feed.state)
-        feed.kept()
+        try:
+            feed.kept()
+        except NotCopied as fault:
+            if self._job.state is None:
+                raise
+            if not self._warned:
+                self._report.refuse(Refused(self._job.place, str(fault), fault=False))
+            self._warned = True
 
     def _next(self, items: Iterator[Any]) -> Any:
         """The next delivery; what was refused is told. A fault ends the round behind what was handed out."""

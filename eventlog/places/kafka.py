@@ -37,6 +37,7 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.message_writer import Writer, Written, numbers
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.structure import Structure
+from eventlog.streams.feed import NotCopied
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.topic_progress import Spot
@@ -48,12 +49,23 @@ _MOVING = (
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
 )
+_OF_MEMBERS = (  # of a group, by whose own members its offsets are kept
+    KafkaError.UNKNOWN_MEMBER_ID,
+    KafkaError.ILLEGAL_GENERATION,
+    KafkaError.REBALANCE_IN_PROGRESS,
+)
+_MEMBERS = (
+    "Kafka: the group {} has members of its own, so that its offsets are not ours to keep:"
+    " --kafka-group names another"
+)
 _TELL = 5.0  # seconds in which brokers tell of a topic
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class KafkaFault(EventlogError):
     """Kafka: {0}"""
+
+    code: int | None = None  # of the client, where it told one
 
 
 # --- reading
@@ -146,7 +158,12 @@ class Topics:
         """Keeps the offsets of everything handed out so far; call it when the output is out."""
         if self.done:
             offsets = [TopicPartition(t, p, o) for (t, p), o in self.done.items()]
-            _ask(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
+            try:
+                _ask(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
+            except KafkaFault as fault:
+                if fault.code not in _OF_MEMBERS:
+                    raise
+                raise NotCopied(_MEMBERS.format(self._settings.kafka_group)) from fault
 
     def close(self) -> None:
         self._consumer.close()
@@ -244,7 +261,9 @@ def _ask(call: Any, patience: float = _PATIENCE) -> Any:
                 or error.code() not in _MOVING
                 or time.monotonic() > deadline
             ):
-                raise KafkaFault(error.str() if isinstance(error, KafkaError) else str(fault)) from None
+                told = KafkaFault(error.str() if isinstance(error, KafkaError) else str(fault))
+                told.code = error.code() if isinstance(error, KafkaError) else None
+                raise told from None
             time.sleep(0.1)
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Protocol
 
-from eventlog.core.errors import Refused
+from eventlog.core.errors import EventlogError, Refused
 from eventlog.streams.delivery import Delivery
+
+
+class NotCopied(EventlogError):
+    """{0}"""
 
 
 class Feed(Protocol):
@@ -20,6 +24,9 @@ class Feed(Protocol):
         """The state behind everything that was handed out."""
 
     def kept(self) -> None:
-        """The state behind everything that was handed out is safely kept."""
+        """The state behind everything that was handed out is safely kept: others get their copy of it.
+
+        NotCopied says that they did not, which matters only where that copy is the only one.
+        """
 
     def close(self) -> None: ...

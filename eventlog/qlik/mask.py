@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from eventlog.core.errors import EventlogError
 
-_HEX = re.compile(r"(?:0[xX])?((?:[0-9A-Fa-f]{2})*+)")
+_HEX = re.compile(r"(?:0[xX]|\\x)?((?:[0-9A-Fa-f]{2})*+)")
 MAX_BYTES = 1024  # eight times what the column of the change table holds
 
 

@@ -19,7 +19,8 @@ from eventlog.qlik.mask import InvalidMask, MaskLayout, Order, evidence, join, l
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
-from eventlog.qlik.rows import differing, make_change, make_fields, sides
+from eventlog.qlik.rows import make_change, make_fields
+from eventlog.qlik.sides import differing, sides
 from eventlog.qlik.structure import Structure, observe
 
 _OPS = {

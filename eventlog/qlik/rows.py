@@ -8,6 +8,7 @@ a null a value; a clear one says "unchanged" where a value stands, or a null in 
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Sequence
 from itertools import compress, repeat
 from typing import Any, NamedTuple
@@ -20,13 +21,15 @@ from eventlog.qlik.ddl import Era
 from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
 from eventlog.qlik.mask import InvalidMask, MaskLayout, Order, evidence, join, load, read, trimmed
 from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
-from eventlog.qlik.plans import Plan, alike
+from eventlog.qlik.plans import Plan
+from eventlog.qlik.sides import differing, sides
 from eventlog.qlik.structure import Structure
 
 Cells = tuple[Any, ...]
 _STREAM_WIDTH = next(header.width for header in HEADERS if header.name == "stream_position")
 Told = tuple[str, str, str, str | None, object]  # change_seq, stream_position, id, timestamp, partition_name
 _MAX_KEPT = 10_000
+_ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
 _new = tuple.__new__
 
 
@@ -106,15 +109,30 @@ class RowReader:
         """Whether two rows say the same, however their containers hold it."""
         if one.mask != other.mask:
             return False
+        if one.table.structure.names != other.table.structure.names:
+            return one.table.supplied(one) == other.table.supplied(other)
         said, again = (repr(row.table._plan(row.data)) for row in (one, other))
         return one.data == other.data or said == again
+
+    def supplied(self, row: ChangeRow) -> dict[str, str]:
+        """The values of a row by their columns; what is null may be a column that was added later."""
+        cells = zip(self.structure.names, self._plan(row.data), strict=True)
+        return {name.lower(): str(value) for name, value in cells if value is not None}
+
+    def aligned(self, image: ChangeRow) -> ChangeRow:
+        """A B row with its values where the columns of this source stand, if its own source has others."""
+        names, own = self.structure.names, image.table.structure.names
+        if names == own:
+            return image
+        found = {name.lower(): value for name, value in zip(own, image.data, strict=True)}
+        return image._replace(data=tuple(found.get(name.lower(), ABSENT) for name in names))
 
     def contradicted(self, row: ChangeRow, image: ChangeRow, order: Order) -> str | None:
         """A column whose bit says that it did not change, and that is not what it was in the B row."""
         flags = () if row.mask is None else self._flags_of(row.mask, order).set
         for i, (new, old) in enumerate(zip(row.data, image.data, strict=False)):
             clear = new != old and flags and not flags[i] and new is not None and old is not None
-            if clear and self._plan.one(i, new) != image.table._plan.one(i, old):
+            if clear and old is not ABSENT and self._plan.one(i, new) != self._plan.one(i, old):
                 return self.structure.names[i]
         return None
 
@@ -137,7 +155,7 @@ class RowReader:
             return self._delete(row, values, flags)
         if image is not None and flags is not None:
             return self._paired(row, image, values, flags)
-        return self._update(row, values, flags, None if image is None else self._plan(image.data))
+        return self._update(row, values, flags, None if image is None else self._before(image))
 
     def _letter(self, kind: tuple[object, object]) -> str:
         letter = self._letters[kind] = letter_of(*kind)
@@ -184,7 +202,7 @@ class RowReader:
         return self._make(Op.DELETE, row, key, self._fields(before, repeat(ABSENT), ABSENT in before))
 
     def _update(
-        self, row: ChangeRow, values: Sequence[Value], flags: Flags | None, image: Sequence[Value] | None
+        self, row: ChangeRow, values: Sequence[Value], flags: Flags | None, image: Sequence[Side] | None
     ) -> Change:
         """An update without a mask, or without a B row."""
         before: Sequence[Side]
@@ -200,14 +218,18 @@ class RowReader:
         after: Sequence[Side] = values
         data = image.data
         for i in flags.places:
-            old = self._plan.one(i, data[i])
+            old = ABSENT if data[i] is ABSENT else self._plan.one(i, data[i])
             before[i] = ABSENT if old is None and values[i] is None else old
         if None in values:
             after = list(values)
             for i, value in enumerate(values):
-                if value is None and not flags.set[i] and data[i] is not None:
+                if value is None and not flags.set[i] and data[i] is not None and data[i] is not ABSENT:
                     before[i], after[i] = self._plan.one(i, data[i]), ABSENT
         return self._made_update(row, before, after)
+
+    def _before(self, image: ChangeRow) -> Sequence[Side]:
+        told = zip(image.data, self._plan(image.data), strict=True)
+        return [ABSENT if cell is ABSENT else value for cell, value in told]
 
     def _made_update(self, row: ChangeRow, before: Sequence[Side], after: Sequence[Side]) -> Change:
         lacks = ABSENT in after
@@ -283,7 +305,7 @@ def _time(cell: object) -> str | None:
     """The time of a change, in UTC; 1970-01-01 stands for a time not known before the commit."""
     if isinstance(cell, dt.datetime):
         cell = cell.isoformat()
-    text = str(cell)
+    text = _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
     return None if text == "" or text.startswith("1970-01-01") else iso_utc(text)
 
 
@@ -345,46 +367,6 @@ class RowWriter:
             mask = self._masks[bits] = trimmed(bits << self._first, self._order)
             _bound(self._masks)
         return mask
-
-
-def sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
-    """The columns of a structure before and after a change; what only the key tells is filled in."""
-    if len(change.fields) == len(structure.columns):
-        names, befores, afters = zip(*change.fields, strict=True)
-        if names == structure.names and (change.op is not Op.UPDATE or ABSENT not in befores):
-            return befores, afters
-    before: list[Side] = [ABSENT] * len(structure.columns)
-    after: list[Side] = before.copy()
-    index = structure.index
-    for name, value in change.key_before if change.op in (Op.UPDATE, Op.DELETE) else ():
-        before[_place(index, name, structure)] = value
-    for name, value in change.key if change.op is not Op.DELETE else ():
-        after[_place(index, name, structure)] = value
-    for name, old, new in change.fields:
-        place = _place(index, name, structure)
-        before[place] = before[place] if old is ABSENT else old
-        after[place] = after[place] if new is ABSENT else new
-    return before, after
-
-
-def _place(index: dict[str, int], name: str, structure: Structure) -> int:
-    place = index.get(name)
-    if place is None:
-        raise WrongRow(f"table {structure} has no column {name!r}: name it in the tables file")
-    return place
-
-
-def differing(
-    before: Sequence[Side], after: Sequence[Side], image: Sequence[Any], row: Sequence[Any]
-) -> list[int]:
-    """The places of the captured columns whose written values differ; 1, 1.0 and true do."""
-    both_rows = enumerate(zip(image, row, strict=True))
-    places = [i for i, (old, new) in both_rows if not alike(old, new)]
-    if ABSENT not in before and ABSENT not in after:
-        return places
-    found = set(places)
-    both = enumerate(zip(before, after, strict=True))
-    return [i for i, (b, a) in both if a is not ABSENT and (b is ABSENT or i in found)]
 
 
 def _says_more(before: Sequence[Side], after: Sequence[Side], changed: list[int]) -> bool:

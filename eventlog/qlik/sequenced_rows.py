@@ -206,7 +206,8 @@ class RowSequencer:
             if "U" in found and "B" in found:
                 finder = self._finders[found["U"].place.table]
                 if finder.needs_pairs:
-                    finder.see_pair(self._restore(found["U"]), self._restore(found["B"]))
+                    update = self._restore(found["U"])
+                    finder.see_pair(update, update.table.aligned(self._restore(found["B"])))
                     if not any(f.needs_pairs for f in self._finders):
                         return
 
@@ -248,13 +249,14 @@ class RowSequencer:
 
     def _paired(self, row: ChangeRow, image: ChangeRow | None) -> Iterator[Placed | Refused]:
         if image is not None:
+            told, image = image, row.table.aligned(image)
             try:
                 column = row.table.contradicted(row, image, self._order(row, image))
             except EventlogError:
                 column = None  # what is wrong with the row is told with it
             if column is not None:
                 said = f"B row of change_seq {row.seq}: {column} is another in the U row, but not in its mask"
-                yield Refused(_at(image), said, _raw(image))
+                yield Refused(_at(told), said, _raw(told))
                 image = None
         yield self._change(row, image)
 

@@ -450,3 +450,23 @@ def test_dfm_describes_the_columns_of_a_file() -> None:
 def test_a_dfm_that_is_none(text: str) -> None:
     with pytest.raises(dfm.InvalidDfm):
         dfm.read(text)
+
+
+@pytest.mark.parametrize(
+    ("told", "time"),
+    [
+        ("2024-01-01 12:00:00 UTC", "2024-01-01T12:00:00Z"),
+        ("2024-01-01 12:00:00.250 +0200", "2024-01-01T10:00:00.25Z"),
+        ("2024-01-01 12:00:00 -05:30", "2024-01-01T17:30:00Z"),
+        ("2024-01-01 12:00:00 +02", "2024-01-01T10:00:00Z"),
+        ("2024-01-01T12:00:00Z", "2024-01-01T12:00:00Z"),
+        ("1970-01-01 00:00:00 UTC", None),
+    ],
+)
+def test_a_timestamp_may_have_a_zone_as_warehouses_write_it(told: str, time: str | None) -> None:
+    assert only(row(1, "I", ALL, "1", "x", "7", timestamp=told)).time == time
+
+
+@pytest.mark.parametrize("prefix", ["", "0x", "0X", "\\x"])
+def test_masks_are_hex_as_databases_write_it(prefix: str) -> None:
+    assert only(row(1, "I", prefix + ALL, "1", "x", "7")).op is Op.INSERT

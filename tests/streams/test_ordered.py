@@ -189,6 +189,29 @@ def test_the_same_sequence_in_two_tables_joins_nothing() -> None:
     assert found == ["update usr 1 b", "(grp__ct.csv:2)", "1 B rows without their U row, at grp__ct.csv:2"]
 
 
+def layout(columns: str, *rows: str) -> Any:
+    """A part of the change table usr with these columns; each row as `7 U 20 1 b`, where - is null."""
+    cells = []
+    for row in rows:
+        number, letter, mask, *data = (None if cell == "-" else cell for cell in row.split())
+        cells.append((number and exports.seq(int(number)), letter, mask, "AB", *data))
+    return source((*(f"header__{h}" for h in HEADING), *columns.split()), *cells, stem="usr__ct")
+
+
+def test_a_before_image_of_another_layout_joins_by_the_names_of_its_columns() -> None:
+    """The B row was exported after x was added before v, or before w was; in other letters too."""
+    update = layout("id v w", "2 U 60 1 b d")
+    assert said(update, layout("ID x V w", "2 B - 1 - a c")) == ["update usr 1 a>b c>d"]
+    assert said(update, layout("id v", "2 B - 1 a")) == ["update usr 1 a>b d"], "w was not captured before"
+
+
+def test_a_row_that_was_exported_again_with_a_further_column_is_a_repeat() -> None:
+    found = said(layout("id v", "2 I 30 1 a"), layout("id x v", "2 I 30 1 - a"))
+    assert found[1:] == ["insert usr 1 a", "1 repeated records are left out, at usr__ct.csv:2"]
+    found = said(layout("id v", "2 I 30 1 a"), layout("id x v", "2 I 30 1 z a"))
+    assert [one.partition("usr ")[2] for one in found] == ["stands there with different values as I rows"] * 2
+
+
 def test_a_repeated_row_is_dropped_and_counted() -> None:
     found = said(table("usr", "2 U 20 1 b", "2 B - 1 a", "2 U 20 1 b"), table("usr", "2 B - 1 a"))
     assert found == [

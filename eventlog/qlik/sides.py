@@ -1,0 +1,51 @@
+"""A change as the two rows that it makes of its table: one before, one after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from eventlog.core.change import ABSENT, Change, Op, Side
+from eventlog.core.errors import WrongRow
+from eventlog.qlik.plans import alike
+from eventlog.qlik.structure import Structure
+
+
+def sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
+    """The columns of a structure before and after a change; what only the key tells is filled in."""
+    if len(change.fields) == len(structure.columns):
+        names, befores, afters = zip(*change.fields, strict=True)
+        if names == structure.names and (change.op is not Op.UPDATE or ABSENT not in befores):
+            return befores, afters
+    before: list[Side] = [ABSENT] * len(structure.columns)
+    after: list[Side] = before.copy()
+    index = structure.index
+    for name, value in change.key_before if change.op in (Op.UPDATE, Op.DELETE) else ():
+        before[_place(index, name, structure)] = value
+    for name, value in change.key if change.op is not Op.DELETE else ():
+        after[_place(index, name, structure)] = value
+    for name, old, new in change.fields:
+        place = _place(index, name, structure)
+        before[place] = before[place] if old is ABSENT else old
+        after[place] = after[place] if new is ABSENT else new
+    return before, after
+
+
+def _place(index: dict[str, int], name: str, structure: Structure) -> int:
+    place = index.get(name)
+    if place is None:
+        raise WrongRow(f"table {structure} has no column {name!r}: name it in the tables file")
+    return place
+
+
+def differing(
+    before: Sequence[Side], after: Sequence[Side], image: Sequence[Any], row: Sequence[Any]
+) -> list[int]:
+    """The places of the captured columns whose written values differ; 1, 1.0 and true do."""
+    both_rows = enumerate(zip(image, row, strict=True))
+    places = [i for i, (old, new) in both_rows if not alike(old, new)]
+    if ABSENT not in before and ABSENT not in after:
+        return places
+    found = set(places)
+    both = enumerate(zip(before, after, strict=True))
+    return [i for i, (b, a) in both if a is not ABSENT and (b is ABSENT or i in found)]

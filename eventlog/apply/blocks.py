@@ -13,10 +13,11 @@ from types import NoneType
 from typing import Any, NamedTuple
 
 from eventlog.apply.cells import Cell, Cells
-from eventlog.apply.goal import Act, Deed, Goal, Layout
+from eventlog.apply.goal import Act, Deed, Goal
 from eventlog.core.change import ABSENT, Absent, Change, Op, Side
 from eventlog.core.errors import EventlogError
 
+NEW = frozenset((Op.INSERT, Op.SNAPSHOT))  # changes that make a row
 _UNKNOWN = frozenset((NoneType, Absent))
 
 
@@ -51,44 +52,63 @@ _FIRST, _BEFORE, _AFTER = itemgetter(0), itemgetter(1), itemgetter(2)
 
 def acts_of(goal: Goal, block: Block) -> Sequence[Act | None]:
     """What each change of a block does; None for those to which `Goal.steps` has the answer."""
+    return _Reading(goal, block).acts() if _together(goal, block) else [None] * len(block.changes)
+
+
+def new_rows(goal: Goal, block: Block) -> Sequence[Cells] | None:
+    """The columns of the rows that a block makes; None unless each of its changes makes a whole one."""
+    if block.op not in NEW or not _together(goal, block):
+        return None
+    reading = _Reading(goal, block)
+    columns = reading.columns(reading.keys())
+    whole = all(Absent not in set(map(type, cells)) for cells in columns)
+    return columns if whole and not reading.other else None
+
+
+def _together(goal: Goal, block: Block) -> bool:
+    """Whether the changes of a block can be read by column."""
     layout = goal.layout_of(block.names)
     places = [place for place, to_cell in layout.entries if to_cell is not None]
-    if block.op is Op.TRUNCATE or not goal.to_columns or len(set(places)) < len(places):
-        return [None] * len(block.changes)
-    if layout.unknown and not goal.lenient and block.op is not Op.DELETE:
-        return [None] * len(block.changes)
-    return _Reading(goal, block, layout).acts()
+    if block.op is Op.TRUNCATE or not (goal.to_columns and goal.key) or len(set(places)) < len(places):
+        return False
+    return not layout.unknown or goal.lenient or block.op is Op.DELETE
 
 
 class _Reading:
     """One block on its way to acts."""
 
-    def __init__(self, goal: Goal, block: Block, layout: Layout) -> None:
+    def __init__(self, goal: Goal, block: Block) -> None:
         self._goal = goal
         self._block = block
-        self._layout = layout
+        self._layout = goal.layout_of(block.names)
         self._fields = list(zip(*[change.fields for change in block.changes], strict=True))
-        self._other = {n for n, change in enumerate(block.changes) if change.raw is not None}
+        self.other = {n for n, change in enumerate(block.changes) if change.raw is not None}
 
     def acts(self) -> Sequence[Act | None]:
+        """What each change does."""
         block, goal = self._block, self._goal
-        key_columns = [self._key_column(place) for place in goal.key]
-        if not key_columns:
-            return [None] * len(block.changes)
-        keys = list(zip(*key_columns, strict=True))
+        keys = self.keys()
         deeds: Iterable[Deed] = repeat(Deed.DELETE)
         rows: Iterable[Cells] = repeat(())
         if block.op is not Op.DELETE:
-            columns = self._columns()
-            columns.update(zip(goal.key, key_columns, strict=True))
-            lacking = [ABSENT] * len(keys)
-            rows = zip(*(columns.get(n, lacking) for n in range(len(goal.columns))), strict=True)
-            deeds = self._deeds(columns, key_columns)
-        given = zip(deeds, repeat(goal), keys, rows, block.changes)
+            columns = self.columns(keys)
+            rows = zip(*columns, strict=True)
+            deeds = self._deeds(columns, keys)
+        given = zip(deeds, repeat(goal), zip(*keys.values(), strict=True), rows, block.changes)
         acts: list[Act | None] = list(map(Act._make, given))
-        for number in self._other:
+        for number in self.other:
             acts[number] = None
         return acts
+
+    def keys(self) -> dict[int, Cells]:
+        """The columns of the key, by their places."""
+        return {place: self._key_column(place) for place in self._goal.key}
+
+    def columns(self, keys: dict[int, Cells]) -> Sequence[Cells]:
+        """The columns of the rows."""
+        supplied = self._supplied() | keys
+        lacking = [ABSENT] * len(self._block.changes)
+        return [supplied.get(place, lacking) for place in range(len(self._goal.columns))]
 
     def _cells(self, place: int, values: Sequence[Side]) -> Cells:
         """The cells of a column; changes whose value it refuses are others' to answer."""
@@ -101,7 +121,7 @@ class _Reading:
             try:
                 made.append(value if isinstance(value, Absent) else to_cell(value))
             except EventlogError:
-                self._other.add(number)
+                self.other.add(number)
                 made.append(None)
         return made
 
@@ -115,15 +135,15 @@ class _Reading:
         else:
             field = next((n for n, at in self._layout.keyed if at == place), None)
             if field is None:
-                self._other.update(range(len(block.changes)))
+                self.other.update(range(len(block.changes)))
                 return [None] * len(block.changes)
             values = [old if new is ABSENT else new for _, old, new in self._fields[field]]
         cells = self._cells(place, values)
         if not _UNKNOWN.isdisjoint(map(type, cells)):
-            self._other.update(n for n, cell in enumerate(cells) if cell is None or cell is ABSENT)
+            self.other.update(n for n, cell in enumerate(cells) if cell is None or cell is ABSENT)
         return cells
 
-    def _columns(self) -> dict[int, Cells]:
+    def _supplied(self) -> dict[int, Cells]:
         """The cells that fields supply, by their places."""
         return {
             place: self._cells(place, list(map(_AFTER, fields)))
@@ -131,12 +151,10 @@ class _Reading:
             if to_cell is not None
         }
 
-    def _deeds(self, columns: dict[int, Cells], key_columns: Sequence[Cells]) -> Iterable[Deed]:
+    def _deeds(self, columns: Sequence[Cells], keys: dict[int, Cells]) -> Iterable[Deed]:
         if self._block.op is not Op.UPDATE:
             return repeat(Deed.WRITE)
-        self._leave_moved(dict(zip(self._goal.key, key_columns, strict=True)))
-        if not self._goal.whole <= columns.keys():
-            return repeat(Deed.UPDATE)
+        self._leave_moved(keys)
         sparse = [cells for n in self._goal.whole if Absent in set(map(type, cells := columns[n]))]
         if not sparse:
             return repeat(Deed.WRITE)
@@ -151,4 +169,4 @@ class _Reading:
             old = self._cells(place, befores)
             for n, (cell, key) in enumerate(zip(old, keys[place], strict=True)):
                 if cell != key and cell is not ABSENT and befores[n] is not None:
-                    self._other.add(n)
+                    self.other.add(n)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
-from eventlog.apply.blocks import Block, acts_of, blocks_of
+from eventlog.apply.blocks import NEW, Block, acts_of, blocks_of
 from eventlog.apply.catalogue import OWN, Goals
 from eventlog.apply.errors import OtherApply
-from eventlog.apply.goal import Act, Step
+from eventlog.apply.goal import Act, Goal, Step
 from eventlog.apply.rows import Rows
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.staging import Collision
@@ -27,6 +28,8 @@ from eventlog.sql.connect import DatabaseFailed, dialect_at
 from eventlog.sql.queries import unbound
 from eventlog.sql.relation import qualified
 from eventlog.sql.statements import templates
+
+PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)  # seconds before a group that met another transaction is done again
 
 
 class Database:
@@ -67,23 +70,44 @@ class Database:
 
     def apply(self, group: Group) -> Tally:
         """Make rows of a group, in one transaction with what is then applied; the statements that the tables
-        need before run alone."""
+        need before run alone. One that met another's transaction is done again."""
         blocks = blocks_of(group.changes)
         self._prepare(blocks)
-        told = Told(Tally(), [])
-        steps = list(self._steps(blocks, len(group.changes), told))
-        self._doer.open(dict.fromkeys(step.goal for step in steps))
-        self._connection.commit()
-        self._lock()
-        self._doer.begin((step.change for step in steps), self._rounds)
-        self._settle(steps, told)
-        self._keep(group)
-        self._connection.commit()
+        pauses = iter(PAUSES)
+        while True:
+            try:
+                told = self._write(group, blocks)
+                break
+            except DatabaseFailed as fault:
+                pause = next(pauses, None)
+                if pause is None or not self._met_another(fault):
+                    raise
+                self._connection.rollback()
+                time.sleep(pause)
+        self._rounds += 1
         self.state = group.state if group.state is not None else self.state
         for refused in told.refused:
             self._refused(refused)
         told.tally.refused = len(told.refused)
         return told.tally
+
+    def _write(self, group: Group, blocks: Sequence[Block]) -> Told:
+        """Make rows of a group in one transaction; what came of it."""
+        told = Told(Tally(), [])
+        new = self._new(blocks)
+        steps = None if new else list(self._steps(blocks, len(group.changes), told))
+        self._doer.open(dict.fromkeys([*(goal for goal, _ in new), *(step.goal for step in steps or ())]))
+        self._connection.commit()
+        self._lock()
+        if new and self._doer.copy(new):
+            told.tally.count_all(change.op for change in group.changes)
+        else:
+            steps = list(self._steps(blocks, len(group.changes), told)) if steps is None else steps
+            self._doer.begin((step.change for step in steps), self._rounds)
+            self._settle(steps, told)
+        self._keep(group)
+        self._connection.commit()
+        return told
 
     # --- what the target remembers
 
@@ -119,7 +143,6 @@ class Database:
             self._connection.execute(self._clause("applied_mark"), rows)
         state = group.state if group.state is not None else self.state
         self._run("applied_keep", source=self._source, state=state)
-        self._rounds += 1
 
     # --- tables
 
@@ -129,6 +152,15 @@ class Database:
             self._run("applied_ddl", source=self._source, statement=statement)
             self._connection.commit()
         self._connection.commit()
+
+    def _new(self, blocks: Iterable[Block]) -> Sequence[tuple[Goal, Block]]:
+        """The blocks with their tables, if all their changes make rows; else none."""
+        try:
+            goals = [(self._goals.get(block.changes[0]), block) for block in blocks]
+        except EventlogError:
+            return ()
+        new = [(goal, block) for goal, block in goals if goal is not None and block.op in NEW]
+        return new if len(new) == len(goals) else ()
 
     def _steps(self, blocks: Iterable[Block], number: int, told: Told) -> Iterator[Step]:
         """What so many changes do, in their order; those that cannot be done are refused, each for itself."""
@@ -168,6 +200,8 @@ class Database:
             for statement in templates.statements(self._dialect, "apply_check", {}):
                 self._connection.execute(text(statement))
         except (DatabaseFailed, Collision) as fault:
+            if isinstance(fault, DatabaseFailed) and self._met_another(fault):
+                raise  # it may have taken the savepoint with it
             point.rollback()
             if isinstance(fault, DatabaseFailed) and not self._blames_row(fault):
                 raise
@@ -200,6 +234,8 @@ class Database:
                 tally.add(done.tally)
                 refused += done.refused
         except DatabaseFailed as fault:
+            if self._met_another(fault):
+                raise
             point.rollback()
             if not self._blames_row(fault):
                 raise
@@ -216,9 +252,11 @@ class Database:
         cause = fault.__cause__
         if isinstance(cause, driver.DataError | driver.IntegrityError):
             return True
-        told = cause.args[0] if cause is not None and cause.args else None
-        numbers = {getattr(cause, "sqlstate", None), getattr(told, "code", None), str(told)}
-        return not self._dialect.refusals.isdisjoint(map(str, numbers))
+        return not self._dialect.refusals.isdisjoint(_numbers(fault))
+
+    def _met_another(self, fault: DatabaseFailed) -> bool:
+        """Whether another transaction stood in the way, and ours may succeed when it is done again."""
+        return not self._dialect.conflicts.isdisjoint(_numbers(fault))
 
     # --- statements
 
@@ -245,3 +283,10 @@ class Database:
 
 def _as_error(fault: DatabaseFailed | Collision) -> EventlogError:
     return fault if isinstance(fault, EventlogError) else EventlogError("its keys are one row of the target")
+
+
+def _numbers(fault: DatabaseFailed) -> set[str]:
+    """The numbers by which the database calls what it said."""
+    cause: Any = fault.__cause__
+    told = cause.args[0] if cause is not None and cause.args else None
+    return set(map(str, (getattr(cause, "sqlstate", None), getattr(told, "code", None), told)))

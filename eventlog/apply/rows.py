@@ -8,12 +8,15 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
+from eventlog.apply.blocks import Block, new_rows
+from eventlog.apply.cells import Cells
 from eventlog.apply.goal import Act, Deed, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.reduction import Effect, Reduced, by_goal, reduce
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.staging import Stage
 from eventlog.apply.tally import Tally, Told, unmet
 from eventlog.core.change import ABSENT, Change, Op
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.queries import unbound
 from eventlog.sql.statements import templates
@@ -39,6 +42,30 @@ class Rows:
         for stage in self._stages.values():
             stage.begin()
 
+    def copy(self, new: Sequence[tuple[Goal, Block]]) -> bool:
+        """Copy new rows straight into their tables; whether that was done, with all of them."""
+        if not all(self._stages[goal].may_copy() for goal, _ in new):
+            return False
+        told: list[tuple[Stage, Sequence[Cells]]] = []
+        for goal, block in new:
+            columns = new_rows(goal, block)
+            if columns is None:
+                return False
+            told.append((self._stages[goal], columns))
+        point = self._connection.begin_nested()
+        try:
+            for stage, columns in told:
+                stage.copy(columns)
+            for statement in templates.statements(self._dialect, "apply_check", {}):
+                self._connection.execute(text(statement))
+        except DatabaseFailed:
+            point.rollback()
+            for stage, _ in told:
+                stage.crowd()
+            return False
+        point.commit()
+        return True
+
     def do(self, steps: Sequence[Step]) -> Told:
         """The steps in their order, as many together as can be."""
         told = Told(Tally(), [])
@@ -62,9 +89,6 @@ class Rows:
         filled: list[Stage] = []
         for goal, own in by_goal(acts).items():
             stage = self._stages[goal]
-            if _all_new(own) and stage.copy_fresh(own):
-                told.tally.count_all(act.change.op for act in own)
-                continue
             reduced, effects = self._stage(stage, own)
             filled.append(stage)
             told.tally.absent(reduced.absent + stage.delete(effects))
@@ -126,8 +150,3 @@ class Rows:
     def _run(self, name: str, holes: dict[str, str], **values: object) -> Any:
         statement = templates.statement(self._dialect, name, **holes)
         return self._connection.execute(text(statement), values)
-
-
-def _all_new(acts: Sequence[Act]) -> bool:
-    """Whether every act is of a row that comes into being."""
-    return {act.change.op for act in acts} <= {Op.INSERT, Op.SNAPSHOT}

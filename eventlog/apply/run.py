@@ -22,7 +22,8 @@ Tell = Callable[[Refused], None]
 
 class Run:
     """Applies deliveries to a target; `refused` hears of each change that was left out. A source that has
-    states is told by `kept` that the target holds what it handed out."""
+    states is told by `kept` that the target holds what it handed out. Once `stop` is true, the run ends
+    behind the transaction that it has."""
 
     def __init__(
         self,
@@ -32,8 +33,10 @@ class Run:
         settings: ApplySettings,
         refused: Tell,
         kept: Callable[[], None] | None = None,
+        stop: Callable[[], bool] = bool,
     ) -> None:
         self.tally = Tally()
+        self._stop = stop
         self._target = target
         self._settings = settings
         self._refused = refused
@@ -64,7 +67,9 @@ class Run:
             if self._full(held, begun, delivery):
                 yield self._group(held, self._progress.state(delivery.state))
                 held = []
-        if self._target.until is not None:
+            if self._stop():
+                break
+        if self._target.until is not None and not self._stop():
             raise HalfDone
         if held and last is not None:
             yield self._group(held, self._progress.state(last.state))

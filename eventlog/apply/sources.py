@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from eventlog.apply.database import Database
 from eventlog.apply.progress import read_state
@@ -15,6 +16,7 @@ from eventlog.apply.tally import Tally
 from eventlog.apply.target import Target
 from eventlog.convert.conversion import Job, Report, allowed, changes_of
 from eventlog.convert.deliveries import feed_of
+from eventlog.convert.streaming import poll_interval
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tables import Tables
@@ -23,20 +25,42 @@ from eventlog.sql.connect import connect
 from eventlog.streams.delivery import Delivery, by_transaction
 
 
+class Going(Protocol):
+    """Whether a run goes on."""
+
+    @property
+    def stop(self) -> bool: ...  # it is to end
+
+    def sleep(self, seconds: float, /) -> bool: ...  # until then, or until it is to end
+
+
 def apply_to_database(
-    job: Job, url: str, chosen: ApplySettings, report: Report, clock: str, advance: Advance
+    job: Job,
+    url: str,
+    chosen: ApplySettings,
+    report: Report,
+    clock: str,
+    advance: Advance,
+    going: Going | None = None,
 ) -> Tally:
-    """Apply the changes of a job to the tables of a database."""
-    target = Database(connect(url), _name(job, chosen), job.tables, chosen, report.refuse)
+    """Apply the changes of a job to the tables of a database; while `going`, what comes later too."""
+    has_states = _has_states(job, clock)
+    if going is not None and not has_states:
+        raise Misuse(f"--follow: {job.source_format} there has no positions to go on from")
     name = _name(job, chosen)
+    target = Database(connect(url), name, job.tables, chosen, report.refuse)
     with closing(target):
-        if not _has_states(job, clock):
+        if not has_states:
             return _apply_again(job, target, chosen, report, clock, advance)
         feed = feed_of(job, read_state(name, target.state), clock)
         assert feed is not None
         with closing(feed):
-            run = Run(target, name, job.source_format, chosen, report.refuse, feed.kept)
-            return run.apply(_leaving(feed.round(), job.tables))
+            stop = bool if going is None else lambda: going.stop
+            run = Run(target, name, job.source_format, chosen, report.refuse, feed.kept, stop)
+            while True:
+                tally = run.apply(_leaving(feed.round(going is not None), job.tables))
+                if going is None or going.stop or going.sleep(poll_interval(job)):
+                    return tally
 
 
 def apply_to_delta(

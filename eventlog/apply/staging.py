@@ -12,10 +12,9 @@ from sqlalchemy.engine import Connection
 
 from eventlog.apply.cells import Cells
 from eventlog.apply.copying import copy_columns
-from eventlog.apply.goal import Act, Goal
+from eventlog.apply.goal import Goal
 from eventlog.apply.reduction import ASKED, UNASKED, Effect
 from eventlog.core.change import ABSENT, Absent
-from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.queries import unbound
 from eventlog.sql.statements import templates
@@ -98,27 +97,22 @@ class Stage:
         for lacks in dict.fromkeys(self._masks["w"].values()):
             self._insert_written(lacks)
 
-    def copy_fresh(self, acts: Sequence[Act]) -> bool:
-        """Copy rows that are all new straight into the table, if they may be new and it takes them so."""
+    def may_copy(self) -> bool:
+        """Whether new rows may go straight into the table: not where some were there lately."""
         if self._crowded or not self._dialect.copies:
             self._crowded = max(0, self._crowded - 1)
             return False
-        if len({act.key for act in acts}) < len(acts):
-            return False
-        columns = list(zip(*(act.cells for act in acts), strict=True))
-        if any(Absent in set(map(type, cells)) for cells in columns):
-            return False
-        names = self._names(range(len(self._cells)))
-        copy = self._statement("stage_copy", stage=self.goal.name, names=names).text
-        point = self._connection.begin_nested()
-        try:
-            copy_columns(self._connection, copy, columns)
-        except DatabaseFailed:
-            point.rollback()
-            self._crowded = _FRESH
-            return False
-        point.commit()
         return True
+
+    def crowd(self) -> None:
+        """Rows that should be new were not taken as such."""
+        self._crowded = _FRESH
+
+    def copy(self, columns: Sequence[Sequence[Any]]) -> None:
+        """Copy whole rows into the table; DatabaseFailed if it does not take them."""
+        names = self._names(range(len(self._cells)))
+        copy = self._statement("stage_copy", stage=self.goal.name, names=names)
+        copy_columns(self._connection, copy.text, columns)
 
     def _check_keys(self, different: int) -> None:
         """Collision if staged rows are of less rows of the target than there are different keys."""

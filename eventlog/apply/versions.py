@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy.engine import Connection
 
 from eventlog.apply import history
+from eventlog.apply.blocks import Block
 from eventlog.apply.goal import Act, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.history import Named, Version
 from eventlog.apply.reduction import ASKED, UNASKED
@@ -111,6 +112,10 @@ class Versions:
             id(change): (sequence_of(change, rounds, number), time_of(change))
             for number, change in enumerate(changes)
         }
+
+    def copy(self, new: Sequence[tuple[Goal, Block]]) -> bool:
+        """Never: a new row ends a version that may be there."""
+        return False
 
     def do(self, steps: Sequence[Step]) -> Told:
         """The steps in their order, as many together as can be."""

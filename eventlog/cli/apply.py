@@ -22,6 +22,7 @@ from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import files_of
 from eventlog.formats import FORMATS
+from eventlog.publisher.wake import Signals
 from eventlog.streams.settings import StreamSettings
 
 DECLARING = [("the target", ApplySettings), *CONVERTING, ("a stream", StreamSettings)]
@@ -42,6 +43,7 @@ DECLARING = [("the target", ApplySettings), *CONVERTING, ("a stream", StreamSett
 @tables_option
 @current_option
 @click.option("--url", help="the database where the source stands: INPUTS name its tables")
+@click.option("--follow", is_flag=True, help="apply what comes later too, until a signal ends it")
 @click.option("--state", help="misuse: the target itself remembers what was applied")
 @click.option("--refused", type=click.Path(path_type=Path), help="keep refused changes here, one a line")
 @click.option("--strict", is_flag=True, help="stop at the first change that is refused")
@@ -55,6 +57,7 @@ def apply(
     tables_file: Path | None,
     current: tuple[tuple[str, str], ...],
     url: str | None,
+    follow: bool,
     state: str | None,
     refused: Path | None,
     strict: bool,
@@ -65,6 +68,9 @@ def apply(
     Inserts and updates are upserts by the key; deletes delete; what a change does not tell stays as it is.
     Whole transactions are applied together with the note of what was applied: any repeat is harmless.
 
+    With --follow it looks for more every --poll-interval seconds; TERM or INT ends it, behind a whole
+    transaction.
+
     Changes that cannot be applied are reported on standard error and left out; the exit code is then 1.
     """
     from eventlog.apply.sources import apply_to_database, apply_to_delta
@@ -73,6 +79,8 @@ def apply(
         raise Misuse("--state takes no part: the target itself remembers what was applied")
     if (to_url is None) == (to_delta is None):
         raise Misuse("name the target: --to-url URL, or --to-delta FOLDER")
+    if follow and to_delta is not None:
+        raise Misuse("--follow needs a database: --to-url")
     wanted = guess(source_format, "changes", inputs, "-")
     refuse_strangers(DECLARING, {"the target", "a stream", *taking_part(wanted.source, wanted.source)})
     job = Job(
@@ -93,7 +101,8 @@ def apply(
         report = Report(complaints.tell, keep, strict)
         advance = stack.enter_context(progress(job.inputs))
         if to_url is not None:
-            tally = apply_to_database(job, to_url, chosen, report, clock(), advance)
+            going = stack.enter_context(Signals().caught()) if follow else None
+            tally = apply_to_database(job, to_url, chosen, report, clock(), advance, going)
         elif to_delta is not None:
             tally = apply_to_delta(job, to_delta, chosen, report, clock(), advance)
     say(str(tally))

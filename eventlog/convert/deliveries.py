@@ -86,13 +86,13 @@ class Capture:
         """The position behind what was taken."""
         return self._stream.position._asdict()
 
-    def answers(self) -> Iterator[Change | Refused]:
+    def answers(self, growing: bool) -> Iterator[Change | Refused]:
         """The changes of the capture, behind its position."""
         for source in self._opened:
             if isinstance(source, Refused):
                 yield source
             else:
-                yield from read_source(self._stream, source, self._reading)
+                yield from read_source(self._stream, source, self._reading, growing=growing)
 
 
 def _captures(job: Job, reading: GBaseSettings, stream: StreamSettings, state: str | None) -> Feed:

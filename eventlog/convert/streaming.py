@@ -78,11 +78,11 @@ def stream(
         run = _Run(job, report, sink, current, kept)
         while True:
             run.round(feed, follow)
-            if not follow or not wait(_interval(job)):
+            if not follow or not wait(poll_interval(job)):
                 return
 
 
-def _interval(job: Job) -> float:
+def poll_interval(job: Job) -> float:
     return float(job.given.get("poll_interval") or 5.0)
 
 

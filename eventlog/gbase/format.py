@@ -78,11 +78,12 @@ def read(sources: Iterable[Source[bytes]], tables: Tables, settings: Settings) -
 
 
 def read_source(
-    stream: StreamReader, source: Source[bytes], settings: Settings
+    stream: StreamReader, source: Source[bytes], settings: Settings, *, growing: bool = False
 ) -> Iterator[Change | Refused]:
-    """The changes of one stream, to its end."""
+    """The changes of one stream, to its end; what is cut off there is no fault of one that is growing."""
     yield from _read_frames(stream, source, settings) if settings.framed else _read_bytes(stream, source)
-    yield from stream.close()
+    if not growing:
+        yield from stream.close()
 
 
 def _read_bytes(stream: StreamReader, source: Source[bytes]) -> Iterator[Change | Refused]:

@@ -184,7 +184,7 @@ class _Queue:
     def position(self) -> Any:
         return dump_state(self._reader.state)
 
-    def answers(self) -> Iterator[Change | Refused]:
+    def answers(self, growing: bool) -> Iterator[Change | Refused]:
         with connect(self._place.url).connect() as connection:
             waiting = queues.rows(connection, self._name, self._since)
             self._reader.pass_over(waiting.past)

@@ -26,7 +26,8 @@ class Reading(Protocol):
     def position(self) -> Any:
         """Where to go on behind everything that was taken, as JSON holds it."""
 
-    def answers(self) -> Iterator[Change | Refused]: ...
+    def answers(self, growing: bool, /) -> Iterator[Change | Refused]:
+        """What it holds; one that is growing may end in the middle of something."""
 
 
 class _Whole(NamedTuple):
@@ -70,7 +71,10 @@ class CommitsFeed:
         """What the streams hold behind their positions, each transaction by the place of its commit."""
         refused: list[Refused] = []
         readings = {name: self._opened(name, self._positions.get(name)) for name in self._names}
-        streams = [self._wholes(i, name, readings[name], refused) for i, name in enumerate(readings)]
+        streams = [
+            self._wholes(i, name, readings[name].answers(follow), readings[name], refused)
+            for i, name in enumerate(readings)
+        ]
         for whole in heapq.merge(*streams, key=lambda whole: whole.order):
             yield from refused
             refused.clear()
@@ -91,11 +95,18 @@ class CommitsFeed:
             raise Stale
         return self.state
 
-    def _wholes(self, number: int, name: str, reading: Reading, refused: list[Refused]) -> Iterator[_Whole]:
+    def _wholes(
+        self,
+        number: int,
+        name: str,
+        answers: Iterable[Change | Refused],
+        reading: Reading,
+        refused: list[Refused],
+    ) -> Iterator[_Whole]:
         """The transactions of one stream, each with the position as it was when its last change was taken."""
         open_: tuple[str | None, tuple[int, int], Any] | None = None
         count = 0
-        for item in reading.answers():
+        for item in answers:
             if isinstance(item, Refused):
                 refused.append(item)
                 continue

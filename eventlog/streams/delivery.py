@@ -68,13 +68,17 @@ class ChangesOf(Sequence[Change]):
 def by_transaction(changes: Iterable[Change | Refused]) -> Iterator[Delivery | Refused]:
     """The changes of a source without positions: those of one transaction that follow each other together."""
     group: list[Change] = []
+    last: str | None = None
     for item in changes:
         if isinstance(item, Refused):
             yield item
             continue
-        if group and (item.transaction is None or item.transaction != group[0].transaction):
-            yield Delivery(tuple(group))
-            group = []
+        transaction = item.transaction
+        if transaction is None or transaction != last:
+            last = transaction
+            if group:
+                yield Delivery(tuple(group))
+                group = []
         group.append(item)
     if group:
         yield Delivery(tuple(group))

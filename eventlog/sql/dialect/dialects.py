@@ -75,6 +75,7 @@ class Dialect:
     )
     copies: bool = False  # takes rows by `copy ... from stdin`
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
+    conflicts: frozenset[str] = frozenset()  # numbers of errors after which a transaction is to be done again
     wakes: bool = False  # sessions can be told that there is work
     transactional_ddl: bool = False  # a failed migration leaves nothing
     shares_snapshots: bool = False  # other sessions can see what one of ours sees
@@ -159,6 +160,7 @@ POSTGRESQL = Dialect(
     share_lock="for share",
     holds_zero=False,
     refusals=frozenset(("21000", "44000", "P0001")),  # a row met twice; a view's check; raised by a trigger
+    conflicts=frozenset(("40001", "40P01")),
     copies=True,
     rows_as_json=True,
     wakes=True,
@@ -193,6 +195,7 @@ ORACLE = Dialect(
         ["1401", "1426", "1438", "1722", "1839", "1841", "1843", "1847", "1858", "1861", "12899"]
         + [str(number) for number in range(20_000, 21_000)]
     ),
+    conflicts=frozenset(("60", "8177")),
     current_schema="sys_context('USERENV', 'CURRENT_SCHEMA')",
     utc_now="sys_extract_utc(systimestamp)",
     local_now="cast(systimestamp as timestamp)",
@@ -231,6 +234,7 @@ MYSQL = Dialect(
     table_options="character set utf8mb4 collate utf8mb4_0900_bin",
     fraction=0,
     refusals=_MYSQL_REFUSALS,
+    conflicts=frozenset(("1020", "1205", "1213")),  # changed meanwhile, waited too long, a deadlock
     collation="utf8mb4_0900_bin",
     current_schema="database()",
     utc_now="utc_timestamp(6)",
@@ -268,6 +272,7 @@ MARIADB = Dialect(
     table_options="character set utf8mb4 collate utf8mb4_nopad_bin",
     fraction=0,
     refusals=_MYSQL_REFUSALS,
+    conflicts=frozenset(("1020", "1205", "1213")),  # changed meanwhile, waited too long, a deadlock
     collation="utf8mb4_nopad_bin",
     current_schema="database()",
     utc_now="utc_timestamp(6)",

@@ -11,7 +11,7 @@ import click
 from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.guessing import refuse_flags
 from eventlog.cli.terminal import tell
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.tables import Table, Tables
 from eventlog.operate.auditing import audit
 from eventlog.publisher.config import Config
@@ -75,6 +75,8 @@ def resync(
     if compare:
         refuse_flags(("where", "event_type", "chunk", "rate"), "takes no part with --compare")
     settings = read_settings(config, url, log_table, layout, log_time)
+    if settings.given.get("source_url") is not None:
+        raise Misuse("source-url: a publisher compares such tables; `run --startup-option resync` sends all")
     with opened(settings) as store:
         published = read_tables(store.engine, store.log, settings)
         if compare:

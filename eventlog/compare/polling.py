@@ -7,7 +7,7 @@ and where objects have attributes of many values, all rows come, and digests are
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -17,9 +17,10 @@ from sqlalchemy.engine import Connection
 
 from eventlog.compare.digest import Texts, digest, short
 from eventlog.compare.meeting import MEMORY, meet
-from eventlog.compare.rows import NullKey, gathered, schema
+from eventlog.compare.rows import NullKey, gathered, in_batches, schema
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import read_table
+from eventlog.core import tablekey
 from eventlog.core.tables import Table
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.dialect.expressions import EXPRESSIONS
@@ -53,12 +54,15 @@ def poll(
     source: ReadableTable,
     objects: int,
     memory: int = MEMORY,
+    rows: Iterable[pa.RecordBatch] | None = None,
 ) -> Iterator[Found]:
     """The objects of a table that differ; of those whose event is on its way nothing is told. `name` is the
-    table's in the state, where so many objects of it stand."""
+    table's in the state, where so many objects of it stand; `rows` are its rows where it is in another
+    database than the state."""
     dialect = queries.log.dialect
-    if why_here(dialect, source.table) is not None:
-        yield from _poll_here(connection, queries, name, source, memory)
+    if rows is not None or why_here(dialect, source.table) is not None:
+        here = read_table(connection, source.table, source) if rows is None else rows
+        yield from _poll_here(connection, queries, name, source.table, here, memory)
         return
     with each_side_once(connection, dialect):
         new = 0
@@ -144,14 +148,18 @@ def _filled(queries: Queries, name: str, source: ReadableTable, **holes: str) ->
 
 
 def _poll_here(
-    connection: Connection, queries: Queries, name: str, source: ReadableTable, memory: int
+    connection: Connection,
+    queries: Queries,
+    name: str,
+    table: Table,
+    rows: Iterable[pa.RecordBatch],
+    memory: int,
 ) -> Iterator[Found]:
     """All rows and the whole state meet here."""
-    table = source.table
 
-    def judge(known: pa.RecordBatch, rows: pa.RecordBatch) -> Iterator[Found]:
+    def judge(known: pa.RecordBatch, some: pa.RecordBatch) -> Iterator[Found]:
         state = {key: rest for key, *rest in zip(*(c.to_pylist() for c in known.columns), strict=True)}
-        for key, _, *cells in zip(*(c.to_pylist() for c in gathered(table, rows).columns), strict=True):
+        for key, _, *cells in zip(*(c.to_pylist() for c in gathered(table, some).columns), strict=True):
             texts = tuple(
                 _texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True)
             )
@@ -167,10 +175,24 @@ def _poll_here(
         _KNOWN,
         _batches(connection, queries, name),
         schema(table),
-        read_table(connection, table, source),
+        rows,
         judge,
         memory,
     )
+
+
+def read_again(table: Table, one: Found, current: Iterable[Sequence[str | None]]) -> Found | None:
+    """A difference by the current rows of its object, None where there is none any more, or another kind of
+    one, which the next poll finds."""
+    found = list(current)
+    if not found or one.texts is None:
+        return None if found or one.texts is not None else one
+    key = tuple(text for _, text in tablekey.read(one.key))
+    (batch,) = in_batches(table, ((str(table), key, tuple(texts)) for texts in found))
+    _, _, *cells = (column[0].as_py() for column in gathered(table, batch).columns)
+    texts = tuple(_texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True))
+    own = digest(table.data, texts).hex()
+    return None if own == one.known_digest and not one.failed else one._replace(texts=texts, digest=own)
 
 
 def _texts(cell: str | None, many: bool) -> str | tuple[str, ...] | None:

@@ -18,7 +18,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import event_id
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import read_readable, read_tables
+from eventlog.publisher.opening import read_tables, readable_of
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.finishing import FinishMode, agreed
 from eventlog.sql.log.store import Store
@@ -55,7 +55,7 @@ def how_to_redrive(
     @functools.cache
     def tables() -> tuple[Tables, Set[Table]]:
         known = read_tables(store.engine, store.log, config)
-        return known, read_readable(store.engine, store.log, known).keys()
+        return known, readable_of(config, store.engine, store.log, known).keys()
 
     def readable(name: str) -> bool:
         known, answerable = tables()

@@ -8,28 +8,31 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass
 
 from eventlog.compare.events import as_it_is, in_chunks, step_of
 from eventlog.compare.meeting import compare_memory
 from eventlog.compare.ordering import Order, Phase
-from eventlog.compare.polling import Found, poll
+from eventlog.compare.polling import Found, poll, read_again
 from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import read_readable, read_tables
+from eventlog.publisher.opening import read_readable, read_tables, source_of
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.log.known import Known, StateGone, StateLost, Step
 from eventlog.sql.log.store import Store
+from eventlog.sql.readable import ReadableTable
 from eventlog.sql.schema.migrate import has_companion
 
 logger = logging.getLogger("eventlog.comparing")
 
 MODES = ("trigger", "compare")
 STARTS = ("resync", "future", "all")
+SNAPSHOTS = ("one", "none")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,26 @@ class ComparingSettings:
     state_values: bool = setting(
         True, "with compare, keep values beside digests; else what changed is cleared and set anew"
     )
+    snapshot: str = setting(
+        "one",
+        "with compare, one: all tables are read at one moment; none: a database that cannot do that is read"
+        " table after table, and what differs once more",
+        choices=SNAPSHOTS,
+    )
     compare_memory: int = compare_memory()
 
 
 class NothingToCompare(Misuse):
     """publication-mode is compare, and no table is published: name them in sync-tables or sync-schema"""
+
+
+class SourceOfTriggers(Misuse):
+    """source-url names another database than the log's, whose tables can only be compared: publication-mode
+    = "compare" says so"""
+
+
+class ZeroCharacter(EventlogError):
+    """{0}: a text holds the character U+0000, which the database of the log cannot keep"""
 
 
 class KeylessTable(Misuse):
@@ -62,7 +80,11 @@ class KeylessTable(Misuse):
 def comparing(config: Config, store: Store, epoch: int) -> Comparing | None:
     """What fills the log by comparing, None where triggers do."""
     settings = config.build(ComparingSettings)
-    return Comparing(config, store, epoch, settings) if settings.publication_mode == "compare" else None
+    if settings.publication_mode == "compare":
+        return Comparing(config, store, epoch, settings)
+    if config.given.get("source_url") is not None:
+        raise SourceOfTriggers
+    return None
 
 
 class Comparing:
@@ -73,6 +95,7 @@ class Comparing:
         self._store = store
         self._epoch = epoch
         self._settings = settings
+        self._source = source_of(config)
         self._begun = False
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
         self.unread: dict[str, str] = {}  # tables that could not be compared, and why
@@ -193,15 +216,48 @@ class Comparing:
     ) -> Iterator[tuple[Table, Found]]:
         """What differs of all tables, in one snapshot; of one with a fault, what was found before it too."""
         store, memory = self._store, self._settings.compare_memory << 20
-        with snapshot(store.engine) as connection:
-            for table in tables:
+        with ExitStack() as stack:
+            connection = stack.enter_context(snapshot(store.engine))
+            source = self._source
+            one_moment = self._settings.snapshot == "one"
+            place = connection if source is None else stack.enter_context(source.view(one_moment=one_moment))
+            # a fault may end the transaction of its database: what had one comes last
+            for table in sorted(tables, key=lambda table: str(table) in self.unread):
                 name = str(table)
                 try:
-                    with connection.begin_nested():
-                        readable = read_readable(store.engine, store.log, [table])[table]
-                        found = poll(connection, store.queries, name, readable, counts[name], memory)
-                        yield from ((table, one) for one in found)
+                    with connection.begin_nested(), source.attempt(place) if source else nullcontext():
+                        readable = self._readable(table)
+                        rows = None if source is None else source.rows(place, readable)
+                        found = poll(connection, store.queries, name, readable, counts[name], memory, rows)
+                        yield from ((table, one) for one in self._settled(found, readable))
                 except ConnectionLost:
                     raise
                 except EventlogError as fault:
                     unread[name] = str(fault)
+
+    def _readable(self, table: Table) -> ReadableTable:
+        if self._source is not None:
+            return self._source.readable([table])[table]
+        return read_readable(self._store.engine, self._store.log, [table])[table]
+
+    def _settled(self, found: Iterable[Found], readable: ReadableTable) -> Iterator[Found]:
+        """The differences; where not all was read at one moment, as each object is when it is read alone."""
+        if not self._store.log.dialect.holds_zero:
+            found = map(_without_zero, found)
+        if self._settings.snapshot == "one":
+            yield from found
+            return
+        for one in found:
+            key = [readable.load_key(one.key)]
+            with self._store.snapshot() as alone:
+                current = [texts for _, texts in alone.current_rows(readable, key)]
+            again = read_again(readable.table, one, current)
+            if again is not None:
+                yield again
+
+
+def _without_zero(one: Found) -> Found:
+    """The difference, if a database can keep it whose texts hold no zero character."""
+    if "\0" in one.key or any("\0" in text for text in one.texts or () if text is not None):
+        raise ZeroCharacter(one.key.replace("\0", "\\0"))
+    return one

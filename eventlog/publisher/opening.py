@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 
 from sqlalchemy.engine import Engine
 
@@ -19,6 +20,7 @@ from eventlog.publisher.children import with_places
 from eventlog.publisher.config import Config, names, statements
 from eventlog.publisher.published import Absent, published
 from eventlog.publisher.references import refer
+from eventlog.publisher.source import Source, source_at
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.connect import connect, read_url
 from eventlog.sql.dialect.dialects import Dialect, dialect_of
@@ -83,6 +85,18 @@ class TableSettings:
         True, "the prefixes pk_, fk_, sv_, mv_ of view columns have meaning"
     )
     trim_char: bool = setting(True, "char(n) loses its padding")
+
+
+@dataclass(frozen=True, slots=True)
+class SourceSettings:
+    """Where the tables are."""
+
+    source_url: str | None = setting(
+        None,
+        "with publication-mode compare, the database of the tables, where it is not that of the log: any that"
+        " SQLAlchemy reads; nothing is made there",
+        metavar="URL",
+    )
 
 
 @dataclass(frozen=True)
@@ -154,13 +168,24 @@ def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None 
     settings = config.build(TableSettings)
     if absent is None and config.given.get("publication_mode") == "compare":
         absent = _tell_absent
+    named, children = names(settings.sync_tables), settings.sync_children
+    sync = named, settings.sync_schema, _filter(settings)
+    source = source_of(config)
+    if source is not None:
+        found = source.published(*sync, children=children, absent=absent)
+        adapted = Tables([_adapt(t, found, settings) for t in found], source.dialect)
+        return _with_sections(adapted, config, source.standing)
     with engine.connect() as connection:
-        named, children = names(settings.sync_tables), settings.sync_children
-        sync = named, settings.sync_schema, _filter(settings)
         found = published(connection, log, *sync, children=children, absent=absent)
     return with_sections(
         engine, Tables([_adapt(t, found, settings) for t in found], log.dialect.name), config
     )
+
+
+def source_of(config: Config) -> Source | None:
+    """The database whose tables are published, None where it is the log's."""
+    url = config.build(SourceSettings).source_url
+    return None if url is None else source_at(url)
 
 
 def _tell_absent(name: str, fault: NoSuchTable) -> None:
@@ -169,13 +194,19 @@ def _tell_absent(name: str, fault: NoSuchTable) -> None:
 
 def with_sections(engine: Engine, tables: Tables, config: Config) -> Tables:
     """The tables with what the settings file says of each: what may leave, and how long a value may be."""
+    with engine.connect() as connection:
+        return _with_sections(tables, config, partial(_standing, Catalogue(connection)))
+
+
+def _with_sections(
+    tables: Tables, config: Config, standing: Callable[[Iterable[str]], Iterator[Table]]
+) -> Tables:
     sections = {name: (tables.find(name), entries) for name, entries in config.tables.items()}
     limits = {table: entries.get("max-value") for table, entries in sections.values() if table}
     known = [replace(table, max_value=limits.get(table) or table.max_value) for table in tables]
     lists = [read_lists(name, entries) for name, (_, entries) in sections.items()]
-    with engine.connect() as connection:
-        absent = [name for name, (table, _) in sections.items() if table is None]
-        found = restrict(known, lists, tables.dialect, _standing(Catalogue(connection), absent))
+    absent = [name for name, (table, _) in sections.items() if table is None]
+    found = restrict(known, lists, tables.dialect, standing(absent))
     for words in found.warnings:
         logger.warning(words)
     return found
@@ -186,6 +217,16 @@ def _standing(catalogue: Catalogue, names: Iterable[str]) -> Iterator[Table]:
     for name in names:
         with suppress(NoSuchTable):
             yield catalogue.find(name).table
+
+
+def readable_of(
+    config: Config, engine: Engine, log: Log, tables: Iterable[Table]
+) -> dict[Table, ReadableTable]:
+    """How the current rows of each published table that has a key are read, wherever it stands."""
+    source = source_of(config)
+    if source is None:
+        return read_readable(engine, log, tables)
+    return source.readable(table for table in tables if table.key)
 
 
 def read_readable(engine: Engine, log: Log, tables: Iterable[Table]) -> dict[Table, ReadableTable]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import replace
 
 from sqlalchemy.engine import Connection
@@ -45,14 +45,43 @@ def published(
     log = catalogue.located(log)
     record = read_record(connection, log)
     listed = list(_listed(catalogue, sync_tables, absent))
+    ours = {
+        (log.place, log.dialect.fold(log.table)),
+        *((log.place, log.beside(name)) for name in (*COMPANIONS, "rows")),
+    }
     found = [
         *_tracked(catalogue, record),
         *listed,
         *(_children_beside(catalogue, listed) if children else ()),
-        *(_in_schema(catalogue, log, sync_schema, passes) if sync_schema is not None else ()),
+        *(_in_schema(catalogue, ours, sync_schema, passes) if sync_schema is not None else ()),
     ]
     if not found and _attached(connection, log):
         raise NothingPublished(log.table)
+    return _each_once(catalogue, record, found)
+
+
+def published_elsewhere(
+    connection: Connection,
+    sync_tables: Sequence[str],
+    sync_schema: str | None,
+    passes: Callable[[str], bool],
+    *,
+    children: bool = False,
+    absent: Absent | None = None,
+) -> list[Table]:
+    """The same of a database in which no log is."""
+    catalogue = Catalogue(connection)
+    listed = list(_listed(catalogue, sync_tables, absent))
+    found = [
+        *listed,
+        *(_children_beside(catalogue, listed) if children else ()),
+        *(_in_schema(catalogue, (), sync_schema, passes) if sync_schema is not None else ()),
+    ]
+    return _each_once(catalogue, Record(), found)
+
+
+def _each_once(catalogue: Catalogue, record: Record, found: Sequence[Relation]) -> list[Table]:
+    """The tables of relations, with their children; a child that stands among them is none by itself."""
     relations = list({relation.place: relation for relation in found}.values())
     named = [relation for relation in relations if record.get(relation.place) is None]
     families = {r.place: children_of(catalogue, record, r, named) for r in relations}
@@ -89,13 +118,9 @@ def _change(entry: Recorded, relation: Relation | None) -> str:
 
 
 def _in_schema(
-    catalogue: Catalogue, log: Log, schema: str, passes: Callable[[str], bool]
+    catalogue: Catalogue, ours: Container[object], schema: str, passes: Callable[[str], bool]
 ) -> Iterator[Relation]:
     """The tables and views of a schema that pass, but for the log's own."""
-    ours = {
-        (log.place, log.dialect.fold(log.table)),
-        *((log.place, log.beside(name)) for name in (*COMPANIONS, "rows")),
-    }
     for found, name, _ in catalogue.names(schema):
         if (found, name) not in ours and passes(name):
             yield catalogue.relation(found, name)

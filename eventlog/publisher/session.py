@@ -19,7 +19,7 @@ from eventlog.publisher.children import told
 from eventlog.publisher.comparing import comparing
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Cycle, Publisher
-from eventlog.publisher.opening import driver_user, read_readable, read_tables
+from eventlog.publisher.opening import driver_user, read_tables, readable_of
 from eventlog.publisher.postpoll import check_safe, run_statements
 from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
@@ -78,7 +78,7 @@ def read_rules(config: Config, store: Store) -> Rules:
 def read_known(config: Config, store: Store) -> Known:
     """What is known of the tables as the catalogue has them now, and how the settings tell their values."""
     tables = read_tables(store.engine, store.log, config)
-    readable = read_readable(store.engine, store.log, tables)
+    readable = readable_of(config, store.engine, store.log, tables)
     return Known(tables, readable, read_rules(config, store), config.build(XdsSettings))
 
 

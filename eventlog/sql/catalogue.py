@@ -172,7 +172,7 @@ class Catalogue:
         foreign_keys: tuple[ForeignKey, ...],
     ) -> Table:
         view = kind.endswith("view")
-        references = _references(foreign_keys)
+        references = references_of(foreign_keys)
         described = {
             column: Column(
                 name=column,
@@ -201,7 +201,7 @@ class Catalogue:
             yield {str(name): value for name, value in row.items()}
 
 
-def _references(foreign_keys: Iterable[ForeignKey]) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
+def references_of(foreign_keys: Iterable[ForeignKey]) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:
     """The table to which each column refers, and by which columns: by itself where it does that too."""
     found: dict[str, tuple[str, tuple[tuple[str, str], ...]]] = {}
     for foreign in sorted(foreign_keys, key=lambda foreign: len(foreign.columns)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sqlalchemy.engine import Connection
 
@@ -48,12 +48,23 @@ class Readable(Protocol):
     @property
     def functions(self) -> str: ...  # of the query's own, with which it begins
 
+    @property
+    def elsewhere(self) -> Elsewhere | None: ...  # what reads it, where it is in no database of a log
+
 
 class Searchable(Readable, Protocol):
     """One whose rows can be looked for by what they hold."""
 
     @property
     def key_texts(self) -> Sequence[str]: ...  # of alias t: the text of each column of the key
+
+
+class Elsewhere(Protocol):
+    """Reads tables of a database in which no log is."""
+
+    def current_rows(self, table: Any, keys: Sequence[Sequence[str]]) -> Iterator[Current]: ...
+
+    def search(self, table: Any, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]: ...
 
 
 class Current(NamedTuple):
@@ -71,6 +82,9 @@ def current_rows(
     The values of a key stand in key order, and who calls has made sure that they are of the
     column's type: one bad value would fail the whole statement.
     """
+    if table.elsewhere is not None:
+        yield from table.elsewhere.current_rows(table, keys)
+        return
     holes = _current_holes(table)
     for wanted in _wanted(keys, queries.log.dialect.chunk):
         found = queries.run(connection, "current", holes, keys=json.dumps(wanted, ensure_ascii=False))
@@ -87,6 +101,12 @@ def current_columns(
 
     from eventlog.sql.columns import read_columns
 
+    if table.elsewhere is not None:
+        rows = list(table.elsewhere.current_rows(table, keys))
+        cells = zip(*(texts for _, texts in rows), strict=True) if rows else ()
+        return np.array([place for place, _ in rows], np.int64), [
+            pa.array(column, pa.string()) for column in (cells or [()] * len(table.expressions))
+        ]
     clause = queries.clause("current", **_current_holes(table))
     texts = [f"c{number}" for number in range(len(table.expressions))]
     found = [
@@ -111,6 +131,8 @@ def search(
     connection: Connection, queries: Queries, table: Searchable, sought: Sequence[Sought], most: int
 ) -> list[tuple[str, ...]]:
     """The keys, as texts in key order, of the first objects that have all these values."""
+    if table.elsewhere is not None:
+        return table.elsewhere.search(table, sought, most)
     wanted = {"n": 0} | {f"k{i}": one.text for i, one in enumerate(sought)}
     found = queries.run(
         connection,

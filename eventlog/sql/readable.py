@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection
 from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.tables import Column, Table
-from eventlog.sql.current import KeyColumn, Sought
+from eventlog.sql.current import Elsewhere, KeyColumn, Sought
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.dialect.keytypes import key_type_of
@@ -34,6 +34,7 @@ class ReadableTable:
         children: Sequence[Child] = (),
     ) -> None:
         self.table = table
+        self.elsewhere: Elsewhere | None = None
         self._dialect = dialect
         self._collations = collations or {}
         self._read_as = _read_as(table)

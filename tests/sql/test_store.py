@@ -304,6 +304,7 @@ class Usr:
     expressions = ("t.fname",)
     source = "usr"
     functions = ""
+    elsewhere = None
 
 
 @pytest.fixture

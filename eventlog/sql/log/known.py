@@ -19,6 +19,7 @@ from eventlog.sql.queries import Queries
 
 FORMAT = 1
 _CHECKSUM = 16  # digits
+_FETCHED = 1_000  # rows at a time
 BASE = "base"  # stands for a key's digest in the row that counts the objects of a table
 _STEPS = ("known_redriven", "known_failed", "known_settled")
 
@@ -233,4 +234,6 @@ def _base(table: str, text: str | None) -> dict[str, Any]:
 
 def known_of(connection: Connection, queries: Queries, table: str) -> Iterator[Any]:
     """What is known of each object of a table."""
-    yield from queries.run(connection, "known_of", object_table=table)
+    streamed = queries.clause("known_of").execution_options(stream_results=True, yield_per=_FETCHED)
+    with connection.execute(streamed, {"object_table": table}) as found:
+        yield from found

@@ -1,0 +1,189 @@
+"""The tables of another database than the log's, of publishers that compare: nothing of ours stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from copy import copy
+from typing import Any, Protocol
+
+import pyarrow as pa
+from sqlalchemy.engine import Connection, Engine
+
+from eventlog.compare import rows, tables
+from eventlog.convert.current import cell_text
+from eventlog.core.tables import Table
+from eventlog.publisher.children import with_places
+from eventlog.publisher.published import Absent, published_elsewhere
+from eventlog.sql import anywhere, current
+from eventlog.sql.anywhere import AnyCatalogue, AnyTable
+from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.connect import connect_any, dialect_at
+from eventlog.sql.current import Current, Sought
+from eventlog.sql.dialect.dialects import DIALECTS
+from eventlog.sql.names import Log
+from eventlog.sql.queries import Queries
+from eventlog.sql.readable import ReadableTable, readable
+
+Passes = Callable[[str], bool]
+
+
+class Source(Protocol):
+    """A database whose tables are read."""
+
+    engine: Engine
+    dialect: str
+
+    def published(
+        self,
+        names: Sequence[str],
+        schema: str | None,
+        passes: Passes,
+        *,
+        children: bool,
+        absent: Absent | None,
+    ) -> list[Table]:
+        """The tables of these names, and those of a schema that pass."""
+
+    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+        """The tables of these names that are there."""
+
+    def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
+        """How the rows of tables are read."""
+
+    def view(self, *, one_moment: bool) -> AbstractContextManager[Connection]:
+        """A connection that sees one moment, if that is asked for."""
+
+    def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
+        """A block whose failing statement costs only itself."""
+
+    def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
+        """The rows of a table."""
+
+
+def source_at(url: str) -> Source:
+    """The database of this URL; read as we read a log's own where we know how."""
+    engine = connect_any(url)
+    known = engine.dialect.name in DIALECTS
+    return _KnownSource(engine) if known else _AnySource(engine)
+
+
+class _KnownSource:
+    """One of a product whose values we tell as triggers would."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._dialect = dialect_at(engine)
+        self.dialect = self._dialect.name
+        self._queries = Queries(Log(self._dialect))
+
+    def published(
+        self,
+        names: Sequence[str],
+        schema: str | None,
+        passes: Passes,
+        *,
+        children: bool,
+        absent: Absent | None,
+    ) -> list[Table]:
+        with self.engine.connect() as connection:
+            return published_elsewhere(connection, names, schema, passes, children=children, absent=absent)
+
+    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+        with self.engine.connect() as connection:
+            yield from _found(lambda name: Catalogue(connection).find(name).table, names)
+
+    def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
+        made: dict[Table, ReadableTable] = {}
+        with self.engine.connect() as connection:
+            catalogue = Catalogue(connection)
+            for table in found:
+                placed, children = with_places(catalogue, table)
+                made[table] = readable(connection, placed, self._dialect, children)
+                made[table].elsewhere = self
+        return made
+
+    @contextmanager
+    def view(self, *, one_moment: bool) -> Iterator[Connection]:
+        with tables.snapshot(self.engine) if one_moment else self.engine.connect() as connection:
+            yield connection
+
+    def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
+        return connection.begin_nested()
+
+    def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
+        return tables.read_table(connection, table.table, table)
+
+    def current_rows(self, table: ReadableTable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
+        """The rows with these keys, as they are now."""
+        with self.engine.connect() as connection:
+            yield from current.current_rows(connection, self._queries, _here(table), keys)
+
+    def search(self, table: ReadableTable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
+        """The keys of the first objects that have all these values."""
+        with self.engine.connect() as connection:
+            return current.search(connection, self._queries, _here(table), sought, most)
+
+
+def _here(table: ReadableTable) -> ReadableTable:
+    """The table as one of the connection's own database."""
+    own = copy(table)
+    own.elsewhere = None
+    return own
+
+
+class _AnySource:
+    """One of a product of which we know what SQLAlchemy knows."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.dialect = engine.dialect.name
+
+    def published(
+        self,
+        names: Sequence[str],
+        schema: str | None,
+        passes: Passes,
+        *,
+        children: bool,
+        absent: Absent | None,
+    ) -> list[Table]:
+        found: list[Table] = []
+        with self.engine.connect() as connection:
+            catalogue = AnyCatalogue(connection)
+            for name in names:
+                try:
+                    found.append(catalogue.find(name))
+                except NoSuchTable as fault:
+                    if absent is None:
+                        raise
+                    absent(name, fault)
+            if schema is not None:
+                found += (table for table in catalogue.in_schema(schema) if passes(table.name))
+        return list({str(table): table for table in found}.values())
+
+    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+        with self.engine.connect() as connection:
+            yield from _found(AnyCatalogue(connection).find, names)
+
+    def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
+        return {table: AnyTable(table, self.engine, cell_text) for table in found}
+
+    def view(self, *, one_moment: bool) -> AbstractContextManager[Connection]:
+        return anywhere.one_view(self.engine, one_moment=one_moment)
+
+    def attempt(self, connection: Connection) -> AbstractContextManager[Any]:
+        return nullcontext()
+
+    def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
+        assert isinstance(table, AnyTable)
+        place = str(table.table)
+        return rows.in_batches(table.table, ((place, *one) for one in table.rows(connection)))
+
+
+def _found(find: Callable[[str], Table], names: Iterable[str]) -> Iterator[Table]:
+    for name in names:
+        try:
+            yield find(name)
+        except NoSuchTable:
+            continue

@@ -12,19 +12,19 @@ from sqlalchemy.engine import Connection
 from eventlog.apply.blocks import Block
 from eventlog.apply.cell_columns import to_column
 from eventlog.apply.cells import to_cell
-from eventlog.apply.errors import NoKey, NoTable, OwnTable, TwoSchemas
+from eventlog.apply.errors import ComputedKey, NoKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
 from eventlog.apply.goal import Goal
 from eventlog.apply.guessing import guessed, values_of
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, SEQ_LENGTH, TO_SEQ, TO_TIME, without_span
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError
-from eventlog.core.tables import Column, Tables
+from eventlog.core.tables import Column, Table, Tables
 from eventlog.places.sql_cells import SQL_TYPES
 from eventlog.qlik.sqltypes import spec_of
 from eventlog.qlik.types import Spec
 from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.connect import execute_plain
+from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.relation import qualified
 from eventlog.sql.statements import templates
@@ -73,7 +73,7 @@ class Goals:
         for named, wanting in by_table.items():
             try:
                 yield from self._prepare(named, wanting)
-            except (NoKey, OwnTable, TwoSchemas) as fault:
+            except (NoKey, OwnTable, TwoSchemas, NotTable, ComputedKey) as fault:
                 self._faults[named] = fault
 
     def _prepare(self, named: Named, changes: list[Change]) -> Iterator[str]:
@@ -81,11 +81,17 @@ class Goals:
         if self._policy == "apply":
             made = False
             for statement in self._statements(named, goal, changes):
-                execute_plain(self._connection, statement)
+                self._execute(named[1], statement)
                 made = True
                 yield statement
             goal = self._look_up(named) if made else goal
         self._found[named] = goal
+
+    def _execute(self, name: str, statement: str) -> None:
+        try:
+            execute_plain(self._connection, statement)
+        except DatabaseFailed as fault:
+            raise NotMade(name, fault) from fault
 
     def _statements(self, named: Named, goal: Goal | None, changes: list[Change]) -> Iterator[str]:
         """The statements by which the target can take the changes."""
@@ -100,13 +106,20 @@ class Goals:
     def _look_up(self, named: Named) -> Goal | None:
         """The table of the target as it stands now."""
         schema, name = self._place(named)
-        standing = [known for _, known, kind in self._catalogue.names(schema) if not kind.endswith("view")]
-        alike = [known for known in standing if known.lower() == name.lower()]
-        if name not in standing and len(alike) != 1:
+        kinds = {known: kind for _, known, kind in self._catalogue.names(schema)}
+        alike = [known for known in kinds if known == name] or [
+            known for known, kind in kinds.items() if known.lower() == name.lower() and not _is_view(kind)
+        ]
+        if len(alike) != 1:
             return None
-        relation = self._catalogue.relation(schema, name if name in standing else alike[0])
+        if _is_view(kinds[alike[0]]):
+            raise NotTable(name, kinds[name])
+        relation = self._catalogue.relation(schema, alike[0])
         facts = {row["column_name"]: row for row in self._facts(schema, relation.table.name)}
         columns = {n: c for n, c in relation.table.columns.items() if not int(facts[n]["computed"])}
+        computed = {n: c for n, c in relation.table.columns.items() if n not in columns}
+        if not computed.keys().isdisjoint(relation.table.key):
+            raise ComputedKey(name)
         table = replace(relation.table, columns=columns)
         if self._history:
             table = without_span(table, self._dialect)
@@ -118,6 +131,7 @@ class Goals:
             self._tables.of(*named),
             self._policy == "ignore",
             tuple(to_column(column, self._dialect) for column in table.columns.values()),
+            Table(schema, table.name, computed),
         )
 
     def _facts(self, schema: str, name: str) -> list[Any]:
@@ -186,6 +200,10 @@ class Goals:
 
     def _made(self, spec: Spec) -> str:
         return str(SQL_TYPES[spec.name](spec).compile(dialect=self._connection.dialect))
+
+
+def _is_view(kind: str) -> bool:
+    return kind.endswith("view")
 
 
 _UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))

@@ -17,6 +17,18 @@ class NoColumn(EventlogError):
     """{0} has no column {1} (schema-changes = apply adds it)"""
 
 
+class NotTable(EventlogError):
+    """{0} is a {1} in the target: changes go into tables"""
+
+
+class ComputedKey(EventlogError):
+    """the key of {0} holds a column that the target computes itself: changes cannot tell it"""
+
+
+class NotMade(EventlogError):
+    """{0} cannot be made as its changes need it: {1}"""
+
+
 class NoKey(EventlogError):
     """{0} has no key that is known: state it in the tables file, or give the table a primary key"""
 

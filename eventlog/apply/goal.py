@@ -69,6 +69,7 @@ class Goal:
     source: Table | None = None  # the tables file's, or what else describes the source
     lenient: bool = False  # columns that the target lacks are left out of changes
     to_columns: tuple[ToColumn, ...] = ()  # of each column, for many values at once
+    computed: Table | None = None  # the columns that the target computes itself: changes tell them in vain
 
     def __str__(self) -> str:
         return str(self.table)
@@ -205,7 +206,7 @@ class Goal:
             column = self.table.column(name)
             place = None if column is None else self.places[column.name]
             entries.append((0, None) if place is None else (place, self.to_cells[place]))
-            if column is None:
+            if column is None and (self.computed is None or self.computed.column(name) is None):
                 unknown[name] = None
         keyed = [(n, e[0]) for n, e in enumerate(entries) if e[1] is not None and e[0] in self.key]
         return Layout(tuple(entries), tuple(keyed), tuple(unknown))

@@ -127,8 +127,11 @@ def literal(text: str) -> str:
 _NUMBER = "'^ *[+]?0*[1-9][0-9]{0,18} *$'"
 _NUMBER_IN_MYSQL = f"(case when {{column}} regexp {_NUMBER} then cast(trim({{column}}) as decimal(20)) end)"
 
-# a wrong moment, no default, invalid characters, a signal of a trigger, out of range, invalid JSON, a check
-_MYSQL_REFUSALS = frozenset(["1292", "1300", "1364", "1411", "1644", "1690", "3140", "3819", "4025"])
+# a row too large, a wrong moment, invalid characters, no default, no moment, no partition, a signal of a
+# trigger, out of range, invalid JSON, a check
+_MYSQL_REFUSALS = frozenset(
+    ["1118", "1292", "1300", "1364", "1411", "1526", "1644", "1690", "3140", "3819", "4025"]
+)
 
 POSTGRESQL = Dialect(
     name="postgresql",
@@ -159,7 +162,8 @@ POSTGRESQL = Dialect(
     indexes_expressions=True,
     share_lock="for share",
     holds_zero=False,
-    refusals=frozenset(("21000", "44000", "P0001")),  # a row met twice; a view's check; raised by a trigger
+    # a row met twice; a view's check; a row or a key that is too large; raised by a trigger
+    refusals=frozenset(("21000", "44000", "54000", "P0001")),
     conflicts=frozenset(("40001", "40P01")),
     copies=True,
     rows_as_json=True,

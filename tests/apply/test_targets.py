@@ -1,0 +1,158 @@
+"""Tables that others made: whatever they are, a change becomes its row or is refused with a clear word."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from sqlalchemy.engine import Engine
+
+from eventlog.apply.errors import NotMade
+from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.tables import Tables
+from tests.apply.support import apply, rows, run
+
+
+def told(op: Op, table: str, key: int, **after: Any) -> Change:
+    """A change of a table whose key is id."""
+    fields = tuple(Field(name, ABSENT, value) for name, value in {"id": key, **after}.items())
+    return Change(op, None, table, (("id", key),), () if op is Op.DELETE else fields)
+
+
+def together(engine: Engine, *changes: Change, source: str = "test") -> Sequence[str]:
+    """Apply changes as one transaction; why some were refused."""
+    numbered = [c._replace(position=f"{n:035}", transaction="1") for n, c in enumerate(changes, 1)]
+    _, refused = apply(engine, numbered, tables=Tables(), source=source)
+    return [f"{one.where.rpartition(':')[2].lstrip('0')}: {one.reason}" for one in refused]
+
+
+def test_columns_that_the_target_computes_are_told_in_vain(engine: Engine) -> None:
+    run(
+        engine,
+        "create table t (id integer primary key, v integer, w integer generated always as (v * 2) stored)",
+    )
+    changes = [told(Op.INSERT, "t", 1, v=1), told(Op.INSERT, "t", 2, v=2, w=77), told(Op.UPDATE, "t", 1, W=5)]
+    assert together(engine, *changes) == []
+    assert rows(engine, "select * from t order by id") == [(1, 1, 2), (2, 2, 4)]
+    assert rows(engine, "select * from eventlog_applied_ddl") == []
+
+
+def test_an_identity_takes_the_numbers_of_the_source(engine: Engine) -> None:
+    kind = {"postgresql": "integer generated always as identity"}.get(
+        engine.dialect.name, "integer auto_increment"
+    )
+    run(engine, f"create table t (id {kind} primary key, v integer)")
+    assert together(engine, told(Op.INSERT, "t", 7, v=1), told(Op.INSERT, "t", 8, v=1)) == []
+    assert together(engine, told(Op.UPDATE, "t", 8, v=2), told(Op.INSERT, "t", 9, v=3), source="staged") == []
+    assert rows(engine, "select * from t order by id") == [(7, 1), (8, 2), (9, 3)]
+
+
+def test_a_view_takes_no_changes(engine: Engine) -> None:
+    run(engine, "create table base (id integer primary key)", "create view t as select * from base")
+    assert together(engine, told(Op.INSERT, "t", 1), told(Op.INSERT, "base", 2)) == [
+        "1: t is a view in the target: changes go into tables"
+    ]
+    assert rows(engine, "select * from base") == [(2,)]
+
+
+def test_a_row_without_a_partition_costs_itself(engine: Engine) -> None:
+    if engine.dialect.name == "postgresql":
+        run(engine, "create table t (id integer primary key, v integer) partition by range (id)")
+        run(engine, "create table t1 partition of t for values from (0) to (10)")
+    else:
+        by = "partition by range (id) (partition p values less than (10))"
+        run(engine, f"create table t (id integer primary key, v integer) {by}")
+    changes = [told(Op.INSERT, "t", 1, v=1), told(Op.INSERT, "t", 20, v=1), told(Op.INSERT, "t", 3, v=1)]
+    (refused,) = together(engine, *changes, told(Op.UPDATE, "t", 1, v=2))
+    assert refused.startswith("2: ")
+    assert "partition" in refused
+    assert rows(engine, "select * from t order by id") == [(1, 2), (3, 1)]
+
+
+def test_tables_that_refer_to_each_other(engine: Engine) -> None:
+    """Within a transaction rows come, move and go in any order that the source's own keys allowed."""
+    run(
+        engine,
+        "create table p (id integer primary key, v integer)",
+        "create table c (id integer primary key, p integer not null,"
+        " constraint of_p foreign key (p) references p (id))",
+    )
+    first = [told(Op.INSERT, "p", 1, v=1), told(Op.INSERT, "c", 1, p=1), told(Op.INSERT, "p", 2, v=1)]
+    assert together(engine, *first) == []
+    moved = [told(Op.UPDATE, "c", 1, p=2), told(Op.DELETE, "p", 1), told(Op.INSERT, "p", 3, v=1)]
+    moved += [told(Op.INSERT, "c", 3, p=3), told(Op.DELETE, "c", 3), told(Op.INSERT, "c", 4, p=3)]
+    assert together(engine, *moved, source="moved") == []
+    assert rows(engine, "select * from c order by id") == [(1, 2), (4, 3)]
+    gone = [told(Op.UPDATE, "p", 3, v=2), told(Op.DELETE, "c", 4), told(Op.DELETE, "p", 3)]
+    assert together(engine, *gone, source="gone") == []
+    (refused,) = together(engine, told(Op.INSERT, "c", 9, p=9), told(Op.INSERT, "p", 9), source="orphan")
+    assert refused.startswith("1: the database refused: ")
+    assert rows(engine, "select id from p order by id") == [(2,), (9,)]
+
+
+def test_a_unique_value_goes_from_row_to_row(engine: Engine) -> None:
+    run(engine, "create table t (id integer primary key, u varchar(9) unique)")
+    assert together(engine, told(Op.INSERT, "t", 1, u="a"), told(Op.INSERT, "t", 2, u="b")) == []
+    swap = [told(Op.UPDATE, "t", 1, u="x"), told(Op.UPDATE, "t", 2, u="a"), told(Op.UPDATE, "t", 1, u="b")]
+    assert together(engine, *swap, told(Op.INSERT, "t", 3, u="x"), source="swap") == []
+    assert rows(engine, "select * from t order by id") == [(1, "b"), (2, "a"), (3, "x")]
+
+
+def test_a_trigger_of_the_target_has_the_last_word(engine: Engine) -> None:
+    run(engine, "create table t (id integer primary key, v integer)")
+    if engine.dialect.name == "postgresql":
+        body = "begin if new.v = 3 then raise 'no three'; end if; new.v := new.v + 100; return new; end"
+        run(engine, f"create function f() returns trigger language plpgsql as $$ {body} $$")
+        run(engine, "create trigger f before insert on t for each row execute function f()")
+    else:
+        body = "begin if new.v = 3 then signal sqlstate '45000' set message_text = 'no three'; end if;"
+        run(
+            engine,
+            f"create trigger f before insert on t for each row {body} set new.v = new.v + 100; end",
+        )
+    (refused,) = together(engine, *(told(Op.INSERT, "t", n, v=n) for n in range(1, 5)))
+    assert refused.startswith("3: the database refused: no three")
+    assert rows(engine, "select * from t order by id") == [(1, 101), (2, 102), (4, 104)]
+
+
+def test_names_are_found_whatever_their_case(engine: Engine) -> None:
+    quote = '"' if engine.dialect.name == "postgresql" else "`"
+    run(engine, f"create table {quote}Usr{quote} ({quote}Id{quote} integer primary key, v integer)")
+    changes = [told(Op.INSERT, "Usr", 1, v=1), told(Op.INSERT, "usr", 2, V=1), told(Op.UPDATE, "USR", 1, v=2)]
+    assert together(engine, *changes) == []
+    assert rows(engine, f"select * from {quote}Usr{quote} order by 1") == [(1, 2), (2, 1)]
+
+
+def test_the_widest_table(engine: Engine) -> None:
+    columns = {f"c{n}": n for n in range(1_590 if engine.dialect.name == "postgresql" else 1_000)}
+    run(engine, f"create table t (id integer primary key, {', '.join(f'{c} integer' for c in columns)})")
+    assert together(engine, told(Op.INSERT, "t", 1, **columns), told(Op.UPDATE, "t", 1, c5=77)) == []
+    assert rows(engine, "select c4, c5, c999 from t") == [(4, 77, 999)]
+
+
+def test_a_table_that_cannot_be_made_ends_the_run_and_is_named(engine: Engine) -> None:
+    """Nothing is passed over: the next run has the same changes, and perhaps the table."""
+    wide = told(Op.INSERT, "wide", 1, **{f"c{n}": n for n in range(5_000)})
+    with pytest.raises(NotMade, match="wide cannot be made as its changes need it: the database refused"):
+        together(engine, wide)
+    assert rows(engine, "select rounds from eventlog_applied") == [(0,)]
+
+
+def test_a_value_that_is_too_large_for_an_index_costs_its_row(engine: Engine) -> None:
+    if engine.dialect.name != "postgresql":
+        pytest.skip("elsewhere an index of long texts has a length, within which it takes any")
+    run(engine, "create table t (id integer primary key, v text)", "create index on t (v)")
+    long = "".join(hashlib.sha256(b"%d" % n).hexdigest() for n in range(600))
+    (refused,) = together(engine, told(Op.INSERT, "t", 1, v="a"), told(Op.INSERT, "t", 2, v=long))
+    assert refused.startswith("2: the database refused: index row requires")
+    assert rows(engine, "select id from t") == [(1,)]
+
+
+def test_a_key_that_the_target_computes_takes_no_changes(engine: Engine) -> None:
+    if engine.dialect.name != "postgresql":
+        pytest.skip("there no column of a primary key is computed")
+    run(engine, "create table t (a integer, id integer generated always as (a + 1) stored primary key)")
+    (refused,) = together(engine, told(Op.INSERT, "t", 1, a=0))
+    assert refused.startswith("1: the key of t holds a column that the target computes itself")

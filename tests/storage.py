@@ -1,0 +1,61 @@
+"""The S3 server that EVENTLOG_TEST_S3 names; `.ci/storage` starts one."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from typing import Any
+
+from pyarrow import fs
+
+ADDRESS = os.environ.get("EVENTLOG_TEST_S3", "")
+JARS = os.environ.get("EVENTLOG_TEST_S3_JARS", "")
+_KEY = "nobody"  # the server asks nobody for a key, but clients want one
+
+
+def bucket() -> str:
+    """A new bucket that no other test has."""
+    name = f"test-{secrets.token_hex(8)}"
+    filesystem().create_dir(name)
+    return name
+
+
+def filesystem() -> fs.S3FileSystem:
+    """The server as Arrow sees it."""
+    return fs.S3FileSystem(
+        access_key=_KEY,
+        secret_key=_KEY,
+        endpoint_override=ADDRESS,
+        region="us-east-1",
+        allow_bucket_creation=True,
+    )
+
+
+def variables() -> dict[str, str]:
+    """The environment in which Spark and deltalake reach the server."""
+    jars = ",".join(str(path) for path in sorted(Path(JARS).glob("*.jar")))
+    hadoop = {
+        "endpoint": ADDRESS,
+        "endpoint.region": "us-east-1",
+        "path.style.access": "true",
+        "connection.ssl.enabled": "false",
+        "access.key": _KEY,
+        "secret.key": _KEY,
+    }
+    few = "--conf spark.sql.shuffle.partitions=2 --conf spark.ui.enabled=false"
+    conf = " ".join(f"--conf spark.hadoop.fs.s3a.{name}={value}" for name, value in hadoop.items())
+    return {
+        "PYSPARK_SUBMIT_ARGS": f"--master local[2] {few} --jars {jars} {conf} pyspark-shell",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "AWS_ENDPOINT_URL": ADDRESS,
+        "AWS_ALLOW_HTTP": "true",
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": _KEY,
+        "AWS_SECRET_ACCESS_KEY": _KEY,
+    }
+
+
+def options() -> dict[str, Any]:
+    """The same for deltalake in this process."""
+    return {name: value for name, value in variables().items() if name.startswith("AWS_")}

@@ -113,7 +113,7 @@ def convert(
         complaints = Complaints()
         stack.callback(complaints.close)
         report = Report(complaints.tell, keep, strict)
-        in_parts = state is not None and not follow and is_folder(wanted.output)
+        in_parts = state is not None and is_folder(wanted.output)
         if (wanted.source in SEQUENCERS and (follow or state is not None)) or (
             wanted.source in COMMITS and in_parts
         ):

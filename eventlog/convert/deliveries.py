@@ -26,7 +26,7 @@ from eventlog.gbase.format import Settings as GBaseSettings
 from eventlog.gbase.format import read_source, reader
 from eventlog.gbase.transactions import START
 from eventlog.places import places
-from eventlog.places.growing import load_position
+from eventlog.places.growing import Growing, load_position
 from eventlog.streams.commits_feed import COMMITS, CommitsFeed
 from eventlog.streams.delivery import Delivery, by_transaction
 from eventlog.streams.feed import Feed
@@ -52,8 +52,11 @@ def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[
         feed.close()
 
 
-def feed_of(job: Job, state: str | None, clock: str) -> Feed | None:
-    """The source of a job, to be read on from a state; None for one without positions."""
+def feed_of(job: Job, state: str | None, clock: str, follow: bool = False) -> Feed | None:
+    """The source of a job, to be read on from a state; None for one without positions.
+
+    A stream that is to be followed stays open between rounds.
+    """
     source = format_named(job.source_format)
     given = all_given(job, source, clock)
     stream = settings.build(StreamSettings, given)
@@ -63,7 +66,7 @@ def feed_of(job: Job, state: str | None, clock: str) -> Feed | None:
     if make is not None:
         return make(source, place_of(job, given), state)
     if source.name == "gbase":
-        return _captures(job, settings.build(source.settings, given), stream, state)
+        return _captures(job, settings.build(source.settings, given), stream, state, follow)
     if source.name != "qlik-table":
         return None
     tasks = [FileTables(job, source, "", job.inputs)] * bool(job.inputs)
@@ -73,6 +76,8 @@ def feed_of(job: Job, state: str | None, clock: str) -> Feed | None:
 
 class Capture:
     """One reading of a capture in a file."""
+
+    ended, over = False, None  # it is opened anew in each round
 
     def __init__(self, job: Job, reading: GBaseSettings, name: str, position: Any) -> None:
         since = START if position is None else load_position(position)
@@ -86,6 +91,9 @@ class Capture:
         """The position behind what was taken."""
         return self._stream.position._asdict()
 
+    def close(self) -> None:
+        """Nothing is open between rounds."""
+
     def answers(self, growing: bool) -> Iterator[Change | Refused]:
         """The changes of the capture, behind its position."""
         for source in self._opened:
@@ -95,9 +103,18 @@ class Capture:
                 yield from read_source(self._stream, source, self._reading, growing=growing)
 
 
-def _captures(job: Job, reading: GBaseSettings, stream: StreamSettings, state: str | None) -> Feed:
-    def opened(name: str, position: Any) -> Capture:
-        return Capture(job, reading, name, position)
+def _captures(
+    job: Job, reading: GBaseSettings, stream: StreamSettings, state: str | None, follow: bool
+) -> Feed:
+    growing: dict[str, Growing] = {}
+
+    def opened(name: str, position: Any) -> Capture | Growing:
+        if not follow:
+            return Capture(job, reading, name, position)
+        if name not in growing:
+            since = START if position is None else load_position(position)
+            growing[name] = Growing(name, job.tables, reading, since)
+        return growing[name]
 
     return CommitsFeed(job.all_inputs, opened, COMMITS["gbase"], stream.since, state)
 

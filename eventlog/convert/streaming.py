@@ -70,7 +70,7 @@ def stream(
         if job.state is not None and kept["part"] != sink.last:
             kept["part"] = sink.last
             write_state(job.state, kept)
-        feed = feed_of(job, kept["position"], clock)
+        feed = feed_of(job, kept["position"], clock, follow)
         if feed is None:
             raise Misuse(f"--state and --follow: {job.source_format} there has no positions to go on from")
         stack.callback(feed.close)
@@ -78,7 +78,7 @@ def stream(
         run = _Run(job, report, sink, current, kept)
         while True:
             run.round(feed, follow)
-            if not follow or not wait(poll_interval(job)):
+            if not follow or feed.ended or not wait(poll_interval(job)):
                 return
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import decimal
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -16,13 +15,13 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
 from eventlog.places.control_tables import control_sources
 from eventlog.places.sql_cells import HEADER_TYPES, Bind, binds_of, datetime_type, sql_type
+from eventlog.places.sql_clock import UtcNow
 from eventlog.qlik import headers, partitions, sequence, tables
 from eventlog.qlik.control import control_table
 from eventlog.qlik.headers import HEADERS
 from eventlog.qlik.rows import Cells
 from eventlog.qlik.tables import ChangeTable, TableSettings
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
-from eventlog.sql.dialect.dialects import dialect_of
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 
@@ -242,11 +241,9 @@ class StoredTables:
 
     def clock(self) -> str:
         """The time part of a change_seq now, by the clock of the database."""
-        wanted: sa.Select[Any] = sa.select(sa.literal_column(dialect_of(self._engine).utc_now))
         with self._engine.connect() as connection:
-            now = connection.execute(wanted).scalar_one()
-        at = now if isinstance(now, dt.datetime) else dt.datetime.fromisoformat(str(now)[:19])
-        return f"{at:%Y%m%d%H%M%S}".zfill(14) + "00"
+            now = connection.execute(sa.select(UtcNow())).scalar_one()
+        return f"{now:%Y%m%d%H%M%S}".zfill(14) + "00"
 
     def control(self) -> Iterator[Source[Row]]:
         """The control tables beside the change tables."""

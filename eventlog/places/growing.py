@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import select
 import socket
 import stat
 import sys
@@ -95,6 +96,51 @@ def _batches(
             if stream.lost:  # nothing that still comes could be read
                 break
     yield stream.close()
+
+
+class Growing:
+    """A stream that stays open: whenever it is asked, it gives what came since the last time."""
+
+    def __init__(self, name: str, tables: Tables, settings: Settings, since: Position) -> None:
+        if settings.framed:
+            raise Misuse("--framed: a dump that is followed is not written in parts: name a file with -o")
+        source: Source[bytes] = Source(name, name, (), ())
+        self._name = name
+        self._reader = reader(settings, tables, source, since)
+        self._stream = _open(name)
+        self._grows = _is_file(self._stream)
+        self.ended = False
+
+    @property
+    def position(self) -> dict[str, int]:
+        """The position behind everything that was taken."""
+        return self._reader.position._asdict()
+
+    @property
+    def over(self) -> EventlogError | None:
+        """Why the server ended its session, once it has."""
+        return self._reader.over
+
+    def answers(self, growing: bool) -> Iterator[Answer]:
+        """What the bytes tell that are there by now; that it grows is known."""
+        while not self.ended and self._ready():
+            piece = self._stream.read(CHUNK)
+            yield from self._reader.feed(piece or b"")
+            if not piece or self._reader.lost or self.over is not None:
+                self.ended = not self._grows or bool(piece)
+                if self.ended:
+                    yield from self._reader.close()
+                else:
+                    _check_size(self._name, self._stream)
+                return
+
+    def close(self) -> None:
+        """Give back the stream."""
+        self._stream.close()
+
+    def _ready(self) -> bool:
+        """Whether reading waits for nobody: a file always answers."""
+        return self._grows or bool(select.select([self._stream], [], [], 0)[0])
 
 
 def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None = None) -> Iterator[bytes]:

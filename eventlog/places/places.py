@@ -175,6 +175,8 @@ def _feed_topics(source: Format, place: Place, state: str | None) -> Feed:
 class _Queue:
     """One reading of a LINTER queue."""
 
+    ended, over = False, None  # it is opened anew in each round
+
     def __init__(self, place: Place, source: Format, name: str, position: Any) -> None:
         since = START if position is None else load_state(position)
         self._place, self._name, self._since = place, name, since
@@ -183,6 +185,9 @@ class _Queue:
     @property
     def position(self) -> Any:
         return dump_state(self._reader.state)
+
+    def close(self) -> None:
+        """Nothing is open between rounds."""
 
     def answers(self, growing: bool) -> Iterator[Change | Refused]:
         with connect(self._place.url).connect() as connection:

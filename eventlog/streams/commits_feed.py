@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from eventlog.core.change import Change
-from eventlog.core.errors import InvalidValue, Misuse, Refused
+from eventlog.core.errors import EventlogError, InvalidValue, Misuse, Refused
 from eventlog.core.formats import Placed
 from eventlog.files.sorting import Sorter
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
@@ -26,8 +26,18 @@ class Reading(Protocol):
     def position(self) -> Any:
         """Where to go on behind everything that was taken, as JSON holds it."""
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can come any more."""
+
+    @property
+    def over(self) -> EventlogError | None:
+        """Why it ended, where that is a fault."""
+
     def answers(self, growing: bool, /) -> Iterator[Change | Refused]:
         """What it holds; one that is growing may end in the middle of something."""
+
+    def close(self) -> None: ...
 
 
 class _Whole(NamedTuple):
@@ -55,6 +65,12 @@ class CommitsFeed:
         self._positions = _load(state)
         self._held: Held[Placed] = Held()
         self._turns = 0
+        self._readings: dict[str, Reading] = {}
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing can come any more."""
+        return bool(self._readings) and all(reading.ended for reading in self._readings.values())
 
     @property
     def state(self) -> str | None:
@@ -65,12 +81,16 @@ class CommitsFeed:
         """Nobody else is to know."""
 
     def close(self) -> None:
+        for reading in self._readings.values():
+            reading.close()
         self._held.close()
 
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """What the streams hold behind their positions, each transaction by the place of its commit."""
         refused: list[Refused] = []
-        readings = {name: self._opened(name, self._positions.get(name)) for name in self._names}
+        readings = self._readings = {
+            name: self._opened(name, self._positions.get(name)) for name in self._names
+        }
         streams = [
             self._wholes(i, name, readings[name].answers(follow), readings[name], refused)
             for i, name in enumerate(readings)
@@ -84,6 +104,9 @@ class CommitsFeed:
             whole.changes.close()
         yield from refused
         self._positions |= {name: reading.position for name, reading in readings.items()}
+        for reading in readings.values():
+            if reading.over is not None:
+                raise reading.over
 
     def _delivery(self, whole: _Whole) -> Delivery:
         self._turns += 1

@@ -20,6 +20,10 @@ class Feed(Protocol):
         """What is there; with `follow`, others come."""
 
     @property
+    def ended(self) -> bool:
+        """Whether nothing can come any more, however long it is followed."""
+
+    @property
     def state(self) -> str | None:
         """The state behind everything that was handed out."""
 

@@ -47,6 +47,8 @@ class Inputs(Protocol):
 class RowsFeed:
     """The change tables of tasks, one task behind the other."""
 
+    ended = False  # there may always come more
+
     def __init__(
         self,
         tasks: Sequence[Inputs],

@@ -55,6 +55,8 @@ class _Open:
 class TopicsFeed:
     """All partitions of topics, round after round up to the ends that they had when it began."""
 
+    ended = False  # there may always come more
+
     def __init__(
         self,
         reader: TopicReader,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import tempfile
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +20,9 @@ from eventlog.convert import streaming
 from eventlog.convert.conversion import Job, Report, convert
 from eventlog.convert.deliveries import deliveries
 from eventlog.convert.streaming import stream
-from eventlog.core.errors import EventlogError, Misuse
-from eventlog.gbase.records import Number
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.gbase.faults import SessionOver
+from eventlog.gbase.records import Error, Number
 from eventlog.linter.columns import DISPATCH
 from eventlog.streams.delivery import Delivery
 from tests.databases import Database
@@ -168,3 +171,56 @@ def test_every_state_of_a_queue_goes_on_behind_its_delivery(postgres: Database, 
     states = [item.state for item in deliveries(one) if isinstance(item, Delivery)]
     for number, state in enumerate(states):
         assert told(state) == told()[number + 1 :]
+
+
+def test_a_capture_that_is_followed_is_written_in_parts(tmp_path: Path) -> None:
+    """Each round is a part; what a run that was killed left half is written by the next one."""
+    data = capture([[1, 2], [3], [4, 5]], random.Random(3))
+    cuts = [data[:200], data[200:420], data[420:]]
+    one = job(tmp_path, "a")
+    (tmp_path / "a").write_bytes(cuts.pop(0))
+
+    def grow(seconds: float) -> bool:
+        if cuts:
+            with (tmp_path / "a").open("ab") as file:
+                file.write(cuts.pop(0))
+            return True
+        return False
+
+    stream(one, Report(lambda refused: None), CLOCK, follow=True, wait=grow)
+    stream(one, Report(lambda refused: None), CLOCK)
+    texts = [path.read_text() for path in sorted((tmp_path / "out").glob("part-*"))]
+    values = [json.loads(line)["fields"][0]["after"] for text in texts for line in text.splitlines()]
+    assert sorted(values) == [1, 2, 3, 4, 5]
+    assert len(texts) > 1
+
+
+def test_a_pipe_that_is_followed_ends_with_its_writer(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    os.mkfifo(path)
+    data = capture([[1], [2, 3]], random.Random(1))
+    writer = threading.Thread(target=lambda: path.write_bytes(data))
+    writer.start()
+    rounds = iter(range(100))
+    stream(job(tmp_path, "a"), Report(lambda refused: None), CLOCK, True, lambda seconds: next(rounds) < 99)
+    writer.join()
+    assert next(rounds) < 99, "it was not waited on"
+    texts = [path.read_text() for path in sorted((tmp_path / "out").glob("part-*"))]
+    assert sum(text.count("\n") for text in texts) == 3
+
+
+def test_a_session_that_is_over_ends_it_behind_what_came_before(tmp_path: Path) -> None:
+    told = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (4, "x")).commit(3, 1)
+    (tmp_path / "a").write_bytes(told.say(Error(1, -83790)).data)
+    said: list[Refused] = []
+    with pytest.raises(SessionOver, match=r"-83790.*flags 1"):
+        stream(job(tmp_path, "a"), Report(said.append), CLOCK, True, lambda seconds: True)
+    (part,) = (tmp_path / "out").glob("part-*")
+    assert part.read_text().count("\n") == 1
+    assert any("-83790" in refused.reason for refused in said)
+
+
+def test_a_dump_that_is_followed_stands_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("00")
+    with pytest.raises(Misuse, match="name a file with -o"):
+        stream(replace(job(tmp_path, "a"), given={"framed": True}), Report(lambda told: None), CLOCK, True)

@@ -15,12 +15,14 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy.dialects import mssql
 
 from eventlog.convert import streaming
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.streaming import stream
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.files.parts import Damaged
+from eventlog.places.sql_clock import UtcNow
 from eventlog.streams.progress import Changed
 from tests.databases import Database
 from tests.streams.killed import run_and_kill
@@ -265,3 +267,22 @@ def test_change_tables_of_a_database_are_followed(tmp_path: Path, database: Data
     with pytest.raises(Changed, match="usr: 2 changes stand from"):
         stream(wanted, Report(lambda refused: None), CLOCK)
     engine.dispose()
+
+
+def test_change_tables_of_a_database_that_holds_no_log_are_read_on_too(tmp_path: Path) -> None:
+    """SQLite stands for those that SQLAlchemy knows; SQL Server is asked by text, for none is here."""
+    url = f"sqlite:///{tmp_path / 'db'}"
+    engine = sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.text(TABLE))
+    lines = [Line(n, 60 * n, "A", "usr") for n in range(1, 4)]
+    young = Line(99, int(time.time()) - START, "B", "usr")
+    insert(engine, *lines[:2], young)
+    wanted = replace(job(tmp_path, ["usr"]), url=url)
+    stream(wanted, Report(lambda refused: None), CLOCK)
+    insert(engine, lines[2])
+    stream(wanted, Report(lambda refused: None), CLOCK)
+    assert out(tmp_path) == [line.seq for line in lines]
+    engine.dispose()
+    sql_server = mssql.dialect()  # type: ignore[no-untyped-call]
+    assert str(sa.select(UtcNow()).compile(dialect=sql_server)) == "SELECT sysutcdatetime() AS anon_1"

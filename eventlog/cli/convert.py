@@ -24,7 +24,7 @@ from eventlog.files.inputs import files_of
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
-from eventlog.places.topics import KafkaSettings
+from eventlog.places.topics import KafkaSettings, KafkaStates
 from eventlog.streams.commits_feed import COMMITS
 from eventlog.streams.ordered import SEQUENCERS
 from eventlog.streams.settings import StreamSettings
@@ -36,7 +36,8 @@ DECLARING = [
     *((name, known.settings) for name, known in FORMATS.items()),
     ("qlik-message in Kafka", KafkaSettings),
 ]
-_DECLARING = [*DECLARING, ("a stream", StreamSettings)]
+_ONCE = "qlik-message in transactions of Kafka"
+_DECLARING = [*DECLARING, ("a stream", StreamSettings), (_ONCE, KafkaStates)]
 
 
 @click.command(cls=SettingsCommand, short_help="Read any format, write any format.")
@@ -114,8 +115,11 @@ def convert(
         stack.callback(complaints.close)
         report = Report(complaints.tell, keep, strict)
         in_parts = state is not None and is_folder(wanted.output)
-        if (wanted.source in SEQUENCERS and (follow or state is not None)) or (
-            wanted.source in COMMITS and in_parts
+        in_transactions = bool(given.get("kafka_transactional_id"))
+        if (
+            in_transactions
+            or (wanted.source in SEQUENCERS and (follow or state is not None))
+            or (wanted.source in COMMITS and in_parts)
         ):
             stream(job, report, clock(), follow)
         elif follow or (state is not None and url is None):
@@ -134,6 +138,8 @@ def taking_part(source: str, target: str) -> set[str]:
         parts.add("the log")
     if "qlik-message" in parts:
         parts.add("qlik-message in Kafka")
+    if target == "qlik-message":
+        parts.add(_ONCE)
     if source in SEQUENCERS or source in COMMITS:
         parts.add("a stream")
     return parts

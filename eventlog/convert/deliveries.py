@@ -63,6 +63,8 @@ def feed_of(job: Job, state: str | None, clock: str, follow: bool = False) -> Fe
     if stream.order == "as-is":
         raise Misuse("--order as-is has no states: they stand in the sequence")
     make = places.FEEDS.get((source.name, job.place))
+    if make is None and job.url:  # the target stands in Kafka, and the source in a database
+        make = places.FEEDS.get((source.name, "url"))
     if make is not None:
         return make(source, place_of(job, given), state)
     if source.name == "gbase":

@@ -20,6 +20,7 @@ from eventlog.convert.conversion import (
 )
 from eventlog.convert.current import CurrentFiles
 from eventlog.convert.deliveries import feed_of
+from eventlog.convert.transactional import TopicParts
 from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
@@ -45,6 +46,9 @@ class Sink(Protocol):
 
     def part(self) -> AbstractContextManager[Write]: ...
 
+    def keep(self, state: Any) -> None:
+        """Keep the state behind what was written."""
+
 
 def _sleep(seconds: float) -> bool:
     time.sleep(seconds)
@@ -65,8 +69,14 @@ def stream(
     kept: dict[str, Any] = {"format": job.source_format, "position": None, "part": None, "written": None}
     if job.state is not None:
         kept = read_state(job.state, _load(job.source_format), kept)
+    sink: Sink
     with ExitStack() as stack:
-        sink = stack.enter_context(_sink(job, report, clock, kept))
+        if job.given.get("kafka_transactional_id"):
+            parts = _in_transactions(job, report, clock, kept)
+            stack.callback(parts.close)
+            sink, kept = parts, parts.kept
+        else:
+            sink = stack.enter_context(_sink(job, report, clock, kept))
         if job.state is not None and kept["part"] != sink.last:
             kept["part"] = sink.last
             write_state(job.state, kept)
@@ -146,9 +156,8 @@ class _Run:
 
     def _keep(self, position: str | None) -> None:
         told = self._kept | {"position": position, "part": self._sink.last, "written": self._sink.written}
-        if self._job.state is not None and told != self._kept:
-            self._report.flush()
-            write_state(self._job.state, told)
+        if told != self._kept:
+            self._sink.keep(told)
         self._kept = told
 
 
@@ -167,6 +176,17 @@ def _load(source_format: str) -> Callable[[Any], dict[str, Any]]:
 def is_folder(output: str) -> bool:
     """Whether an output is a folder, which then holds parts."""
     return output.endswith("/") or (output != "-" and Path(output).is_dir())
+
+
+def _in_transactions(job: Job, report: Report, clock: str, none: dict[str, Any]) -> TopicParts:
+    """The topics of a job, which are written in transactions."""
+    target = format_named(job.target_format)
+    if (target.name, "kafka") not in places.WRITERS or job.place != "kafka":
+        raise Misuse("kafka-transactional-id is for what is written to --kafka")
+    if (job.source_format, "kafka") in places.READERS:
+        raise Misuse("kafka-transactional-id: what is read from --kafka is not written there")
+    given = all_given(job, format_named(job.source_format), clock)
+    return TopicParts(job, target, report, given, _load(job.source_format), none)
 
 
 @contextmanager
@@ -197,6 +217,12 @@ class _Writer:
         if self._memory is not None:
             self._writing = replace(self._writing, memory=self._memory)
 
+    def keep(self, state: Any) -> None:
+        """Keep a state in its file, if there is one, when all that was refused is on disk."""
+        if self._job.state is not None:
+            self._report.flush()
+            write_state(self._job.state, state)
+
     @property
     def written(self) -> Any:
         """What the next run goes on from, as JSON holds it."""
@@ -219,6 +245,7 @@ class _Folder:
         if job.state is None:
             raise Misuse("-o with a folder of parts needs --state, which tells which of them are whole")
         extension = "xml" if target.name == "xds" else ""
+        self.keep = writer.keep
         self._parts = Parts(job.output, target.shape, job.output_container, extension, last)
         self._writer = writer
 
@@ -242,6 +269,7 @@ class _Growing:
     last = None
 
     def __init__(self, writer: _Writer, output: Output) -> None:
+        self.keep = writer.keep
         self._writer = writer
         self._write = writer.to(output)
         self._output = output

@@ -1,4 +1,4 @@
-"""Messages from Kafka and to Kafka: the shell around `messages`.
+"""Messages from Kafka: the shell around `messages`.
 
 Reading goes partition by partition to the end that was there when it began, and offsets are
 committed only when the caller says that the output is out: what fails is read again.
@@ -7,9 +7,8 @@ committed only when the caller says that the output is out: what fails is read a
 from __future__ import annotations
 
 import json
-import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -19,24 +18,20 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
-    Producer,
     TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.places.topics import KafkaSettings
-from eventlog.qlik import message_writer, messages
-from eventlog.qlik.keys import KeyWriter
+from eventlog.qlik import messages
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import Writer, Written, numbers
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.structure import Structure
 from eventlog.streams.feed import NotCopied
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
@@ -59,16 +54,12 @@ _MEMBERS = (
     " --kafka-group names another"
 )
 _TELL = 5.0  # seconds in which brokers tell of a topic
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 class KafkaFault(EventlogError):
     """Kafka: {0}"""
 
     code: int | None = None  # of the client, where it told one
-
-
-# --- reading
 
 
 class Topics:
@@ -88,7 +79,7 @@ class Topics:
                 "auto.offset.reset": "earliest",
             }
         )
-        self._consumer = _ask(lambda: Consumer(client))
+        self._consumer = asked(lambda: Consumer(client))
 
     def changes(
         self, tables: Tables, settings: MessageSettings, stream: StreamSettings | None = None
@@ -159,7 +150,7 @@ class Topics:
         if self.done:
             offsets = [TopicPartition(t, p, o) for (t, p), o in self.done.items()]
             try:
-                _ask(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
+                asked(lambda: self._consumer.commit(offsets=offsets, asynchronous=False))
             except KafkaFault as fault:
                 if fault.code not in _OF_MEMBERS:
                     raise
@@ -169,7 +160,7 @@ class Topics:
         self._consumer.close()
 
     def _partitions(self, topic: str) -> list[TopicPartition]:
-        found = _ask(lambda: self._consumer.list_topics(topic, timeout=self._settings.kafka_timeout)).topics[
+        found = asked(lambda: self._consumer.list_topics(topic, timeout=self._settings.kafka_timeout)).topics[
             topic
         ]
         if found.error is not None:
@@ -178,14 +169,14 @@ class Topics:
 
     def all_topics(self) -> list[str]:
         """The names of the topics that there are."""
-        return list(_ask(lambda: self._consumer.list_topics(timeout=self._settings.kafka_timeout)).topics)
+        return list(asked(lambda: self._consumer.list_topics(timeout=self._settings.kafka_timeout)).topics)
 
     def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        return list(_ask(lambda: self._consumer.committed(partitions, timeout=self._settings.kafka_timeout)))
+        return list(asked(lambda: self._consumer.committed(partitions, timeout=self._settings.kafka_timeout)))
 
     def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         seconds = self._settings.kafka_timeout
-        found: tuple[int, int] = _ask(lambda: self._consumer.get_watermark_offsets(partition, seconds))
+        found: tuple[int, int] = asked(lambda: self._consumer.get_watermark_offsets(partition, seconds))
         return found
 
     def _source(self, partition: TopicPartition, offset: int, end: int | None = None) -> Source[Object]:
@@ -248,7 +239,7 @@ def identity(settings: KafkaSettings, topic: str) -> tuple[str | None, str | Non
         return None, None
 
 
-def _ask(call: Any, patience: float = _PATIENCE) -> Any:
+def asked(call: Any, patience: float = _PATIENCE) -> Any:
     """What the brokers answer; a group that moves from one of them to another answers a moment later."""
     deadline = time.monotonic() + patience
     while True:
@@ -265,130 +256,3 @@ def _ask(call: Any, patience: float = _PATIENCE) -> Any:
                 told.code = error.code() if isinstance(error, KafkaError) else None
                 raise told from None
             time.sleep(0.1)
-
-
-# --- writing
-
-
-def publish(
-    changes: Iterable[Change], tables: Tables, settings: MessageSettings, kafka: KafkaSettings
-) -> Iterator[Refused]:
-    """Writes the messages of the changes; ends when the brokers have all of them."""
-    if kafka.kafka_key_encoding == "avro" and (settings.encoding, kafka.kafka_key) != ("avro", "primary-key"):
-        raise Misuse("kafka-key-encoding avro is of encoding avro and kafka-key primary-key")
-    register_key = settings.register_key if settings.framing == "confluent" else None
-    sender = Sender(kafka, KeyWriter(settings.logical_types, register_key))
-    writer = Writer(tables, settings)
-    for numbered in numbers(changes, tables, settings):
-        for written in writer.write(numbered):
-            refused = written if isinstance(written, Refused) else sender.send(written)
-            if refused is not None:
-                yield refused
-    sender.flush()
-
-
-class Sender:
-    """Sends messages to their topics; a failure of one is raised by the next call, at last by `flush`."""
-
-    def __init__(self, settings: KafkaSettings, keys: KeyWriter) -> None:
-        self._settings = settings
-        self._keys = keys
-        self._fault: KafkaError | None = None
-        client = settings.client(**{"enable.idempotence": True, "partitioner": "murmur2_random"})
-        self._producer = _ask(lambda: Producer(client))
-
-    def send(self, written: Written) -> Refused | None:
-        """Hands a message to the client; what has no legal topic comes back."""
-        try:
-            topic = self._topic(written.structure)
-        except NotExpressible as fault:
-            return Refused(f"{written.structure}:{_position(written)}", str(fault))
-        value = _bytes(written.message)
-        if written.metadata is None:
-            try:
-                key = self._key(written)
-            except EventlogError as fault:
-                return Refused(f"{written.structure}:{_position(written)}", str(fault))
-            self._produce(topic, value, key)
-        elif self._settings.kafka_metadata_topic:
-            self._produce(self._settings.kafka_metadata_topic, value, written.metadata.schema_id.encode())
-        else:
-            for partition in self._partitions(topic):  # before its data in every partition
-                self._produce(topic, value, None, partition)
-        return None
-
-    def flush(self) -> None:
-        """Waits until the brokers have everything."""
-        left = self._producer.flush(self._settings.kafka_timeout)
-        self._raise()
-        if left:
-            raise KafkaFault(f"{left} messages are not out after {self._settings.kafka_timeout:g} s")
-
-    def _produce(self, topic: str, value: bytes, key: bytes | None, partition: int = -1) -> None:
-        while True:
-            self._raise()
-            try:
-                self._producer.produce(topic, value, key, partition, on_delivery=self._delivered)
-                self._producer.poll(0)
-                return
-            except BufferError:
-                self._producer.poll(1)
-            except KafkaException as fault:
-                raise KafkaFault(str(fault)) from fault
-
-    def _delivered(self, fault: KafkaError | None, message: Message) -> None:
-        self._fault = self._fault or fault
-
-    def _raise(self) -> None:
-        if self._fault is not None:
-            raise KafkaFault(self._fault.str())
-
-    def _topic(self, structure: Structure) -> str:
-        topic = self._settings.topic_of(structure.schema, structure.table)
-        if not _TOPIC.fullmatch(topic):
-            raise NotExpressible(f"{topic!r} is no name of a topic: [a-zA-Z0-9._-], at most 249")
-        return topic
-
-    def _partitions(self, topic: str) -> list[int]:
-        """The partitions of a topic; brokers that make topics when they are asked for take a moment."""
-        deadline = time.monotonic() + self._settings.kafka_timeout
-        while True:
-            found = _ask(lambda: self._producer.list_topics(topic, timeout=self._settings.kafka_timeout))
-            if found.topics[topic].partitions:
-                return sorted(found.topics[topic].partitions)
-            if time.monotonic() > deadline:
-                raise KafkaFault(f"topic {topic!r} is not there, and the brokers make none")
-            time.sleep(0.1)
-
-    def _key(self, written: Written) -> bytes | None:
-        assert written.change is not None
-        if self._settings.kafka_key_encoding == "avro":
-            return self._keys.write(written.change, written.structure)
-        return KEYS[self._settings.kafka_key](written.change, written.structure)
-
-
-def _position(written: Written) -> str:
-    return (written.change.position or "") if written.change is not None else ""
-
-
-def _primary_key(change: Change, structure: Structure) -> bytes | None:
-    """The value of the key's column, as text; an array of JSON where there are several."""
-    values = [value.hex().upper() if isinstance(value, bytes) else value for _, value in change.key]
-    if not values:
-        return None
-    if len(values) == 1 and isinstance(values[0], str):
-        return values[0].encode()
-    return json.dumps(values[0] if len(values) == 1 else values, ensure_ascii=False).encode()
-
-
-KEYS: dict[str, Callable[[Change, Structure], bytes | None]] = {
-    "none": lambda change, structure: None,
-    "primary-key": _primary_key,
-    "table": lambda change, structure: "+".join(n for n in (structure.schema, structure.table) if n).encode(),
-}
-
-
-def _bytes(message: message_writer.Message) -> bytes:
-    if isinstance(message, bytes):
-        return message
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()

@@ -74,6 +74,21 @@ class KafkaSettings:
         return {"bootstrap.servers": self.kafka_brokers} | quiet | _options(self.kafka_options) | own
 
 
+@dataclass(frozen=True, slots=True)
+class KafkaStates:
+    """How changes are written once."""
+
+    kafka_transactional_id: str = setting(
+        "",
+        "write in transactions of Kafka under this id, each with the state of the source behind it: a run"
+        " goes on from there, and each change is written once",
+        metavar="ID",
+    )
+    kafka_state_topic: str = setting(
+        "eventlog-states", "the topic in which kafka-transactional-id keeps states", metavar="TOPIC"
+    )
+
+
 def _options(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if not all(equals and name.strip() for name, equals, _ in pairs):

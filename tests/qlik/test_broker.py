@@ -14,7 +14,8 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Refused
-from eventlog.places.kafka import Topics, publish
+from eventlog.places.kafka import Topics
+from eventlog.places.kafka_writing import publish
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.message_settings import MessageSettings
 from tests.brokers import ADDRESS, own_name

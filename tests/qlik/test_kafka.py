@@ -15,7 +15,8 @@ from eventlog.convert.streaming import stream
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import Misuse, Refused
-from eventlog.places.kafka import KafkaFault, Topics, publish
+from eventlog.places.kafka import KafkaFault, Topics
+from eventlog.places.kafka_writing import publish
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.message_settings import MessageSettings
 from tests.brokers import own_name

@@ -18,7 +18,8 @@ from confluent_kafka.cimpl import NewTopic
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.streaming import stream
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.places.kafka import Topics, publish
+from eventlog.places.kafka import Topics
+from eventlog.places.kafka_writing import publish
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.streams.feed import NotCopied

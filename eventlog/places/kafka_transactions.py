@@ -1,0 +1,114 @@
+"""Messages in transactions of Kafka, each with the state of its source behind it: both, or none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, TypeVar
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.tables import Tables
+from eventlog.places.kafka import KafkaFault, asked, identity
+from eventlog.places.kafka_writing import Sender, keys_of
+from eventlog.places.topics import KafkaSettings, KafkaStates
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.message_writer import Writer, numbers
+
+T = TypeVar("T")
+
+
+class Transactions:
+    """Writes to topics under a transactional id; who begins under the same id ends what another left open."""
+
+    def __init__(self, kafka: KafkaSettings, states: KafkaStates) -> None:
+        self._kafka = kafka
+        self._id = states.kafka_transactional_id
+        self._topic = states.kafka_state_topic
+        self._sender: Sender | None = None
+        self._open = False
+
+    def begin(self, settings: MessageSettings) -> None:
+        """Be the one who writes under this id; what an earlier run did not commit is gone for ever then."""
+        self._sender = Sender(self._kafka, keys_of(settings, self._kafka), {"transactional.id": self._id})
+        asked(lambda: self._producer.init_transactions(self._kafka.kafka_timeout))
+
+    def state(self, load: Callable[[Any], T], none: T) -> T:
+        """The state that was committed last, as `load` makes it; `none` if there is none."""
+        text = self._last()
+        try:
+            return none if text is None else load(json.loads(text))
+        except (ValueError, KeyError, TypeError, EventlogError) as fault:
+            raise Misuse(f"what {self._topic} holds under {self._id} is not a state") from fault
+
+    def write(
+        self, changes: Iterable[Change], writer: Writer, tables: Tables, settings: MessageSettings
+    ) -> Iterator[Refused]:
+        """Write the messages of changes in the transaction that is open, or in a new one."""
+        self._started()
+        assert self._sender is not None
+        yield from self._sender.write(numbers(changes, tables, settings), writer)
+
+    def commit(self, state: Any) -> None:
+        """End the transaction with the state behind it; without messages it is one of the state alone."""
+        self._started()
+        assert self._sender is not None
+        self._sender.produce(self._topic, json.dumps(state).encode(), self._id.encode())
+        self._sender.flush()
+        asked(lambda: self._producer.commit_transaction(self._kafka.kafka_timeout))
+        self._open = False
+
+    def close(self) -> None:
+        """Give up what is not committed; where the brokers are away, whoever begins next does."""
+        if self._open:
+            self._open = False
+            with suppress(KafkaFault):
+                asked(lambda: self._producer.abort_transaction(self._kafka.kafka_timeout))
+
+    @property
+    def _producer(self) -> Any:
+        assert self._sender is not None
+        return self._sender.producer
+
+    def _started(self) -> None:
+        if not self._open:
+            asked(lambda: self._producer.begin_transaction())
+            self._open = True
+
+    def _last(self) -> bytes | None:
+        """The last record under our id; the topic is made where there is none, and must keep its records."""
+        client = AdminClient(self._kafka.client())
+        seconds = self._kafka.kafka_timeout
+        if self._topic not in asked(lambda: client.list_topics(timeout=seconds)).topics:
+            topic = NewTopic(self._topic, 1, -1, config={"cleanup.policy": "compact"})
+            asked(lambda: client.create_topics([topic])[self._topic].result(seconds))
+            return None
+        policy = identity(self._kafka, self._topic)[1]
+        if policy != "compact":
+            raise Misuse(f"{self._topic} has cleanup.policy={policy}: states would go, it must be compact")
+        own = {"group.id": self._id, "enable.auto.commit": False, "enable.partition.eof": True}
+        consumer = asked(lambda: Consumer(self._kafka.client(**own)))
+        try:
+            return self._read(consumer)
+        finally:
+            consumer.close()
+
+    def _read(self, consumer: Any) -> bytes | None:
+        found: bytes | None = None
+        consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
+        while True:
+            message = consumer.poll(self._kafka.kafka_timeout)
+            if message is None:
+                raise KafkaFault(f"{self._topic}: its end is not reached in {self._kafka.kafka_timeout:g} s")
+            fault = message.error()
+            if fault is not None and fault.code() == KafkaError._PARTITION_EOF:
+                return found
+            if fault is not None:
+                raise KafkaFault(f"{self._topic}: {fault.str()}")
+            if message.key() == self._id.encode():
+                found = message.value()

@@ -1,0 +1,142 @@
+"""Messages written in transactions of Kafka: each change once, however runs end; on a real broker."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from eventlog.convert import streaming
+from eventlog.convert.conversion import Job, Report
+from eventlog.convert.streaming import stream
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.places.kafka import Topics
+from eventlog.places.topics import KafkaSettings
+from eventlog.qlik.message_settings import MessageSettings
+from tests.brokers import ADDRESS, own_name
+from tests.qlik.helpers import NONE
+from tests.streams.test_states import Line, task, written
+from tests.support import CLOCK
+
+pytestmark = pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one")
+
+
+def topic(partitions: int = 3, **config: str) -> str:
+    name = own_name("written")
+    admin = AdminClient({"bootstrap.servers": ADDRESS})
+    made = admin.create_topics([NewTopic(name, partitions, 1, config=config)])
+    made[name].result(30)
+    return name
+
+
+class Interrupted(Report):
+    """A report of a run that somebody interrupts after so many records."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__(lambda refused: None)
+        self._left = left
+
+    def good(self, records: Iterable[Any]) -> Iterator[Any]:
+        for record in super().good(records):
+            self._left -= 1
+            if self._left < 0:
+                raise KeyboardInterrupt
+            yield record
+
+
+def job(folder: Path, name: str, inputs: list[str]) -> Job:
+    given = {
+        "kafka": name,
+        "kafka_brokers": ADDRESS,
+        "kafka_transactional_id": name,
+        "kafka_state_topic": f"{name}-states",
+    }
+    return Job("qlik-table", "qlik-message", tuple(inputs), given=given)
+
+
+def run(one: Job, *, strict: bool = False) -> list[Refused]:
+    said: list[Refused] = []
+    stream(one, Report(said.append, strict=strict), CLOCK)
+    return said
+
+
+def positions(name: str) -> list[str | None]:
+    """What a consumer sees that reads committed messages."""
+    topics = Topics(KafkaSettings(kafka_brokers=ADDRESS, kafka=name, kafka_group=own_name("reader")))
+    found = list(topics.changes(NONE, MessageSettings()))
+    topics.close()
+    return [item.position for item in found if isinstance(item, Change)]
+
+
+def test_each_change_is_written_once_over_runs(tmp_path: Path) -> None:
+    kafka = topic()
+    lines = task([0, 1, 2, 60, 61, 300])
+    for upto in (3, 3, 6):
+        inputs = [
+            written(
+                tmp_path, f"{upto}.{table}", [line for line in lines[:upto] if line.table == table], 9_000
+            )
+            for table in ("usr", "grp")
+        ]
+        run(job(tmp_path, kafka, inputs))
+        assert positions(kafka) == [line.seq for line in lines[:upto]]
+
+
+def test_what_a_run_left_open_is_given_up_by_the_next(tmp_path: Path) -> None:
+    """A process that died in a transaction: its messages are there, but never committed."""
+    name = topic()
+    lines = [Line(1, 0, "A", "usr"), Line(2, 1, "B", "usr")]
+    dead = Producer({"bootstrap.servers": ADDRESS, "transactional.id": name, "log_level": 0})
+    dead.init_transactions(30)
+    dead.begin_transaction()
+    dead.produce(name, json.dumps({"half": "of it"}).encode())
+    dead.flush(30)
+    run(job(tmp_path, name, [written(tmp_path, "a", lines, 9_000)]))
+    assert positions(name) == [line.seq for line in lines]
+
+
+def test_a_run_that_is_interrupted_anywhere_leaves_whole_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each part is one transaction; the state stands behind those that were committed."""
+    monkeypatch.setattr(streaming, "CHANGES", 2)
+    name = topic()
+    lines = [Line(n, n, f"{n:X}", "usr") for n in range(1, 8)]
+    one = job(tmp_path, name, [written(tmp_path, "a", lines, 9_000)])
+    for taken in (1, 3, 2, 0, 5):
+        with suppress(KeyboardInterrupt):
+            stream(one, Interrupted(taken), CLOCK)
+        found = positions(name)
+        assert found == [line.seq for line in lines[: len(found)]]
+        assert len(found) % 2 == 0 or len(found) == len(lines)
+    run(one)
+    assert positions(name) == [line.seq for line in lines]
+
+
+def test_a_topic_of_states_that_forgets_is_misuse(tmp_path: Path) -> None:
+    name, states = topic(), topic(1, **{"cleanup.policy": "delete"})
+    one = job(tmp_path, name, [written(tmp_path, "a", [Line(1, 0, "A", "usr")], 9_000)])
+    with pytest.raises(Misuse, match=r"has cleanup\.policy=delete: states would go"):
+        run(replace(one, given={**one.given, "kafka_state_topic": states}))
+
+
+def test_misuse_of_transactions(tmp_path: Path) -> None:
+    name = topic()
+    one = job(tmp_path, name, [written(tmp_path, "a", [Line(1, 0, "A", "usr")], 9_000)])
+    with pytest.raises(Misuse, match="the state stands in Kafka"):
+        run(replace(one, state=tmp_path / "state"))
+    with pytest.raises(Misuse, match="is for what is written to --kafka"):
+        run(replace(one, target_format="changes"))
+    with pytest.raises(Misuse, match="what is read from --kafka is not written there"):
+        run(replace(one, source_format="qlik-message"))
+    with pytest.raises(EventlogError, match="Kafka: "):
+        run(replace(one, given={**one.given, "kafka_brokers": "127.0.0.1:1", "kafka_timeout": 1.0}))

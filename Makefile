@@ -9,7 +9,7 @@ TEST := $(DEMO),oracle,mysql,kafka,avro,delta,informix,test
 CHECK := $(TEST),check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench pins clean
+.PHONY: help demo test check chaos format bench pins clean
 
 help: ## list what can be done
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,6 +19,9 @@ demo: $(VENV)/.demo ## see it work: a database, changes, their documents, a back
 
 test: $(VENV)/.test ## run the whole suite, or TESTS="tests/core tests/cli/test_cli.py"; in one process TESTS="-n 0"
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(TESTS)
+
+chaos: $(VENV)/.test ## everything goes wrong at once, a minute on each database; longer: ARGS="--seconds 3600 --seed 7"
+	$(BIN)/python -m tests.chaos $(ARGS)
 
 check: $(VENV)/.check ## lint, types, import contracts, documentation
 	$(BIN)/ruff check .

@@ -23,6 +23,8 @@ Row = dict[str, str]  # values by column; what is null is not in it
 class WritersOfRows(Rig):
     """Writers that insert, change, rename, delete and insert again the rows of a few hot keys."""
 
+    keys = KEYS
+
     def prepare(self) -> None:
         columns = ", ".join(f"{column} varchar(40)" for column in COLUMNS)
         with self.engine.begin() as connection:
@@ -56,7 +58,7 @@ class WritersOfRows(Rig):
             ),
             (5, 6, 1, 3, 0.3),
         )[0]
-        keys = {"idu": int(dice.random() ** 2 * KEYS), "other": dice.randrange(KEYS)}
+        keys = {"idu": int(dice.random() ** 2 * self.keys), "other": dice.randrange(self.keys)}
         given = {name: value for name, value in (columns | keys).items() if f":{name}" in statement}
         connection.execute(text(statement), given)
 

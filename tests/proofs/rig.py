@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -110,8 +110,8 @@ class Rig:
             connection.execute(text("insert into usr values (:i, 0)"), rows)
         track(self.engine, self.log, "usr", Choice(insert=5, update=2))
 
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """A publisher."""
+    def start(self, *words: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
+        """A publisher; in its environment stand these, too."""
         command = [
             sys.executable,
             "-m",
@@ -122,9 +122,9 @@ class Rig:
             "1",
             *words,
         ]
-        environment = os.environ | {"EVENTLOG_URL": self.url, "PYTHONPATH": str(ROOT)}
+        known = os.environ | {"EVENTLOG_URL": self.url, "PYTHONPATH": str(ROOT)} | (environment or {})
         with (self.folder / "publisher.log").open("ab") as log:
-            process = subprocess.Popen(command, env=environment, cwd=self.folder, stdout=log, stderr=log)
+            process = subprocess.Popen(command, env=known, cwd=self.folder, stdout=log, stderr=log)
         self.processes.append(process)
         return process
 
@@ -174,10 +174,11 @@ class Rig:
         statement = text("update usr set n = n + 1 where idu = :i")
         connection.execute(statement, {"i": int(dice.random() ** 2 * OBJECTS)})
 
-    def drain(self, patience: float = PATIENCE) -> None:
-        """Wait until nothing is pending."""
+    def drain(self, patience: float = PATIENCE, *, but: Sequence[str] = ()) -> None:
+        """Wait until every row is published, or has one of those letters."""
         names = self.log.names()
-        pending = text(f"select count(*) from {names['rows_view']} where {names['status']} <> 'S'")
+        ended = ", ".join(f"'{letter}'" for letter in ("S", *but))
+        pending = text(f"select count(*) from {names['rows_view']} where {names['status']} not in ({ended})")
         deadline = time.monotonic() + patience
         while time.monotonic() < deadline:
             with self.engine.connect() as connection:

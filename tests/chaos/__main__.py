@@ -1,0 +1,47 @@
+"""make chaos: runs of a seed on each database and mode of finishing, or one of them.
+
+python -m tests.chaos [--seconds 60] [--seed 1] [--database PostgreSQL] [--mode ranges] [--runs 1]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from eventlog.sql.log.finishing import FinishMode
+from tests.chaos.run import run
+from tests.killable import KILLABLE
+
+
+def main() -> int:
+    """Run, print what each run came to, and return how many of them found a fault."""
+    parser = argparse.ArgumentParser(prog="make chaos", description="Everything goes wrong at once.")
+    parser.add_argument("--seconds", type=float, default=60, help="of each run (60)")
+    parser.add_argument("--seed", type=int, default=1, help="of the first run (1); the next has the next")
+    parser.add_argument("--runs", type=int, default=1, help="seeds, one after another (1)")
+    parser.add_argument("--database", choices=KILLABLE, action="append", help="only this one")
+    parser.add_argument("--mode", choices=[str(mode) for mode in FinishMode], action="append")
+    given = parser.parse_args()
+    modes = [FinishMode(mode) for mode in given.mode or list(FinishMode)]
+    seeds = range(given.seed, given.seed + given.runs)
+    failed = 0
+    for seed, product, mode in itertools.product(seeds, given.database or KILLABLE, modes):
+        folder = Path(tempfile.mkdtemp(prefix="chaos-"))
+        outcome = run(product, mode, given.seconds, seed, folder)
+        print(f"{product}, {mode}, seed {seed}, {given.seconds:g} s: {outcome.told}", flush=True)
+        for fault in outcome.faults:
+            print(f"  FAULT {fault}", flush=True)
+        if outcome.faults:
+            failed += 1
+            print(f"  what was said stands in {folder}", flush=True)
+        else:
+            shutil.rmtree(folder)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

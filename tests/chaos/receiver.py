@@ -1,0 +1,157 @@
+"""A receiver that misbehaves, what it made of what it took, and where its knowledge has a hole."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lxml import etree
+
+from tests.proofs.replica import Replica
+from tests.proofs.rig import events_of, first_row
+
+MOODS = ("well", "retry", "error", "fatal", "500", "cut", "garbage", "hang up", "silence")
+WEIGHTS = (78, 6, 3, 0.1, 3, 3, 3, 3, 0.5)
+LINES = 200  # documents of one file
+
+
+class Holes:
+    """Where events of an object never came to the receiver, and where a later event made up for it.
+
+    What an object is from an event on that was refused, skipped or purged, up to its next delete, follows
+    from no document: only there may the receiver and the table differ.
+    """
+
+    def __init__(self) -> None:
+        self._torn: dict[str, set[int]] = {}  # first rows of events that did not come, by object
+        self._mended: dict[str, set[int]] = {}  # those of deletes that came
+
+    def tear(self, key: str, row: int) -> None:
+        """An event of the object, of which that is a row, does not come."""
+        self._torn.setdefault(key, set()).add(row)
+
+    def mend(self, key: str, row: int) -> None:
+        """A delete of the object came."""
+        self._mended.setdefault(key, set()).add(row)
+
+    def open_at(self, key: str, row: int | None = None) -> bool:
+        """Whether a hole is open when an event with that first row comes, or at the end of the run."""
+        before = [torn for torn in self._torn.get(key, ()) if row is None or torn <= row]
+        latest = max(before, default=None)
+        if latest is None:
+            return False
+        return not any(
+            latest < mended and (row is None or mended < row) for mended in self._mended.get(key, ())
+        )
+
+    @property
+    def count(self) -> int:
+        """How many events did not come."""
+        return sum(map(len, self._torn.values()))
+
+    @property
+    def objects(self) -> set[str]:
+        """Those that had a hole at some time."""
+        return set(self._torn)
+
+
+class Witness(Replica):
+    """A replica that knows of its holes, and writes what it took into files, for a second database."""
+
+    def __init__(self, holes: Holes, folder: Path) -> None:
+        super().__init__()
+        self.holes = holes
+        self.told: list[tuple[str, int, str]] = []  # what did not fit: object, first row, words
+        self._folder = folder
+        self._lines: list[str] = []
+        self._files = 0
+        folder.mkdir()
+
+    def take(self, event: Any) -> None:
+        """Apply an event; what does not fit is kept, with where it stands."""
+        before = len(self.faults)
+        again = self.counts["again"]
+        super().take(event)
+        key, row = object_of(event), first_row(event)
+        self.told += ((key, row, words) for words in self.faults[before:])
+        if event.tag == "delete":
+            self.holes.mend(key, row)
+        if self.counts["again"] == again:
+            self._keep(event)
+
+    def refuse(self, event: Any) -> None:
+        """Say error to an event: it is not applied, unless it was taken before."""
+        if str(event.get("event-id")) not in self._seen:
+            self.holes.tear(object_of(event), first_row(event))
+
+    def contradictions(self) -> list[str]:
+        """What did not fit although no hole explains it."""
+        return [words for key, row, words in self.told if not self.holes.open_at(key, row)]
+
+    def files(self, *, all_of_them: bool = False) -> Sequence[Path]:
+        """What was taken, in files that no longer change."""
+        if all_of_them and self._lines:
+            self._write()
+        return sorted(self._folder.glob("*.xml"))
+
+    def _keep(self, event: Any) -> None:
+        body = etree.tostring(event, encoding="unicode", with_tail=False)
+        self._lines.append(f'<nds dtdversion="4.0"><input>{body}</input></nds>\n')
+        if len(self._lines) >= LINES:
+            self._write()
+
+    def _write(self) -> None:
+        self._files += 1
+        aside = self._folder / "unfinished"
+        aside.write_text("".join(self._lines))
+        aside.rename(self._folder / f"{self._files:08}.xml")
+        self._lines = []
+
+
+class Moody:
+    """How the receiver answers: mostly well; now and then it refuses, fails, hangs up or says nothing."""
+
+    def __init__(self, witness: Witness, dice: random.Random) -> None:
+        self._witness, self._dice = witness, dice
+        self._one = threading.Lock()
+        self.answers: Counter[str] = Counter()
+        self.well = False  # from now on
+
+    def __call__(self, handler: Any) -> None:
+        with self._one:
+            mood = "well" if self.well else self._dice.choices(MOODS, WEIGHTS)[0]
+            self.answers[mood] += 1
+            taken, told = self._judge(mood, events_of(handler.document))
+            for event in taken:
+                self._witness.take(event)
+        statuses = "".join(f'<status level="{mood}" event-id="{name}"/>' for name in told)
+        {
+            "500": lambda: handler.reply(b"", status=500),
+            "cut": lambda: handler.reply(b"<nds><out", length=100),
+            "garbage": lambda: handler.reply(b"garbage"),
+            "hang up": handler.connection.close,
+            "silence": lambda: time.sleep(2.5),
+        }.get(mood, lambda: handler.reply(f"<nds><output>{statuses}</output></nds>".encode()))()
+
+    def _judge(self, mood: str, events: list[Any]) -> tuple[list[Any], list[str]]:
+        """What is taken of a document, and of which events something is told."""
+        if mood in ("retry", "error", "fatal"):
+            some = [event for event in events if self._dice.random() < 0.4] or events[:1]
+            if mood != "retry":
+                some = some[:1]
+                self._witness.refuse(some[0])
+            names = [str(event.get("event-id")) for event in some]
+            return [event for event in events if event not in some], names
+        if mood == "500" or (mood != "well" and self._dice.random() < 0.5):
+            return [], []
+        return events, []  # without an answer the publisher cannot know it
+
+
+def object_of(event: Any) -> str:
+    """The key of the object that an event tells of."""
+    return str(event.findtext("association")).partition(",")[0].partition("=")[2]

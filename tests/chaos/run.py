@@ -1,0 +1,349 @@
+"""A run in which everything goes wrong at once, and what must hold at its end.
+
+Writers change a tracked table with savepoints and changes of keys. Two publishers send what they do to a
+receiver that misbehaves; what it takes is applied to a second database. Meanwhile processes are killed, the
+server is stopped hard, connections are cut, clocks are wrong, operators redrive, skip, purge and pause, the
+table is altered, and Spark publishes what piled up. At the end every committed change is in the replica and
+in the second database, but for those whose event was refused, skipped or purged, and these are counted.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import text
+
+from eventlog.core.errors import EventlogError
+from eventlog.operate.finishing import change_mode
+from eventlog.sql.connect import connect
+from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.store import Store
+from tests.chaos.audit import Audit
+from tests.chaos.receiver import Holes, Moody, Witness
+from tests.databases import Database, fresh
+from tests.killable import KILLABLE, Killable
+from tests.proofs.replica import COLUMNS, Row, WritersOfRows
+from tests.proofs.rig import ROOT, Arrivals, events_of
+
+Answer = TypeVar("Answer")
+
+CLOCKS = ("-3d", "+2h", "+400d")
+FAKED = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1")
+HTTP = ("--sink", "http", "--http-timeout", "1", "--retry-wait", "0.1", "--retry-longest", "1")
+TYPES = ", ".join(f'{column} = "varchar(40)"' for column in COLUMNS)
+TABLES = f'[tables.usr]\nkey = ["idu"]\ncolumns = {{ idu = "integer", {TYPES} }}\n'
+CUTTING = {  # what asks for the other sessions of the database, and what ends one
+    "postgresql": (
+        "select pid from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()",
+        "select pg_terminate_backend({})",
+    ),
+    "mariadb": (
+        "select id from information_schema.processlist where db = database() and id <> connection_id()",
+        "kill {}",
+    ),
+}
+SPARK_TAKES = 40.0  # seconds; a shorter run is without it
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a run came to."""
+
+    told: str  # in a line
+    faults: tuple[str, ...]  # what should not be
+
+
+class Writers(WritersOfRows):
+    """The writers, on so many objects that most of them have no hole."""
+
+    keys = 60
+
+
+class Chaos:
+    """One run on one database."""
+
+    def __init__(
+        self, server: Killable, database: Database, second: Database, folder: Path, seed: int
+    ) -> None:
+        self._server, self._second, self._folder = server, second, folder
+        self._dice = random.Random(seed)
+        self._rig = Writers(database, folder)
+        self._audit = Audit(self._rig.engine, database.dialect.name)
+        self._holes = Holes()
+        self._witness = Witness(self._holes, folder / "taken")
+        self._moody = Moody(self._witness, random.Random(seed + 1))
+        self._arrivals = Arrivals()
+        self._arrivals.behave = self._moody
+        self._counts: Counter[str] = Counter()
+        self._faults: list[str] = []
+        self._applying: subprocess.Popen[bytes] | None = None
+        self._backlogs = 0
+        self._skipped: set[int] = set()
+        self._operators = random.Random(seed + 2)
+        (folder / "tables.toml").write_text(TABLES)
+
+    def run(self, seconds: float, mode: FinishMode) -> Outcome:
+        """Everything at once for so long, then an end in peace."""
+        change_mode(Store(self._rig.engine, self._rig.log), mode, "chaos")
+        ends = time.monotonic() + seconds
+        spark_at = time.monotonic() + seconds / 2 if seconds >= SPARK_TAKES else None
+        operators = threading.Thread(target=self._operate, args=(ends,))
+        with self._rig.writing():
+            operators.start()
+            while time.monotonic() < ends:
+                self._keep_two()
+                self._once(self._dice.choice(self._troubles))
+                if spark_at is not None and time.monotonic() > spark_at:
+                    spark_at = None
+                    self._backlog()
+                time.sleep(self._dice.uniform(0.5, 4))  # publishers need a while to begin
+            operators.join()
+        self._settle()
+        return self._judge()
+
+    def _operate(self, ends: float) -> None:
+        """What operators do meanwhile, each command to its end."""
+        work = [self._redrive, self._skip, self._skip, self._purge, self._pause, self._alter, self._look]
+        while time.monotonic() < ends:
+            self._once(self._operators.choice(work))
+
+    def close(self) -> None:
+        """End what still runs."""
+        if self._applying is not None:
+            self._applying.kill()
+            self._applying.wait()
+        self._rig.close()
+        self._arrivals.close()
+
+    @property
+    def _troubles(self) -> list[Callable[[], None]]:
+        return [*[self._kill_publisher, self._apply] * 2, self._cut_connections, self._kill_server]
+
+    def _once(self, trouble: Callable[[], None]) -> None:
+        self._counts[trouble.__name__.strip("_").replace("_", " ")] += 1
+        with suppress(EventlogError):  # our own session may be among those that are cut
+            trouble()
+
+    # --- what goes wrong
+
+    def _keep_two(self) -> None:
+        """Have two publishers again, some with a clock of their own."""
+        processes = self._rig.processes
+        processes[:] = [process for process in processes if process.poll() is None]
+        while len(processes) < 2:
+            limit, size = self._dice.choice(("2", "7", "300")), self._dice.choice(("1", "3", "50"))
+            clock = self._dice.choice(CLOCKS) if FAKED.exists() and self._dice.random() < 0.2 else None
+            self._counts["wrong clocks"] += clock is not None
+            faked = {} if clock is None else {"LD_PRELOAD": str(FAKED), "FAKETIME": clock}
+            sizes = ("--query-limit", limit, "--batch-size", size)
+            self._rig.start(*HTTP, "--http-url", self._arrivals.url, *sizes, environment=faked)
+
+    def _kill_publisher(self) -> None:
+        self._rig.kill_one()
+
+    def _kill_server(self) -> None:
+        self._server.kill()
+        time.sleep(self._dice.random())
+        self._server.start()
+
+    def _cut_connections(self) -> None:
+        with self._rig.engine.connect() as connection:
+            others, cut = CUTTING[self._rig.log.dialect.name]
+            for (number,) in connection.execute(text(others)).all():
+                with suppress(EventlogError):  # it has ended meanwhile
+                    connection.execute(text(cut.format(number)))
+
+    def _pause(self) -> None:
+        self._command("pause", "--reason", "chaos")
+        time.sleep(self._operators.random())
+        self._command("resume")
+
+    def _alter(self) -> None:
+        with self._rig.engine.begin() as connection:
+            for statement in ("alter table usr add more varchar(9)", "alter table usr drop column more"):
+                connection.execute(text(statement))
+
+    def _redrive(self) -> None:
+        self._command("redrive", "--all")
+
+    def _skip(self) -> None:
+        """Skip an event that failed, or one that waits to go out."""
+        names = self._rig.log.names()
+        letters = "('E', 'F')" if self._operators.random() < 0.5 else "('N')"
+        asked = f"select {names['record_id']} from {names['rows_view']} where {names['status']} in {letters}"
+        found = sorted(self._numbers(f"{asked} order by 1 limit 20"))
+        if found:
+            self._command("skip", str(self._operators.choice(found)), "--reason", "chaos")
+            self._note_skipped()
+
+    def _purge(self) -> None:
+        self._note_skipped()
+        self._command("purge", "--older-than", "1s", "--letters", "S,W")
+
+    def _look(self) -> None:
+        for command in (("status",), ("errors",), ("check",)):
+            self._command(*command)
+
+    def _apply(self) -> None:
+        """Kill who applies what the receiver took, and begin another."""
+        if self._applying is not None:
+            self._applying.kill()
+            self._applying.wait()
+        self._applying = self._start_applying(self._dice.choice((1, 3, 1000)))
+
+    def _backlog(self) -> None:
+        """Nobody publishes; Spark is killed on its way, then publishes what piled up."""
+        for process in self._rig.processes:
+            process.kill()
+            process.wait()
+        self._rig.processes.clear()
+        self._counts["backlogs"] += 1
+        self._backlogs += 1
+        out = self._folder / f"backlog-{self._backlogs}"
+        words = ("backlog", "--from", "log", "--to", "xds", "-o", str(out), "--order", "log", "--finish")
+        first = self._start(*words, "--conf", "spark.ui.enabled=false")
+        with suppress(subprocess.TimeoutExpired):
+            first.wait(self._dice.uniform(5, 15))
+        first.kill()
+        first.wait()
+        told = self._command(*words, "--conf", "spark.ui.enabled=false", patience=240)
+        if not (out / "_SUCCESS").exists():
+            self._faults.append(f"the backlog did not come to its end: {told[-500:]}")
+            return
+        for part in sorted(out.glob("part-*")):
+            for document in part.read_text().splitlines():
+                for event in events_of(document):
+                    self._counts["events by Spark"] += 1
+                    self._witness.take(event)
+
+    # --- the end
+
+    def _settle(self) -> None:
+        """All goes well now, until nothing is pending."""
+        self._moody.well = True
+        for process in self._rig.processes:
+            process.kill()
+            process.wait()
+        self._rig.processes.clear()
+        url = ("--http-url", self._arrivals.url)
+        self._rig.start(*HTTP, *url, "--query-limit", "300", "--batch-size", "50")
+        self._rig.drain(120, but=("E", "F", "W"))
+        if self._applying is not None:
+            self._applying.wait()
+        self._applying = self._start_applying(1000)
+        if self._applying.wait():
+            said = (self._folder / "commands.log").read_text()[-1000:]
+            self._faults.append(f"apply did not come to its end: {said}")
+
+    def _judge(self) -> Outcome:
+        self._note_skipped()
+        truth = self._rig.rows()
+        keys = truth.keys() | self._witness.rows.keys()
+        holes = {key for key in keys if self._holes.open_at(key)}
+        sound = keys - holes
+        second = {} if self._faults else _rows_of(self._second)
+        self._faults += self._witness.contradictions()
+        for key in sorted(sound, key=int):
+            for name, rows in (("the receiver", self._witness.rows), ("the second database", second)):
+                if rows.get(key) != truth.get(key):
+                    self._faults.append(f"{key}: {name} has {rows.get(key)}, the table {truth.get(key)}")
+        if "Traceback" in (said := self._said()):
+            self._faults.append(said[said.index("Traceback") :][:2000])
+        if len(holes) > len(keys) / 2:
+            self._faults.append(f"{len(holes)} of {len(keys)} objects have a hole")
+        answers = ", ".join(f"{count} {mood}" for mood, count in sorted(self._moody.answers.items()))
+        troubles = ", ".join(f"{count} {name}" for name, count in sorted(self._counts.items()))
+        return Outcome(
+            f"{len(self._audit.rows())} rows, events {dict(sorted(self._witness.counts.items()))};"
+            f" answers: {answers}; {troubles}; {self._holes.count} events refused or skipped,"
+            f" {len(self._skipped)} rows of them skipped; {len(sound)} of {len(keys)} objects without a hole",
+            tuple(self._faults),
+        )
+
+    # --- tools
+
+    def _note_skipped(self) -> None:
+        """Note the rows that were skipped since the last time, before a purge takes them away."""
+        names = self._rig.log.names()
+        asked = f"select {names['record_id']} from {names['rows_view']} where {names['status']} = 'W'"
+        rows, objects = _patiently(lambda: (self._numbers(asked), self._audit.rows()))
+        for row in rows - self._skipped:
+            self._holes.tear(objects[row], row)
+        self._skipped |= rows
+
+    def _numbers(self, asked: str) -> set[int]:
+        with self._rig.engine.connect() as connection:
+            return {int(row) for (row,) in connection.execute(text(asked))}
+
+    def _start_applying(self, group: int) -> subprocess.Popen[bytes]:
+        files = map(str, self._witness.files(all_of_them=True))
+        target = self._second.url.render_as_string(hide_password=False)
+        words = ("apply", "--from", "xds", "--to-url", target, "--tables", "tables.toml")
+        return self._start(*words, "--missing-rows", "insert", "--group", str(group), *files)
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        environment = os.environ | {"EVENTLOG_URL": self._rig.url, "PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"}
+        with (self._folder / "commands.log").open("ab") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "eventlog", *words],
+                env=environment,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def _command(self, *words: str, patience: float = 60) -> str:
+        """Run a command to its end; what it said. It may fail: the server may be down."""
+        process = self._start(*words)
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self._faults.append(f"{words[0]} takes more than {patience} s")
+            process.kill()
+            process.wait()
+        return (self._folder / "commands.log").read_text(errors="replace")[-2000:]
+
+    def _said(self) -> str:
+        logs = (self._folder / name for name in ("commands.log", "publisher.log"))
+        return "".join(log.read_text(errors="replace") for log in logs if log.exists())
+
+
+def _patiently(ask: Callable[[], Answer]) -> Answer:
+    """What the database answers, when it is there again."""
+    while True:
+        try:
+            return ask()
+        except EventlogError:
+            time.sleep(0.2)
+
+
+def _rows_of(database: Database) -> dict[str, Row]:
+    """What the second database's table holds."""
+    with connect(database.url).connect() as connection:
+        found = connection.execute(text(f"select idu, {', '.join(COLUMNS)} from usr")).all()
+    rows = ((str(idu), zip(COLUMNS, values, strict=True)) for idu, *values in found)
+    return {key: {name: value for name, value in pairs if value is not None} for key, pairs in rows}
+
+
+def run(product: str, mode: FinishMode, seconds: float, seed: int, folder: Path) -> Outcome:
+    """A run on a server of its own."""
+    with (
+        KILLABLE[product]() as (server, database),
+        fresh(product, database.url) as second,
+        ExitStack() as stack,
+    ):
+        chaos = Chaos(server, database, second, folder, seed)
+        stack.callback(chaos.close)
+        return chaos.run(seconds, mode)

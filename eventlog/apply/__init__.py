@@ -5,6 +5,7 @@ progress    what was applied of a source, and is passed over when it is read aga
 target      what a target must do
 database    a database as one: a group in one transaction, with what was applied
 catalogue   its tables, found or made
+described   what a source tells of its tables beside changes
 goal        a table: what a change does to which row
 cells       what a value becomes in a column; `cell_columns` the same for many values at once
 blocks      what many changes do at once, by column: the same that `goal` says of each

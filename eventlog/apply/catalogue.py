@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from eventlog.apply.blocks import Block
 from eventlog.apply.cell_columns import to_column
 from eventlog.apply.cells import to_cell
+from eventlog.apply.described import Described
 from eventlog.apply.errors import ComputedKey, NoKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
 from eventlog.apply.goal import Goal
 from eventlog.apply.guessing import guessed, values_of
@@ -19,7 +20,7 @@ from eventlog.apply.settings import ApplySettings
 from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, SEQ_LENGTH, TO_SEQ, TO_TIME, without_span
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError
-from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.tables import Table, Tables
 from eventlog.places.sql_cells import SQL_TYPES
 from eventlog.qlik.sqltypes import spec_of
 from eventlog.qlik.types import Spec
@@ -38,11 +39,17 @@ class Goals:
     """The tables of the target that changes are for."""
 
     def __init__(
-        self, connection: Connection, dialect: Dialect, tables: Tables, settings: ApplySettings
+        self,
+        connection: Connection,
+        dialect: Dialect,
+        tables: Tables,
+        settings: ApplySettings,
+        described: Described,
     ) -> None:
         self._connection = connection
         self._dialect = dialect
         self._tables = tables
+        self._described = described
         self._policy = settings.schema_changes
         self._history = settings.history
         self._catalogue = Catalogue(connection)
@@ -98,9 +105,9 @@ class Goals:
         if goal is None:
             yield self._creation(named, changes)
             return
-        known = goal.source.columns if goal.source is not None else {}
+        specs = self._specs(named)
         for name in dict.fromkeys(name for change in changes for name in goal.lacks(change)):
-            column = f"{self._quoted(name)} {self._type(name, known.get(name), changes, keyed=False)}"
+            column = f"{self._quoted(name)} {self._type(name, specs, changes, keyed=False)}"
             yield templates.statement(self._dialect, "apply_add_column", table=goal.name, column=column)
 
     def _look_up(self, named: Named) -> Goal | None:
@@ -154,14 +161,14 @@ class Goals:
     def _creation(self, named: Named, changes: list[Change]) -> str:
         """The statement that makes the table of changes; an EventlogError if too little is known of it."""
         source = self._tables.of(*named)
-        known = dict(source.columns) if source is not None else {}
-        key = source.key if source is not None else ()
+        specs = self._specs(named)
+        key = (source.key if source is not None else ()) or tuple(self._described.key(named))
         key = key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
         if not key:
             raise NoKey(named[1])
-        names = dict.fromkeys([*known, *key, *(f.column for change in changes for f in change.fields)])
+        names = dict.fromkeys([*specs, *key, *(f.column for change in changes for f in change.fields)])
         columns = [
-            f"{self._quoted(name)} {self._type(name, known.get(name), changes, keyed=name in key)}"
+            f"{self._quoted(name)} {self._type(name, specs, changes, keyed=name in key)}"
             + (" not null" if name in key else "")
             for name in names
         ]
@@ -191,9 +198,16 @@ class Goals:
     def _quoted(self, name: str) -> str:
         return self._dialect.quote(self._dialect.fold(name))
 
-    def _type(self, name: str, column: Column | None, changes: list[Change], *, keyed: bool) -> str:
+    def _specs(self, named: Named) -> dict[str, Spec]:
+        """The types of a table's columns: as the tables file has them, else as the source tells them."""
+        source = self._tables.of(*named)
+        if source is not None and source.columns:
+            return {name: spec_of(column) for name, column in source.columns.items()}
+        return self._described.columns(named)
+
+    def _type(self, name: str, specs: dict[str, Spec], changes: list[Change], *, keyed: bool) -> str:
         """The type of a column in the target's words."""
-        spec = spec_of(column) if column is not None else guessed(values_of(name, changes))
+        spec = specs.get(name) or guessed(values_of(name, changes))
         if keyed and spec.length == 0 and spec.name in _UNBOUNDED:
             spec = Spec("STRING" if spec.name != "BYTES" else "BYTES", _LONGEST_KEY)
         return self._made(spec)

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection, Engine
 
 from eventlog.apply.blocks import NEW, Block, acts_of, blocks_of
 from eventlog.apply.catalogue import OWN, Goals
+from eventlog.apply.described import Described
 from eventlog.apply.errors import OtherApply
 from eventlog.apply.goal import Act, Goal, Step
 from eventlog.apply.rows import Rows
@@ -44,6 +45,7 @@ class Database:
         tables: Tables,
         settings: ApplySettings,
         refused: Callable[[Refused], None],
+        described: Described | None = None,
     ) -> None:
         self._source = source
         self._settings = settings
@@ -52,7 +54,7 @@ class Database:
         self._connection: Connection = engine.connect()
         self._home = Catalogue(self._connection).home()
         self._prepare_own()
-        self._goals = Goals(self._connection, self._dialect, tables, settings)
+        self._goals = Goals(self._connection, self._dialect, tables, settings, described or Described())
         doer: type[Rows | Versions] = Versions if settings.history else Rows
         self._doer = doer(self._connection, self._dialect, settings)
         self.state, self._rounds = self._begin()

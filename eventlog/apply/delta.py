@@ -18,6 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from eventlog.apply.delta_rows import Rewriting, existing, predicate_of
 from eventlog.apply.delta_types import fields_for, goal_of
+from eventlog.apply.described import Described
 from eventlog.apply.errors import ForgottenState, NoKey, NoTable
 from eventlog.apply.goal import Act, Emptied, Goal, RowKey, Step
 from eventlog.apply.reduction import ASKED, Effect, Reduced, reduce
@@ -52,12 +53,14 @@ class Delta:
         tables: Tables,
         settings: ApplySettings,
         refused: Callable[[Refused], None],
+        described: Described | None = None,
     ) -> None:
         if settings.history:
             raise Misuse("--history needs a database: --to-url")
         self._folder = folder
         self._source = source
         self._tables = tables
+        self._described = described or Described()
         self._settings = settings
         self._refused = refused
         self._goals: dict[Named, Goal] = {}
@@ -144,7 +147,8 @@ class Delta:
         """The table for changes, made or extended if it lacks something and that is wanted."""
         named = changes[0].schema, changes[0].table
         source = self._tables.of(*named)
-        key = source.key if source is not None else ()
+        key = (source.key if source is not None else ()) or tuple(self._described.key(named))
+        described = self._described.columns(named)
         key = key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
         goal = self._goals.get(named)
         if goal is None:
@@ -153,11 +157,11 @@ class Delta:
                     return None
                 if not key:
                     raise NoKey(named[1])
-                DeltaTable.create(path, pa.schema(fields_for(changes, source, key)))
+                DeltaTable.create(path, pa.schema(fields_for(changes, source, key, described)))
             goal = goal_of(DeltaTable(path), named, source, key, self._settings)
         lacking = dict.fromkeys(name for change in changes for name in goal.lacks(change))
         if lacking and self._settings.schema_changes == "apply":
-            fields = [f for f in fields_for(changes, source, goal.table.key) if f.name in lacking]
+            fields = [f for f in fields_for(changes, source, goal.table.key, described) if f.name in lacking]
             DeltaTable(path).alter.add_columns([_delta_field(f) for f in fields])
             goal = goal_of(DeltaTable(path), named, source, key, self._settings)
         self._goals[named] = goal

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,16 +47,20 @@ def _decimal_type(spec: Spec) -> pa.DataType:
     return pa.decimal128(spec.precision, spec.scale) if 0 < spec.precision <= _DIGITS else pa.string()
 
 
-def fields_for(changes: Sequence[Change], source: Table | None, key: Iterable[str]) -> Iterator[pa.Field]:
-    """The columns that changes need: those of the tables file with their types, others by their values."""
-    known = dict(source.columns) if source is not None else {}
+def fields_for(
+    changes: Sequence[Change], source: Table | None, key: Iterable[str], described: Mapping[str, Spec]
+) -> Iterator[pa.Field]:
+    """The columns that changes need: those of the tables file, or else those that the source described, with
+    their types, others by their values."""
+    known = {name: ARROW_TYPES[spec.name](spec) for name, spec in described.items()}
+    if source is not None and source.columns:
+        known = {name: type_of(column) for name, column in source.columns.items()}
     told = [*known, *key, *(f.column for change in changes for f in change.fields)]
     for name in dict.fromkeys(told):
-        if name in known:
-            yield pa.field(name, type_of(known[name]), nullable=name not in key)
-        else:
+        if name not in known:
             spec = guessed(values_of(name, changes))
-            yield pa.field(name, ARROW_TYPES[spec.name](spec), nullable=name not in key)
+            known[name] = ARROW_TYPES[spec.name](spec)
+        yield pa.field(name, known[name], nullable=name not in key)
 
 
 def type_of(column: Column) -> pa.DataType:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from eventlog.apply.database import Database
+from eventlog.apply.described import Described
 from eventlog.apply.progress import read_state
 from eventlog.apply.run import Run
 from eventlog.apply.settings import ApplySettings
@@ -48,7 +50,8 @@ def apply_to_database(
     if going is not None and not has_states:
         raise Misuse(f"--follow: {job.source_format} there has no positions to go on from")
     name = _name(job, chosen)
-    target = Database(connect(url), name, job.tables, chosen, report.refuse)
+    described, job = _described(job)
+    target = Database(connect(url), name, job.tables, chosen, report.refuse, described)
     with closing(target):
         if not has_states:
             return _apply_again(job, target, chosen, report, clock, advance)
@@ -72,13 +75,20 @@ def apply_to_delta(
 
     if job.source_format in ("log", "xds"):
         raise Misuse("log and xds go into a database (--to-url): Delta tables keep no set of events")
-    target = Delta(folder, _name(job, chosen), job.tables, chosen, report.refuse)
+    described, job = _described(job)
+    target = Delta(folder, _name(job, chosen), job.tables, chosen, report.refuse, described)
     with closing(target):
         return _apply_again(job, target, chosen, report, clock, advance)
 
 
 def _name(job: Job, chosen: ApplySettings) -> str:
     return chosen.source or job.source_format
+
+
+def _described(job: Job) -> tuple[Described, Job]:
+    """What the source of a job will tell of its tables, and the job so that it does."""
+    described = Described()
+    return described, replace(job, given={**job.given, "heard": described.hear})
 
 
 def _apply_again(

@@ -170,12 +170,18 @@ class MessageReader:
         structure = known.structure if known else None
         own = read_structure(schema, table, names, self._tables, structure)
         if structure is None:
+            self._tell(own)
             return RecordReader(own, own, self._order)
         added = tuple(Column(name) for name in names if name not in structure.index)
         whole = Structure(schema, table, structure.columns + added)
+        self._tell(whole)
         if any(name not in whole.index for name in own.names):
             own = Structure(schema, table, tuple(whole.columns[whole.index[n]] for n in names))
         return RecordReader(whole, own, self._order)
+
+    def _tell(self, structure: Structure) -> None:
+        if self._settings.heard is not None:
+            self._settings.heard(structure)
 
     def _name(self, body: Body, known: Metadata | None) -> tuple[str | None, str]:
         """Schema and table: of the message, else its headers, else its metadata, else of the settings."""

@@ -9,6 +9,7 @@ from eventlog.core.settings import setting
 from eventlog.qlik import sequence
 from eventlog.qlik.memory import Memory
 from eventlog.qlik.metadata import Metadata
+from eventlog.qlik.structure import Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,7 @@ class MessageSettings:
     published: tuple[Metadata, ...] = ()  # what was written or read before, in its order
     memory: Memory | None = None  # what a writer goes on from, and keeps up to date
     table_of_topic: bool = False  # a source is named as its table is, if its messages name none
+    heard: Callable[[Structure], None] | None = None  # is told of each structure that is read
     schema_of: Callable[[int], str] | None = None  # of a registry, by id
     register: Callable[[str, str], int] | None = None  # at a registry: table and schema, for an id
     register_key: Callable[[str, str], int] | None = None  # likewise, the schema of its keys

@@ -104,6 +104,8 @@ class RowSequencer:
         if known is None and self._known.of(schema, table) is None:
             known = structure_told(schema, table, heading.data, history)
         structure = read_structure(schema, table, heading.data, self._known, known)
+        if settings.heard is not None:
+            settings.heard(structure)
         before = eras(heading, history) if source.described is None else []
         told = named or self._control.task_of(structure.schema, structure.table)
         task = self._tasks.setdefault((task, told), len(self._tasks))

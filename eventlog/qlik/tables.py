@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
@@ -69,6 +69,7 @@ class TableSettings:
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of changes that have none", metavar="TIME")
     described: tuple[Structure, ...] = ()  # by .dfm files
+    heard: Callable[[Structure], None] | None = None  # is told of each structure that is read
     memory: Memory | None = None  # what a writer goes on from, and keeps up to date
 
 
@@ -174,6 +175,8 @@ def _parse(
             continue
         known = source.described or described_by_dfm(schema, table, settings)
         structure = read_structure(schema, table, heading.data, tables, known)
+        if settings.heard is not None:
+            settings.heard(structure)
         reader = RowReader(source, heading, structure, plans.loading(structure.columns))
         yield from _rows(reader, settings.until)
 

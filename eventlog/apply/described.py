@@ -1,0 +1,40 @@
+"""What a source tells of its tables beside changes: metadata messages and `.dfm` files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from eventlog.qlik.structure import Structure
+from eventlog.qlik.types import Spec
+
+Named = tuple[str | None, str]
+
+_MOST = 10_000  # tables that are remembered
+
+
+class Described:
+    """The columns and keys that a source told, by table; what it told last holds."""
+
+    def __init__(self) -> None:
+        self._columns: dict[Named, dict[str, Spec]] = {}
+        self._keys: dict[Named, tuple[str, ...]] = {}
+
+    def hear(self, structure: Structure) -> None:
+        """The source tells of a table."""
+        named = structure.schema, structure.table
+        if len(self._columns) >= _MOST and named not in self._columns:
+            oldest = next(iter(self._columns))
+            del self._columns[oldest]
+            self._keys.pop(oldest, None)
+        told = {column.name: column.spec for column in structure.columns if column.spec is not None}
+        self._columns[named] = self._columns.get(named, {}) | told
+        if structure.key:
+            self._keys[named] = tuple(structure.columns[place].name for place in structure.key)
+
+    def columns(self, named: Named) -> dict[str, Spec]:
+        """The columns of a table whose types were told."""
+        return self._columns.get(named, {})
+
+    def key(self, named: Named) -> Sequence[str]:
+        """The key of a table; empty where nobody told it."""
+        return self._keys.get(named, ())

@@ -54,7 +54,8 @@ class RowSequencer:
         skip: Skip = _none,
         control: Control | None = None,
     ) -> None:
-        """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn.
+        """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn, with the
+        letters of the rows behind it.
 
         What control tables say counts for the sources that come behind them.
         """
@@ -186,7 +187,9 @@ class RowSequencer:
                 yield from self._without_sequence(group)
                 continue
             found = [self._restore(item) for item in group]
-            if self._skip(str(found[0].table.structure), place[1]):
+            if self._skip(
+                str(found[0].table.structure), place[1] + "".join(sorted({r.letter for r in found}))
+            ):
                 continue
             if len(found) == 1 and found[0].letter != "B":
                 yield self._change(found[0], None)

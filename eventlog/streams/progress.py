@@ -71,7 +71,8 @@ class Progress:
     # --- what is handed out
 
     def meet(self, table: str, seq: str) -> None:
-        """A change of a table that is behind what is done; they come in their order."""
+        """A change of a table that is behind what is done, its change_seq with the letters of its rows; they
+        come in their order."""
         self._met.append((table, seq))
 
     def hand_out(self, key: Key) -> None:
@@ -164,7 +165,10 @@ class Again:
             known = self._known.get(table, deque())
             while known and known[0].until < seq[:_MINUTE]:
                 known.popleft()
-            now = self._now[table] = Stretch(known[0].until if known else self._progress.done), seq
+            now = self._now[table] = (
+                Stretch(known[0].until if known else self._progress.done),
+                seq[: sequence.LENGTH],
+            )
         now[0].add(seq)
 
     def close(self) -> None:

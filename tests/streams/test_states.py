@@ -36,12 +36,13 @@ HEADING = "header__change_seq,header__change_oper,header__change_mask,header__tr
 class Line:
     """A row of a change table."""
 
-    def __init__(self, number: int, second: int, transaction: str, table: str) -> None:
+    def __init__(self, number: int, second: int, transaction: str, table: str, letter: str = "I") -> None:
         self.second = second
         self.table = table
         at = time.strftime("%Y%m%d%H%M%S", time.gmtime(START + second))
         self.seq = f"{at}00{number:019}"
-        self.text = f"{self.seq},I,30,{transaction},{number},a"
+        mask, value = {"I": ("30", "a"), "U": ("20", "a"), "B": ("", "b")}[letter]
+        self.text = f"{self.seq},{letter},{mask},{transaction},{number},{value}"
 
 
 def written(folder: Path, name: str, lines: list[Line], second: int) -> str:
@@ -70,15 +71,29 @@ def read(folder: Path, inputs: list[str], **given: Any) -> list[Refused]:
     return said
 
 
+def changes(folder: Path) -> list[dict[str, Any]]:
+    """The changes that stand in the parts."""
+    texts = [path.read_text() for path in sorted((folder / "out").glob("part-*"))]
+    return [json.loads(line) for text in texts for line in text.splitlines()]
+
+
 def out(folder: Path) -> list[str]:
     """The positions that stand in the parts."""
-    texts = [path.read_text() for path in sorted((folder / "out").glob("part-*"))]
-    return [json.loads(line)["position"] for text in texts for line in text.splitlines()]
+    return [change["position"] for change in changes(folder)]
 
 
 def task(seconds: list[int]) -> list[Line]:
-    """Changes of a task at these seconds: one transaction each second, over two tables."""
-    return [Line(n, s, f"{s % 3:X}", ("usr", "grp")[n % 2]) for n, s in enumerate(sorted(seconds), 1)]
+    """Changes of a task at these seconds: one transaction each second, over two tables; some update."""
+    return [
+        Line(n, s, f"{s % 3:X}", ("usr", "grp")[n % 2], "IIU"[n % 3])
+        for n, s in enumerate(sorted(seconds), 1)
+    ]
+
+
+def images(lines: list[Line]) -> list[Line]:
+    """The B rows of updates."""
+    updates = [(n, line) for n, line in enumerate(lines, 1) if ",U," in line.text]
+    return [Line(n, line.second, f"{line.second % 3:X}", line.table, "B") for n, line in updates]
 
 
 @settings(
@@ -96,17 +111,20 @@ def test_any_split_over_files_runs_and_kills_gives_each_transaction_once(
 ) -> None:
     """A run sees what was there at some second, all of it or the last minutes, in files cut anywhere."""
     lines = task(seconds)
+    rows = [*lines, *images(lines)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         now = delivered = 0
         for number, (later, all_of_it, kill) in enumerate([*runs, (500, True, 1000)]):
             now = max(now, later)
             first = 0 if all_of_it else delivered // 60 * 60
-            there = [line for line in lines if first <= line.second <= now]
+            there = [row for row in rows if first <= row.second <= now]
             inputs = _cut(folder, str(number), there, now, chance)
             if inputs and run_and_kill(lambda given=inputs: _small(folder, given), kill):  # type: ignore[misc]
                 delivered = max(0, now - 60)
         assert out(folder) == [line.seq for line in lines]
+        joined = [change for change in changes(folder) if change["op"] == "update"]
+        assert all("before" in field for change in joined for field in change["fields"])
 
 
 def _small(folder: Path, inputs: list[str]) -> None:
@@ -148,6 +166,17 @@ def test_a_row_that_became_visible_late_is_an_error_that_names_its_table(tmp_pat
     with pytest.raises(Changed, match=f"usr: 1 changes stand from {late.seq}"):
         read(tmp_path, [written(tmp_path, "c", [late], 500)])
     assert out(tmp_path) == [line.seq for line in lines]
+
+
+@pytest.mark.parametrize(("first", "then"), [("B", "U"), ("U", "B")])
+def test_a_row_that_becomes_visible_behind_the_other_of_its_change_is_an_error(
+    tmp_path: Path, first: str, then: str
+) -> None:
+    """The change_seq was there already; what stands under it now is not what was handed out."""
+    rows = [Line(1, 1, "A", "usr", letter) for letter in (first, then)]
+    read(tmp_path, [written(tmp_path, "a", rows[:1], 500)])
+    with pytest.raises(Changed, match="some became visible late"):
+        read(tmp_path, [written(tmp_path, "b", rows, 500)])
 
 
 def test_the_part_that_the_state_names_must_be_what_it_was(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ import click
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import clock
 from eventlog.cli.explain_live import configured, explain_log
+from eventlog.cli.explain_sequence import Wanted
+from eventlog.cli.explain_sequence import tell as tell_sequence
 from eventlog.cli.guessing import refuse_flags
 from eventlog.cli.hints import hinted
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
@@ -20,6 +22,7 @@ from eventlog.cli.terminal import Shade, say, show
 from eventlog.convert.by_row import Found
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import explain as run_explain
+from eventlog.convert.explained import placed
 from eventlog.core import tablekey
 from eventlog.core.errors import Refused
 from eventlog.core.identity import speaks_of
@@ -28,16 +31,22 @@ from eventlog.files.limits import Limits
 from eventlog.files.sorting import Sorter
 from eventlog.fold import Fate, Outcome, Rules
 from eventlog.log import LogSettings
+from eventlog.streams.ordered import SEQUENCERS
 
 _LIMITS = tuple(field.name for field in declared(Limits))
 _OF_FILES = ("container", "tables_file", "current", "now", "status", *_LIMITS)
+_OF_A_LOG = ("current", *(field.name for of in (Rules, LogSettings) for field in declared(of)))
 _OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
 
 
 @click.command(cls=SettingsCommand, short_help="What becomes of each row of a log, and why.")
 @click.argument("inputs", nargs=-1)
 @click.option(
-    "--from", "source_format", type=click.Choice(["log"]), default="log", help="what the inputs hold"
+    "--from",
+    "source_format",
+    type=click.Choice(["log", *SEQUENCERS]),
+    default="log",
+    help="what the inputs hold",
 )
 @click.option("--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet")
 @tables_option
@@ -48,6 +57,12 @@ _OF_A_DATABASE = ("url", "config_file", "log_table", "everything")
 @click.option("--table", help="only rows of this table, however they spell its name")
 @click.option("--key", help="only rows of this table_key, likewise")
 @click.option("--all", "everything", is_flag=True, help="of a live log every pending row, one by one")
+@click.option(
+    "--order",
+    type=click.Choice(["sequence", "as-is"]),
+    default="sequence",
+    help="of change tables and messages: by their sequence, or as the inputs have them",
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON object a row")
 @settings_options([("the log", Rules), ("rows", LogSettings), ("the input", Limits)])
 def explain(
@@ -62,6 +77,7 @@ def explain(
     table: str | None,
     key: str | None,
     everything: bool,
+    order: str,
     as_json: bool,
     **given: Any,
 ) -> None:
@@ -69,9 +85,27 @@ def explain(
 
     Every row has one outcome: sent (as part of which event), superseded (by which row), without
     effect, says nothing, loopback, future, refused or not new; and the reason.
+
+    Of change tables and messages it says which change a record is, and where its row before stands; and
+    what is repeated or refused.
     """
     if key is not None:
         tablekey.read(key)
+    if source_format != "log":
+        refuse_flags((*_OF_A_DATABASE, *_OF_A_LOG), f"is of a log, and what is explained is {source_format}")
+        shown = Job(
+            source_format,
+            "changes",
+            inputs or ("-",),
+            container=container,
+            tables=read_tables(tables_file),
+            given=given | {"order": order},
+        )
+        if count := tell_sequence(placed(shown, clock()), Wanted(table, key), as_json):
+            say(f"{count} records are refused")
+            sys.exit(1)
+        return
+    refuse_flags(("order",), "is of change tables and messages, and what is explained is a log")
     flags = {"url": url, "log_table": log_table} | {n: v for n, v in given.items() if n not in _OF_FILES}
     if not inputs and configured(flags, config_file):
         refuse_flags(_OF_FILES, "is for files, and what is explained is the log of a database")

@@ -112,6 +112,7 @@ class Placed(NamedTuple):
     raw: bytes | None = None
     source: str = ""
     number: int = 0  # in the source; for a topic the offset
+    beside: str = ""  # where the record stood that says what was before
 
 
 Read = Callable[[Iterable[Source[Any]], Tables, Any], Iterator[Change | Refused]]

@@ -54,8 +54,8 @@ class RowSequencer:
         skip: Skip = _none,
         control: Control | None = None,
     ) -> None:
-        """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn, with the
-        letters of the rows behind it.
+        """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn, with
+        the letters of the rows behind it.
 
         What control tables say counts for the sources that come behind them.
         """
@@ -284,7 +284,8 @@ class RowSequencer:
             history = self._history_of.get(row.table)
             if history and (version := version_of(history, row.seq or "")):
                 change = change._replace(extra=(*change.extra, ("table_version", version)))
-            return Placed(change, _at(row), raw, row.table.source.name, row.where)
+            beside = "" if image is None else _at(image)
+            return Placed(change, _at(row), raw, row.table.source.name, row.where, beside)
         except EventlogError as fault:
             return Refused(_at(row), str(fault), raw or _raw(row))
 

@@ -149,6 +149,7 @@ CASES = {
         "--table": (EXPLAIN, "--table gone"),
         "--key": (EXPLAIN, "--key idu=1"),
         "--json": (EXPLAIN, "--json"),
+        "--order": ("explain --from qlik-table usr__ct.csv", "--order as-is"),
         "--all": (EXPLAIN, "--all"),
         "--url": (EXPLAIN, "--url postgresql://127.0.0.1:1/none"),
         "--config": (EXPLAIN, "--config none.toml"),

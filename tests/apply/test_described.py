@@ -23,8 +23,7 @@ TABLES = """\
 [tables.usr]
 schema = "hr"
 key = ["idu", "part"]
-columns = { idu = "integer", part = "varchar(4)", paid = "numeric(12,2)", born = "date",
- note = "varchar(100)" }
+columns = { idu = "integer", part = "varchar(4)", paid = "numeric(12,2)", born = "date", note = "varchar(9)" }
 """
 ROW = {"idu": 1, "part": "a", "paid": "1.50", "born": "1970-01-01", "note": None}
 CHANGE = {
@@ -41,7 +40,7 @@ MADE = [
     ("part", "character varying", 4, None, "NO"),
     ("paid", "numeric", None, 2, "YES"),
     ("born", "date", None, None, "YES"),
-    ("note", "character varying", 100, None, "YES"),
+    ("note", "character varying", 9, None, "YES"),
 ]
 LOOK = (
     "select column_name, data_type, character_maximum_length,"
@@ -74,7 +73,7 @@ def test_a_table_is_made_as_its_source_describes_it(
 
 
 def test_the_tables_file_has_the_last_word(shell: Shell, postgres: Database) -> None:
-    wider = TABLES.replace("varchar(100)", "varchar(200)").replace("numeric(12,2)", "numeric(12,4)")
+    wider = TABLES.replace("varchar(9)", "varchar(200)").replace("numeric(12,2)", "numeric(12,4)")
     (shell.folder / "wider.toml").write_text(wider)
     words = ("--tables", "wider.toml", "--from", "qlik-message", "m.jsonl")
     assert shell.run("apply", "--to-url", url(postgres), *words).code == 0

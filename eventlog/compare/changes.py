@@ -13,6 +13,7 @@ from eventlog.core import tablekey, values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, one_or_many
 from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
 from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.values import Kind
 
 
 class _Part(NamedTuple):
@@ -111,6 +112,8 @@ def same_text(column: Column, before: str | None, after: str | None) -> bool:
     """Whether two texts mean the same value; one that means none is like no other."""
     if before == after:
         return True
+    if column.kind is Kind.STRING and column.number is None and not column.multivalued:
+        return False
     try:
         return _same(column, load(column, before), load(column, after))
     except WrongRow:

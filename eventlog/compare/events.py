@@ -12,6 +12,7 @@ from eventlog.compare.polling import Found
 from eventlog.core.tables import Column, Table
 from eventlog.sql.log.known import LogRow, Step
 
+_ENCODED = json.JSONEncoder(ensure_ascii=False).encode
 _STEPS = 2_000
 _LETTERS = 8 << 20
 
@@ -87,7 +88,7 @@ def _each(text: Text) -> tuple[str, ...]:
 def dump(table: Table, texts: Texts) -> str:
     """The values of an object as the state keeps them; what is null is left out."""
     named = ((column.name, text) for column, text in zip(table.data, texts, strict=True))
-    return json.dumps({name: text for name, text in named if text is not None}, ensure_ascii=False)
+    return _ENCODED({name: text for name, text in named if text is not None})
 
 
 def load(text: str) -> dict[str, Text]:

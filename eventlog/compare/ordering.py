@@ -96,4 +96,6 @@ def _size(one: Ordered[Any]) -> int:
 def _weight(what: object) -> int:
     if isinstance(what, str):
         return 50 + len(what)
-    return 60 + sum(map(_weight, what)) if isinstance(what, tuple) else 30
+    if not isinstance(what, tuple):
+        return 30
+    return 60 + sum([50 + len(one) if type(one) is str else _weight(one) for one in what])

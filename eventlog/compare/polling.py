@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 from sqlalchemy import text
@@ -17,11 +17,12 @@ from sqlalchemy.engine import Connection
 
 from eventlog.compare.digest import Texts, digest, short
 from eventlog.compare.meeting import MEMORY, meet
-from eventlog.compare.rows import NullKey, gathered, in_batches, schema
+from eventlog.compare.rows import NullKey, gathered, schema
+from eventlog.compare.sieve import digest_by, texts_of, told_by
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.compare.tables import read_table
-from eventlog.core import tablekey
-from eventlog.core.tables import Table
+from eventlog.core.tables import Column, Table
+from eventlog.sql.current import Current
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.dialect.expressions import EXPRESSIONS
 from eventlog.sql.log.known import known_of, unsealed
@@ -45,6 +46,17 @@ class Found(NamedTuple):
     known_digest: str | None  # None: the receiver has nothing
     known_values: str | None
     failed: bool
+    coming: str | None = None  # the digest to which its event leads, where that is known here
+
+
+class Remote(Protocol):
+    """Reads a table that is in another database than the state."""
+
+    def rows(self, table: ReadableTable) -> Iterator[pa.RecordBatch]:
+        """All its rows."""
+
+    def some(self, table: ReadableTable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
+        """The rows with these keys, and which of the keys found each."""
 
 
 def poll(
@@ -54,19 +66,23 @@ def poll(
     source: ReadableTable,
     objects: int,
     memory: int = MEMORY,
-    rows: Iterable[pa.RecordBatch] | None = None,
+    remote: Remote | None = None,
+    version: Column | None = None,
 ) -> Iterator[Found]:
     """The objects of a table that differ; of those whose event is on its way nothing is told. `name` is the
-    table's in the state, where so many objects of it stand; `rows` are its rows where it is in another
-    database than the state."""
+    table's in the state, where so many objects of it stand; `remote` reads its rows where it is in another
+    database than the state; `version` is the column that tells whether a row is looked at."""
     dialect = queries.log.dialect
-    if rows is not None or why_here(dialect, source.table) is not None:
-        here = read_table(connection, source.table, source) if rows is None else rows
+    if remote is not None and version is not None:
+        yield from _by_version(connection, queries, name, source, remote, version, memory)
+        return
+    if remote is not None or why_here(dialect, source.table) is not None:
+        here = read_table(connection, source.table, source) if remote is None else remote.rows(source)
         yield from _poll_here(connection, queries, name, source.table, here, memory)
         return
     with each_side_once(connection, dialect):
         new = 0
-        for one in _changed(connection, queries, name, source):
+        for one in _changed(connection, queries, name, source, version):
             new += not one.known
             yield one
         rows = connection.execute(text(_filled(queries, "compare_count", source))).scalar()
@@ -96,14 +112,20 @@ def why_here(dialect: Dialect, table: Table) -> str | None:
     return None
 
 
-def _changed(connection: Connection, queries: Queries, name: str, source: ReadableTable) -> Iterator[Found]:
-    columns = source.table.data
+def _changed(
+    connection: Connection, queries: Queries, name: str, source: ReadableTable, version: Column | None
+) -> Iterator[Found]:
+    columns, dialect = source.table.data, queries.log.dialect
     numbered = [f"c{number}" for number in range(len(columns))]
+    own = digest_of(dialect, zip(columns, (f"h.{one}" for one in numbered), strict=True))
+    if version is not None:
+        text = f"h.c{columns.index(version)}"
+        own = f"case when {text} is null then {own} else {digest_of(dialect, [(version, text)])} end"
     statement = _filled(
         queries,
         "compare_changed",
         source,
-        digest=digest_of(queries.log.dialect, zip(columns, (f"h.{one}" for one in numbered), strict=True)),
+        digest=own,
         texts="".join(f", n.{one}" for one in numbered),
     )
     for key, key_hash, own, known_hash, known, values, failed, *texts in _streamed(
@@ -181,18 +203,65 @@ def _poll_here(
     )
 
 
-def read_again(table: Table, one: Found, current: Iterable[Sequence[str | None]]) -> Found | None:
+def _by_version(
+    connection: Connection,
+    queries: Queries,
+    name: str,
+    source: ReadableTable,
+    remote: Remote,
+    version: Column,
+    memory: int,
+) -> Iterator[Found]:
+    """Keys and versions alone meet the state here; rows are read that have another version, or none."""
+    table = source.table
+    narrow = told_by(table, version)
+    versions = remote.rows(source.narrowed(narrow))
+    held: list[Found] = []
+    for one in _poll_here(connection, queries, name, narrow, versions, memory):
+        if one.texts is None:
+            yield one
+            continue
+        held.append(one)
+        if len(held) >= _FETCHED:
+            yield from _read_whole(source, remote, version, held)
+            held = []
+    yield from _read_whole(source, remote, version, held)
+
+
+def _read_whole(
+    source: ReadableTable, remote: Remote, version: Column, held: Sequence[Found]
+) -> Iterator[Found]:
+    keys = [source.load_key(one.key) for one in held]
+    rows: dict[int, list[Sequence[str | None]]] = {}
+    for place, texts in remote.some(source, keys) if keys else ():
+        rows.setdefault(place, []).append(texts)
+    for place, one in enumerate(held):
+        again = _as_read(source.table, one, rows.get(place, ()), version)
+        if again is not None:
+            yield again
+
+
+def read_again(
+    table: Table, one: Found, current: Iterable[Sequence[str | None]], version: Column | None
+) -> Found | None:
     """A difference by the current rows of its object, None where there is none any more, or another kind of
     one, which the next poll finds."""
-    found = list(current)
-    if not found or one.texts is None:
-        return None if found or one.texts is not None else one
-    key = tuple(text for _, text in tablekey.read(one.key))
-    (batch,) = in_batches(table, ((str(table), key, tuple(texts)) for texts in found))
-    _, _, *cells = (column[0].as_py() for column in gathered(table, batch).columns)
+    rows = list(current)
+    if one.texts is None:
+        return None if rows else one
+    return _as_read(table, one, rows, version)
+
+
+def _as_read(
+    table: Table, one: Found, rows: Iterable[Sequence[str | None]], version: Column | None
+) -> Found | None:
+    cells = texts_of(table, one.key, rows)
+    if cells is None:
+        return None
     texts = tuple(_texts(cell, column.multivalued) for cell, column in zip(cells, table.data, strict=True))
-    own = digest(table.data, texts).hex()
-    return None if own == one.known_digest and not one.failed else one._replace(texts=texts, digest=own)
+    own = digest_by(table, texts, version)
+    same = own == (one.coming if one.failed else one.known_digest)
+    return None if same else one._replace(texts=texts, digest=own)
 
 
 def _texts(cell: str | None, many: bool) -> str | tuple[str, ...] | None:
@@ -208,7 +277,7 @@ def _judged(name: str, key: str, own: str, texts: Texts, state: Sequence[str | N
     if same:
         return None
     values = unsealed(name, key, known, values)
-    return Found(key, str(key_hash), own, texts, True, known, values, failed == "1")
+    return Found(key, str(key_hash), own, texts, True, known, values, failed == "1", coming)
 
 
 def _batches(connection: Connection, queries: Queries, name: str) -> Iterator[pa.RecordBatch]:

@@ -8,19 +8,22 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
+from typing import Any
 
 from eventlog.compare.events import as_it_is, in_chunks, step_of
 from eventlog.compare.meeting import compare_memory
 from eventlog.compare.ordering import Order, Phase
-from eventlog.compare.polling import Found, poll, read_again
+from eventlog.compare.polling import Found, poll, read_again, why_here
+from eventlog.compare.sieve import version_of
 from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
-from eventlog.core.tables import Table, Tables
+from eventlog.core.tables import Column, Table, Tables
 from eventlog.publisher.config import Config
 from eventlog.publisher.opening import read_readable, read_tables, source_of
+from eventlog.publisher.source import Reading
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
 from eventlog.sql.log.known import Known, StateGone, StateLost, Step
@@ -33,6 +36,7 @@ logger = logging.getLogger("eventlog.comparing")
 MODES = ("trigger", "compare")
 STARTS = ("resync", "future", "all")
 SNAPSHOTS = ("one", "none")
+KINDS = ("values", "column")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,12 @@ class ComparingSettings:
     )
     state_values: bool = setting(
         True, "with compare, keep values beside digests; else what changed is cleared and set anew"
+    )
+    compare_by: str = setting(
+        "values",
+        "with compare, whether an object is looked at: by all its values, or by the column that `version` of"
+        " its [tables.NAME] names",
+        choices=KINDS,
     )
     snapshot: str = setting(
         "one",
@@ -69,6 +79,10 @@ class SourceOfTriggers(Misuse):
     = "compare" says so"""
 
 
+class NoVersions(Misuse):
+    """compare-by = "column" needs a version in the [tables.NAME] of a table, and state-values"""
+
+
 class ZeroCharacter(EventlogError):
     """{0}: a text holds the character U+0000, which the database of the log cannot keep"""
 
@@ -81,6 +95,9 @@ def comparing(config: Config, store: Store, epoch: int) -> Comparing | None:
     """What fills the log by comparing, None where triggers do."""
     settings = config.build(ComparingSettings)
     if settings.publication_mode == "compare":
+        named = any("version" in entries for entries in config.tables.values())
+        if settings.compare_by == "column" and not (named and settings.state_values):
+            raise NoVersions
         return Comparing(config, store, epoch, settings)
     if config.given.get("source_url") is not None:
         raise SourceOfTriggers
@@ -97,6 +114,7 @@ class Comparing:
         self._settings = settings
         self._source = source_of(config)
         self._begun = False
+        self._tables = Tables()  # that were compared last
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
         self.unread: dict[str, str] = {}  # tables that could not be compared, and why
         self._due = 0.0
@@ -111,7 +129,7 @@ class Comparing:
         absent: list[tuple[str, NoSuchTable]] = []
         store = self._store
         found = read_tables(store.engine, store.log, self._config, lambda *one: absent.append(one))
-        tables = self._keyed(found, unread)
+        tables = self._tables = self._keyed(found, unread)
         counts = self._begin(tables)
         unread |= self._gone(absent, counts)
         if not len(found) and not unread:
@@ -220,16 +238,21 @@ class Comparing:
             connection = stack.enter_context(snapshot(store.engine))
             source = self._source
             one_moment = self._settings.snapshot == "one"
-            place = connection if source is None else stack.enter_context(source.view(one_moment=one_moment))
+            remote = (
+                None
+                if source is None
+                else Reading(source, stack.enter_context(source.view(one_moment=one_moment)))
+            )
             # a fault may end the transaction of its database: what had one comes last
             for table in sorted(tables, key=lambda table: str(table) in self.unread):
                 name = str(table)
                 try:
-                    with connection.begin_nested(), source.attempt(place) if source else nullcontext():
+                    with connection.begin_nested(), _attempt(remote):
                         readable = self._readable(table)
-                        rows = None if source is None else source.rows(place, readable)
-                        found = poll(connection, store.queries, name, readable, counts[name], memory, rows)
-                        yield from ((table, one) for one in self._settled(found, readable))
+                        version = self._version(readable.table)
+                        place = (connection, store.queries, name, readable, counts[name], memory)
+                        found = poll(*place, remote, version)
+                        yield from ((table, one) for one in self._settled(found, readable, version))
                 except ConnectionLost:
                     raise
                 except EventlogError as fault:
@@ -240,7 +263,18 @@ class Comparing:
             return self._source.readable([table])[table]
         return read_readable(self._store.engine, self._store.log, [table])[table]
 
-    def _settled(self, found: Iterable[Found], readable: ReadableTable) -> Iterator[Found]:
+    def _version(self, table: Table) -> Column | None:
+        """The column that tells the versions of a table's rows, where that is asked for and there is one."""
+        here = self._source is None and why_here(self._store.log.dialect, table) is not None
+        if self._settings.compare_by != "column" or here:
+            return None
+        named = ((self._tables.find(name), entries) for name, entries in self._config.tables.items())
+        own = next((entries for found, entries in named if found == table), {})
+        return version_of(table, own.get("version"))
+
+    def _settled(
+        self, found: Iterable[Found], readable: ReadableTable, version: Column | None
+    ) -> Iterator[Found]:
         """The differences; where not all was read at one moment, as each object is when it is read alone."""
         if not self._store.log.dialect.holds_zero:
             found = map(_without_zero, found)
@@ -251,9 +285,14 @@ class Comparing:
             key = [readable.load_key(one.key)]
             with self._store.snapshot() as alone:
                 current = [texts for _, texts in alone.current_rows(readable, key)]
-            again = read_again(readable.table, one, current)
+            again = read_again(readable.table, one, current, version)
             if again is not None:
                 yield again
+
+
+def _attempt(remote: Reading | None) -> AbstractContextManager[Any]:
+    """A block whose failing statement costs only itself, in the database of a source."""
+    return nullcontext() if remote is None else remote.source.attempt(remote.connection)
 
 
 def _without_zero(one: Found) -> Found:

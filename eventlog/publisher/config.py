@@ -20,7 +20,7 @@ S = TypeVar("S")
 FILE = Path("eventlog.toml")
 MOST = 2**31 - 1
 
-_TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int}
+_TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int, "version": str}
 
 
 class InvalidSettings(Misuse):
@@ -116,7 +116,7 @@ def _tables(found: Mapping[str, Any], faults: list[str]) -> dict[str, Mapping[st
         for name, value in entries.items() if isinstance(entries, dict) else [("", None)]:
             kind = _TABLE_ENTRIES.get(name)
             if kind is None or not isinstance(value, kind):
-                known = "publish and withhold with column names, max-value with bytes"
+                known = "publish and withhold with column names, max-value with bytes, version with a column"
                 faults.append(f"[tables.{table}] {name}: it holds {known}")
     return {table: entries for table, entries in found.items() if isinstance(entries, dict)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 from sqlalchemy.engine import Connection, Engine
@@ -59,6 +59,26 @@ class Source(Protocol):
 
     def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
         """The rows of a table."""
+
+    def some(
+        self, connection: Connection, table: ReadableTable, keys: Sequence[Sequence[str]]
+    ) -> Iterator[Current]:
+        """Those with these keys, and which of the keys found each."""
+
+
+class Reading(NamedTuple):
+    """Reads the tables of a source in one view of it."""
+
+    source: Source
+    connection: Connection
+
+    def rows(self, table: ReadableTable) -> Iterator[pa.RecordBatch]:
+        """The rows of a table."""
+        return self.source.rows(self.connection, table)
+
+    def some(self, table: ReadableTable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
+        """Those with these keys, and which of the keys found each."""
+        return self.source.some(self.connection, table, keys)
 
 
 def source_at(url: str) -> Source:
@@ -117,7 +137,12 @@ class _KnownSource:
     def current_rows(self, table: ReadableTable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
         """The rows with these keys, as they are now."""
         with self.engine.connect() as connection:
-            yield from current.current_rows(connection, self._queries, _here(table), keys)
+            yield from self.some(connection, table, keys)
+
+    def some(
+        self, connection: Connection, table: ReadableTable, keys: Sequence[Sequence[str]]
+    ) -> Iterator[Current]:
+        yield from current.current_rows(connection, self._queries, _here(table), keys)
 
     def search(self, table: ReadableTable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
         """The keys of the first objects that have all these values."""
@@ -179,6 +204,12 @@ class _AnySource:
         assert isinstance(table, AnyTable)
         place = str(table.table)
         return rows.in_batches(table.table, ((place, *one) for one in table.rows(connection)))
+
+    def some(
+        self, connection: Connection, table: ReadableTable, keys: Sequence[Sequence[str]]
+    ) -> Iterator[Current]:
+        assert isinstance(table, AnyTable)
+        return table.some(connection, keys)
 
 
 def _found(find: Callable[[str], Table], names: Iterable[str]) -> Iterator[Table]:

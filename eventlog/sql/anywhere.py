@@ -109,12 +109,16 @@ class AnyTable(ReadableTable):
 
     def current_rows(self, table: object, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
         """The rows with these keys, and which of the keys found each."""
-        places = {tuple(key): place for place, key in enumerate(keys)}
         with self._engine.connect() as connection:
-            for condition in self._conditions(keys):
-                for key, texts in self._cells(connection, condition):
-                    if None not in key and (place := places.get(tuple(map(str, key)))) is not None:
-                        yield Current(place, texts)
+            yield from self.some(connection, keys)
+
+    def some(self, connection: Connection, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
+        """The same in a view of the database."""
+        places = {tuple(key): place for place, key in enumerate(keys)}
+        for condition in self._conditions(keys):
+            for key, texts in self._cells(connection, condition):
+                if None not in key and (place := places.get(tuple(map(str, key)))) is not None:
+                    yield Current(place, texts)
 
     def _conditions(self, keys: Sequence[Sequence[str]]) -> Iterator[sa.ColumnElement[bool] | None]:
         """What finds rows among which are all with these keys; None finds every row, where it is not sure how

@@ -49,9 +49,9 @@ class Life:
 @contextmanager
 def life(world: World, sink: Receiver, tables: str = "usr", **given: Any) -> Iterator[Life]:
     url = world.engine.url.render_as_string(hide_password=False)
-    config = Config(
-        {"url": url, "sync_tables": tables, "polling_interval": 0, "publication_mode": "compare", **given}
-    )
+    sections = given.pop("sections", {})
+    given |= {"url": url, "sync_tables": tables, "polling_interval": 0, "publication_mode": "compare"}
+    config = Config(given, tables=sections)
     with world.elect() as leader:
         comparing = Comparing(config, world.store, leader.epoch, config.build(ComparingSettings))
         xds = config.build(XdsSettings)

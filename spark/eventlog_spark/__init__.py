@@ -1,6 +1,7 @@
 """The same fold and formats on a backlog of any size: Spark carries rows, `eventlog` gives them meaning.
 
 library   DataFrames in, DataFrames out: what `import eventlog_spark` offers
+sources   data sources: spark.read.format("eventlog")
 single    sources that one task reads
 pipeline  the plan of a log, on one screen; job is the whole of it, from inputs to manifest
 input     log rows and current rows as DataFrames, and how they travel
@@ -14,16 +15,20 @@ from importlib import import_module
 
 from eventlog.core.extras import extra
 
-_OFFERS = ("changes", "current", "documents", "log")
+_OFFERS = {
+    "eventlog_spark.library": ("changes", "current", "documents", "log"),
+    "eventlog_spark.sources": ("register",),
+}
+_HOME_OF = {name: home for home, names in _OFFERS.items() for name in names}
 
 
 def __getattr__(name: str) -> object:
     """What the package offers, loaded when it is first asked for: a job needs other parts of it."""
-    if name not in _OFFERS:
+    if name not in _HOME_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with extra("spark", "eventlog_spark"):
-        return getattr(import_module("eventlog_spark.library"), name)
+        return getattr(import_module(_HOME_OF[name]), name)
 
 
 def __dir__() -> list[str]:
-    return list(_OFFERS)
+    return list(_HOME_OF)

@@ -17,7 +17,7 @@ from eventlog.convert.conversion import format_named
 from eventlog.convert.current import keyed
 from eventlog.core import settings
 from eventlog.core.entry import read_event_time
-from eventlog.core.errors import InvalidTables, Misuse
+from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
@@ -126,7 +126,7 @@ def changes(
     form_of = format_named(source)
     found = read_given(given, Rules, form_of.settings)
     tables = tables or Tables()
-    form = Changes(tables, _described(tables, typed))
+    form = Changes.of(tables, typed)
     if form_of.folded:
         return _folded(records, tables, current or {}, unique, partitions, found, form)
     if current or unique or partitions:
@@ -135,14 +135,6 @@ def changes(
     columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
     task = single.OneTask(source, tables, found, name, columns, form)
     return frames.by_number(together).mapInArrow(task, from_arrow_schema(form.schema))
-
-
-def _described(tables: Tables, typed: str | None) -> Table | None:
-    """The table whose columns get their types."""
-    table = tables.get(typed) if typed is not None else None
-    if table is not None and not table.columns:
-        raise InvalidTables(f"table {table} has no columns with types in the tables file")
-    return table
 
 
 def _folded(

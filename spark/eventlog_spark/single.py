@@ -19,7 +19,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.parquet import Batch, rows_of
 from eventlog.library import changes_of
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.output.told import Form, Told
+from eventlog_spark.output.told import Form, Told, told_of
 
 _MESSAGE = {"topic": "string", "partition": "int", "offset": "long", "key": "binary", "value": "binary"}
 _STREAM = ("path", "content")
@@ -44,19 +44,8 @@ class OneTask:
         refused: list[Refused] = []
         format_ = format_named(self.source)
         sources = _SOURCES[format_.shape](self, batches)
-        for change in changes_of(format_, sources, self.tables, refused.append, self.given):
-            yield from self._refused(refused)
-            for told in self.form.of_change(change):
-                yield from self._refused([told]) if isinstance(told, Refused) else (told,)
-        yield from self._refused(refused)
-
-    def _refused(self, heard: list[Refused]) -> Iterator[Told]:
-        """What was refused; what is said without a fault is no record."""
-        for one in heard:
-            if one.fault:
-                record = None if one.raw is None else one.raw.decode(errors="backslashreplace").rstrip("\n")
-                yield self.form.refused(f"{one.where}: {one.reason}", record)
-        heard.clear()
+        changes = changes_of(format_, sources, self.tables, refused.append, self.given)
+        return told_of(self.form, changes, refused)
 
 
 def in_one_task(frame: Any, source: str) -> Any:

@@ -17,7 +17,7 @@ from eventlog_spark.fold.plain import Knows, LogRow, entry_of, folded, log_rows
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.current import asked
 from eventlog_spark.input.kinds import CURRENT, UNREADABLE
-from eventlog_spark.output.told import Form, Told
+from eventlog_spark.output.told import Form, Told, text_of
 
 _CHUNK = 5000  # rows folded at a time, and never part of an object
 
@@ -55,7 +55,7 @@ class FoldToRows:
         for event in events:
             for told in self._form.of_event(event):
                 if isinstance(told, Refused):
-                    yield self._form.refused(told.reason, _text(told.raw), event.settles)
+                    yield self._form.refused(told.reason, text_of(told.raw), event.settles)
                 else:
                     yield told
         for record_id, outcome in outcomes.items():
@@ -78,10 +78,6 @@ def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[LogRow]]:
             chunk = []
     if chunk:
         yield chunk
-
-
-def _text(raw: bytes | None) -> str | None:
-    return None if raw is None else raw.decode(errors="backslashreplace").rstrip("\n")
 
 
 def _line(entry: Entry) -> str:

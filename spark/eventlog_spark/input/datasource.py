@@ -49,7 +49,7 @@ def load(spark: Any, reading: Reading) -> Any:
     class OwnSource(DataSource):
         @classmethod
         def name(cls) -> str:
-            return "eventlog"
+            return "eventlog-pieces"
 
         def schema(self) -> str:
             return reading.schema
@@ -58,4 +58,4 @@ def load(spark: Any, reading: Reading) -> Any:
             return OwnReader(reading)
 
     spark.dataSource.register(OwnSource)
-    return spark.read.format("eventlog").load()
+    return spark.read.format("eventlog-pieces").load()

@@ -121,7 +121,7 @@ def read_file(
                 fault = _unspeakable(entry) if file.container == "jsonl" else None
                 yield (entry, position, raw) if fault is None else Refused(position, fault, raw)
         except EventlogError as fault:
-            yield Refused(source.name, str(fault))
+            yield Refused(source.name, str(fault).removeprefix(f"{source.name}: "))
 
 
 def _located(found: tuple[Entry, str, bytes] | Refused) -> tuple[Any, ...]:

@@ -65,6 +65,8 @@ def log_rows(frame: Any, known: Known, unique: bool) -> Any:
     where = log.places(frame.columns, "the log")
     kinds = [field.dataType for field in frame.schema.fields]
     numbered = by_number(frame)
+    refused, record = (_beside(frame, name) for name in ("refused", "record"))
+    instead = {"old_value": refused, "new_value": record}
     places = {name: at for name, at in zip(COLUMNS, where, strict=True) if at is not None}
     given = {name: (f.col(f"c{at}"), kinds[at]) for name, at in places.items()}
     cell = log_cells(given, known.clock)
@@ -72,14 +74,21 @@ def log_rows(frame: Any, known: Known, unique: bool) -> Any:
         cell["record_id"].alias("record_id"),
         _kind(cell, known).cast("byte").alias("kind"),
         cell["event_type"].cast("byte").alias("event_type"),
-        *(cell[name].alias(name) for name in _TEXTS),
-        f.when(~cell["sure"], f.struct(*(f.col(f"c{at}").alias(name) for name, at in places.items()))).alias(
-            "came"
-        ),
+        *(f.when(refused.isNull(), cell[name]).otherwise(instead.get(name)).alias(name) for name in _TEXTS),
+        f.when(
+            ~cell["sure"] & refused.isNull(),
+            f.struct(*(f.col(f"c{at}").alias(name) for name, at in places.items())),
+        ).alias("came"),
     )
     told = told.withColumn("odd", ~alike(known.tables))
     read = told.mapInArrow(_Read(known, tuple(places)), SCHEMA)
     return read if unique else _once(read)
+
+
+def _beside(frame: Any, name: str) -> Any:
+    """A column in which our own data source says what it refused; null where there is none."""
+    at = frame.columns.index(name) if {"refused", "record", "position"} <= set(frame.columns) else None
+    return f.lit(None).cast("string") if at is None else f.col(f"c{at}").cast("string")
 
 
 def by_number(frame: Any) -> Any:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import pyarrow as pa
 
 from eventlog.apply.cells import ToCell
 from eventlog.apply.delta_types import type_of, value_maker
 from eventlog.core.change import ABSENT, Change, Side, Value, scalars
-from eventlog.core.errors import EventlogError, NotExpressible, Refused
+from eventlog.core.errors import EventlogError, InvalidTables, NotExpressible, Refused
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.fold import Event
 from eventlog.library import document_of
@@ -66,6 +66,28 @@ class Form(Protocol):
         """The row of what was refused."""
 
 
+def told_of(form: Form, changes: Iterable[Change], heard: list[Refused]) -> Iterator[Told]:
+    """The rows of changes that are read, and of what is `heard` to be refused meanwhile."""
+    for change in changes:
+        yield from _refusals(form, heard)
+        for told in form.of_change(change):
+            yield from _refusals(form, [told]) if isinstance(told, Refused) else (told,)
+    yield from _refusals(form, heard)
+
+
+def _refusals(form: Form, heard: list[Refused]) -> Iterator[Told]:
+    """The rows of what was refused; what is said without a fault is no record."""
+    for one in heard:
+        if one.fault:
+            yield form.refused(f"{one.where}: {one.reason}", text_of(one.raw))
+    heard.clear()
+
+
+def text_of(raw: bytes | None) -> str | None:
+    """A record as it came, as a column of texts holds it."""
+    return None if raw is None else raw.decode(errors="backslashreplace").rstrip("\n")
+
+
 @dataclass(frozen=True)
 class Documents:
     """A row for each XDS document."""
@@ -104,6 +126,14 @@ class Changes:
 
     tables: Tables
     table: Table | None = None
+
+    @classmethod
+    def of(cls, tables: Tables, typed: str | None) -> Self:
+        """The changes of all tables; or of one, whose columns get their types."""
+        table = tables.get(typed) if typed else None
+        if table is not None and not table.columns:
+            raise InvalidTables(f"table {table} has no columns with types in the tables file")
+        return cls(tables, table)
 
     @cached_property
     def schema(self) -> pa.Schema:

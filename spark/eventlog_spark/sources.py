@@ -1,0 +1,177 @@
+"""Data sources of Spark: `spark.read.format("eventlog")`, and one for each format whose files one task reads.
+
+Options are the settings of `convert`. Files lie where the driver and every worker see them under one path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from eventlog import library
+from eventlog.convert.conversion import Job, Report, all_given, format_named, load_current, read_changes
+from eventlog.core import settings
+from eventlog.core.entry import COLUMNS
+from eventlog.core.errors import Misuse, Refused
+from eventlog.core.formats import Format
+from eventlog.core.tables import Tables
+from eventlog.files.inputs import open_sources
+from eventlog.files.limits import Limits
+from eventlog.fold import Rules
+from eventlog.log import LogSettings
+from eventlog_spark.input.batches import bounded
+from eventlog_spark.input.datasource import Piece
+from eventlog_spark.input.entries import read_file
+from eventlog_spark.input.storage import File, expand
+from eventlog_spark.output.told import Changes, Told, text_of, told_of
+
+_TYPES = {"record_id": pa.int64(), "event_type": pa.int32()}
+LOG = pa.schema(
+    [(name, _TYPES.get(name, pa.string())) for name in COLUMNS]
+    + [(name, pa.string()) for name in ("position", "refused", "record")]
+)
+_OWN = ("path", "as", "tables", "typed")  # options that are no settings
+
+
+def register(spark: Any) -> None:
+    """Make the data sources known to a session."""
+    for source in (LogSource, QlikTableSource, QlikMessageSource, GbaseSource, LinterSource):
+        spark.dataSource.register(source)
+
+
+@dataclass(frozen=True)
+class _Options:
+    """What was said of an input."""
+
+    given: Mapping[str, str]
+    form: Format
+
+    @cached_property
+    def tables(self) -> Tables:
+        return library.tables(self.given["tables"]) if self.given.get("tables") else Tables()
+
+    @property
+    def changes(self) -> Changes:
+        return Changes.of(self.tables, self.given.get("typed"))
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the format, under the names of the command line."""
+        declaring = (Rules, LogSettings) if self.form.folded else (self.form.settings,)
+        told = {name.replace("-", "_"): text for name, text in self.given.items() if name not in _OWN}
+        return library.read_given(told, Limits, *declaring)
+
+    @cached_property
+    def files(self) -> list[File]:
+        if not self.given.get("path"):
+            raise Misuse(f'name the files: spark.read.format("{self.form.name}").load("…")')
+        return expand([self.given["path"]], self.form.shape, self.given.get("as"))
+
+
+class LogSource(DataSource):
+    """The rows of a log in files, as `convert` reads them; a file is a partition."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "eventlog"
+
+    def schema(self) -> Any:
+        return from_arrow_schema(LOG)
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        options = _Options(dict(self.options), format_named("log"))
+        given = options.settings
+        clock = library.clock_of(given)
+        return _LogReader(options.files, clock, settings.build(Limits, given))
+
+
+class _LogReader(DataSourceReader):
+    def __init__(self, files: Sequence[File], clock: str, limits: Limits) -> None:
+        self._files = files
+        self._clock = clock
+        self._limits = limits
+
+    def partitions(self) -> Sequence[Piece]:
+        return [Piece(file) for file in self._files]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return bounded(self._rows(partition.value), LOG)
+
+    def _rows(self, file: File) -> Iterator[Told]:
+        for found in read_file(file, self._clock, self._limits):
+            if isinstance(found, Refused):
+                yield (*[None] * len(COLUMNS), found.where, found.reason, text_of(found.raw))
+            else:
+                entry, position, _ = found
+                yield (*entry, position, None, None)
+
+
+class _ChangesSource(DataSource):
+    """The changes of files that are one sequence, read by one task."""
+
+    form: ClassVar[str]
+
+    @classmethod
+    def name(cls) -> str:
+        return cls.form
+
+    def schema(self) -> Any:
+        return from_arrow_schema(self._said.changes.schema)
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return _ChangesReader(self._said)
+
+    @property
+    def _said(self) -> _Options:
+        return _Options(dict(self.options), format_named(self.form))
+
+
+class QlikTableSource(_ChangesSource):
+    form = "qlik-table"
+
+
+class QlikMessageSource(_ChangesSource):
+    form = "qlik-message"
+
+
+class GbaseSource(_ChangesSource):
+    form = "gbase"
+
+
+class LinterSource(_ChangesSource):
+    form = "linter"
+
+
+class _ChangesReader(DataSourceReader):
+    def __init__(self, options: _Options) -> None:
+        given = {"now": library.clock_of(options.settings)} | options.settings
+        files = options.files
+        self._form = options.form.name
+        self._changes = options.changes
+        names = tuple(file.name for file in files)
+        self._job = Job(
+            self._form, "changes", names, container=files[0].container, tables=options.tables, given=given
+        )
+
+    def partitions(self) -> Sequence[Piece]:
+        return [Piece(0)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return bounded(self._rows(), self._changes.schema)
+
+    def _rows(self) -> Iterator[Told]:
+        job, form, heard = self._job, format_named(self._form), list[Refused]()
+        report = Report(heard.append)
+        given = all_given(job, form, job.given["now"])
+        opened = report.good(
+            open_sources(job.inputs, form.shape, job.container, limits=job.limits, beside=form.beside)
+        )
+        with load_current(job) as none:
+            changes = read_changes(job, form, opened, none, report, given)
+            yield from told_of(self._changes, changes, heard)

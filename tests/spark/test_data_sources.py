@@ -1,0 +1,100 @@
+"""`spark.read.format(…)` gives what `convert` reads from the same files, and what it refuses."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import eventlog_spark
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.core import tablesfile
+from tests.spark.helpers import TABLES, converted, job, write_log
+from tests.spark.strategies import logs
+from tests.spark.test_library import left, told_by
+from tests.spark.test_parity import SLOW
+from tests.spark.test_sources import FILES, make
+from tests.spark.test_sources import TABLES as SOURCE_TABLES
+
+KNOWN = tablesfile.read(TABLES)
+SOURCES = """
+[tables.usr]
+schema = "own"
+key = ["idu"]
+number = 7
+columns = { idu = "integer", fname = "varchar(10)" }
+
+[tables.usr.linter]
+columns = { idu = "integer", fname = "char(8)" }
+"""
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def registered(spark: Any) -> None:
+    eventlog_spark.register(spark)
+
+
+def test_the_tables_are_those_of_the_files() -> None:
+    assert list(tablesfile.read(SOURCES)) == list(SOURCE_TABLES)
+
+
+@SLOW
+@given(logs(most=25), st.sampled_from(("csv", "jsonl")), st.integers(1, 2))
+def test_a_log_read_so_gives_the_documents_of_convert(
+    spark: Any, tmp_path: Path, rows: list[tuple[Any, ...]], container: str, files: int
+) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    (folder / "log").mkdir(parents=True)
+    names = [write_log(folder / "log" / f"{at}.{container}", rows[at::files]) for at in range(files)]
+    with names[0].open("ab") as file:
+        file.write(b'{"record_id": 7\n' if container == "jsonl" else b"8,N\n")
+    log = spark.read.format("eventlog").load(str(folder / "log"))
+    expected, left_out = converted(job(names, folder / "out.xml"))
+    found = told_by(eventlog_spark.documents(log, KNOWN, partitions=2), "document")
+    assert found == (expected, left(left_out))
+
+
+@pytest.mark.parametrize("source", [name for name in FILES if name != "xds"])
+def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, source: str) -> None:
+    inputs = [make(tmp_path / f"in{first}", source, first) for first in (10, 20)]
+    wanted = replace(job(inputs, tmp_path / "expected", source=source, to="changes"), tables=SOURCE_TABLES)
+    expected, left_out = converted(wanted)
+    assert left_out == set()
+    (tmp_path / "tables.toml").write_text(SOURCES)
+    reading = spark.read.format(source).option("tables", str(tmp_path / "tables.toml"))
+    told = reading.load(str(tmp_path / "in*" / FILES[source]))
+    assert [row.change for row in told.collect()] == expected
+    typed = reading.option("typed", "usr").load(str(tmp_path / "in*" / FILES[source])).where("op = 'insert'")
+    assert [row.after.idu for row in typed.collect()] == [10, 11, 12, 13, 20, 21, 22, 23]
+
+
+def test_options_are_the_settings_of_convert(spark: Any, tmp_path: Path) -> None:
+    messages = tmp_path / "m.txt"
+    messages.write_bytes(make(tmp_path / "in", "qlik-message", 10).read_bytes() + b"{\n")
+    reading = spark.read.format("qlik-message").options(**{"as": "jsonl", "until": "20240101" + "0" * 27})
+    found = reading.load(str(messages)).collect()
+    assert Counter((row.op, row.refused is None) for row in found) == {(None, False): 1}
+    every = reading.option("until", "").load(str(messages)).collect()
+    assert Counter(row.op for row in every) == {"insert": 4, "update": 1, "delete": 1, None: 1}
+    assert next(row for row in found if row.refused).refused.startswith(f"{messages}:8: ")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "told"),
+    [
+        ("gbase", {}, "name the files"),
+        ("gbase", {"path": "c.bin", "no-such": "1"}, "unknown setting 'no_such'"),
+        ("qlik-table", {"path": "nowhere.csv"}, "nowhere.csv: no such file"),
+        ("eventlog", {"path": "a.csv", "status": "NN"}, "a.csv: no such file"),
+        ("qlik-table", {"path": "x.csv", "typed": "usr"}, "unknown table"),
+    ],
+)
+def test_misuse_says_what_is_wrong(spark: Any, name: str, options: dict[str, str], told: str) -> None:
+    with pytest.raises(Exception, match=told):
+        spark.read.format(name).options(**options).load().collect()

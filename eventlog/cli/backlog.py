@@ -27,6 +27,9 @@ from eventlog.files.places import need_folder
 from eventlog.publisher.config import Config, read_config
 from eventlog.publisher.opening import TableSettings, opened
 from eventlog.publisher.session import read_rules
+from eventlog.streams.ordered import SEQUENCERS
+
+_OF_SEQUENCES = ("sequence", "as-is")
 
 
 class Setting(click.ParamType[tuple[str, str]]):
@@ -64,9 +67,10 @@ def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]
 @current_option
 @click.option(
     "--order",
-    type=click.Choice(["object", "log"]),
+    type=click.Choice(["object", "log", "sequence", "as-is"]),
     default="object",
-    help="in order for each object, or over all  [default: object]",
+    help="of a log: in order for each object, or over all; of change tables and messages: as the inputs have"
+    " them, or all inputs by their sequence, which one task sorts  [default: object, or as-is]",
 )
 @click.option("--documents", type=click.IntRange(1), help="documents in one file  [default: all of a part]")
 @click.option("--partitions", type=click.IntRange(1), help="tasks of the shuffle  [default: by size]")
@@ -117,6 +121,10 @@ def backlog(
         from eventlog_spark.live.delivery import Live
         from eventlog_spark.run import run
     refuse_strangers(DECLARING, taking_part(source_format, target_format))
+    if order in _OF_SEQUENCES and source_format not in SEQUENCERS:
+        raise Misuse(f"--order {order} is of change tables and messages, and what is read is {source_format}")
+    if order == "log" and source_format in SEQUENCERS:
+        raise Misuse("--order log is of a log: that of change tables and messages is --order sequence")
     for path in filter(None, (report, refused)):
         need_folder(path, str(path))
     with ExitStack() as stack:

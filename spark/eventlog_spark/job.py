@@ -126,6 +126,7 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
         [expand([name], backlog.source_shape, job.container) for name in job.inputs],
         task,
         job if job.expand_truncate else None,
+        backlog.order == "sequence",
     )
     whole = total(told)
     explained = [Path(task.layout.folder) / part.explained for part in told if part.explained]

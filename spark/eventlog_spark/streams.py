@@ -2,22 +2,26 @@
 
 One task reads one stream from its start: a file of `changes` or `xds`, else all files of one input, as
 capture streams and change tables go on from file to file. Parts stand in the order of the inputs.
+Where all inputs are to be one sequence, one task reads them all, and sorts on its disk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import pyarrow as pa
 
-from eventlog.convert.conversion import Job, allowed, expand_truncates, format_named, load_current
+from eventlog.convert.conversion import Job, allowed, expand_truncates, format_named, in_order, load_current
 from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
+from eventlog.streams.ordered import read_changes
+from eventlog.streams.settings import StreamSettings
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
 from eventlog_spark.output import summary
@@ -35,6 +39,7 @@ class Streams:
     inputs: Sequence[Sequence[File]]
     task: Task
     expanding: Job | None = None  # its current rows say what a truncate removed
+    in_sequence: bool = False
 
     @property
     def schema(self) -> str:
@@ -64,11 +69,18 @@ class Streams:
     def _changes(self, piece: int, attempt: Attempt) -> Iterator[Change]:
         source = format_named(self.source)
         files = self.inputs[piece]
-        names, container = [file.name for file in files], files[0].container
         limits = settings.build(Limits, self.task.given)
-        sources = _good(open_sources(names, source.shape, container, limits=limits), attempt)
-        read_settings: Any = settings.build(source.settings, self.task.given)
-        read = source.read(sources, self.task.tables, read_settings)
+        containers = {file.name: file.container for file in files}
+        opened = (
+            open_sources([name], source.shape, containers[name], limits=limits)
+            for name in in_order(tuple(containers), source)
+        )
+        sources = _good(chain.from_iterable(opened), attempt)
+        reading: Any = settings.build(source.settings, self.task.given)
+        if self.in_sequence:
+            read = read_changes(source, self.task.tables, reading, StreamSettings(), [("", sources)])
+        else:
+            read = source.read(sources, self.task.tables, reading)
         for number, change in enumerate(_good(read, attempt), 1):
             attempt.summary.rows += 1
             unplaced = piece and change.position is None
@@ -76,20 +88,28 @@ class Streams:
 
 
 def run(
-    spark: Any, source: str, inputs: Sequence[Sequence[File]], task: Task, expanding: Job | None
+    spark: Any,
+    source: str,
+    inputs: Sequence[Sequence[File]],
+    task: Task,
+    expanding: Job | None,
+    in_sequence: bool = False,
 ) -> list[Summary]:
     """What the tasks tell."""
+    if in_sequence:
+        inputs = [[file for files in inputs for file in files]]
     if source in SELF_CONTAINED:
         inputs = [[file] for files in inputs for file in files]
     if not inputs:
         return []  # Spark calls a source without pieces all the same
-    frame = load(spark, Streams(source, inputs, task, expanding))
+    frame = load(spark, Streams(source, inputs, task, expanding, in_sequence))
     return [summary.load(row.summary) for row in frame.collect()]
 
 
 def _good(records: Iterable[Any], attempt: Attempt) -> Iterator[Any]:
     for record in records:
         if isinstance(record, Refused):
-            attempt.refuse(record)
+            if record.fault or record.told:  # what else is counted is told of together
+                attempt.refuse(record)
         else:
             yield record

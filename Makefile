@@ -9,10 +9,10 @@ TEST := $(DEMO),oracle,mysql,kafka,avro,delta,informix,test
 CHECK := $(TEST),check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check chaos format bench pins clean
+.PHONY: help demo test check chaos format bench bench-scale pins clean
 
 help: ## list what can be done
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## see it work: a database, changes, their documents, a backlog on Spark
 	@$(BIN)/eventlog demo $(ARGS)
@@ -34,8 +34,11 @@ format: $(VENV)/.check ## put the source in its form
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-bench: $(VENV)/.test ## measure the core; others: eventlog bench NAME
-	$(BIN)/python -m eventlog bench core
+bench: $(VENV)/.test ## measure everything, five times, into build/bench; ARGS=--quick takes ten minutes
+	$(BIN)/python -m eventlog bench report -o build/bench $(ARGS)
+
+bench-scale: $(VENV)/.test ## the same with the largest sizes, once each: hours
+	$(BIN)/python -m eventlog bench report -o build/bench-scale --scale $(ARGS)
 
 pins: ## resolve constraints.txt anew, for all Pythons at once (needs uv)
 	uv pip compile --universal --python-version 3.11 --all-extras --upgrade \

@@ -1,6 +1,6 @@
 """What capture costs on PostgreSQL: bulk inserts and updates, and single durable updates.
 
-    eventlog bench triggers [URL]
+    eventlog bench triggers [ROWS] [URL]
 
 Without a URL the embedded server is measured. PgQ's trigger in C, pgq.logutriga, is measured beside
 ours where its extension is installed. Each figure is the best of several rounds; ratios are of one run.
@@ -12,11 +12,12 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
+from eventlog.core.errors import EventlogError
 from eventlog.demo.embedded import embedded_postgres
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.postgresql_triggers import wake_key
@@ -33,11 +34,11 @@ SETTINGS = {"shared_buffers": "512MB", "max_wal_size": "8GB", "checkpoint_timeou
 
 TABLE, BARE = "bench_usr", "bench_bare"
 MADE = f"create table {TABLE} (id bigint primary key, fname text, lname text, age integer, mail text)"
-SOURCE = f"""
+SOURCE = """
 create table bench_source as
 select i::bigint as id, 'first' || i as fname, 'last' || i as lname, i % 90 as age,
   'm' || i || '@example.org' as mail
-from generate_series(1, {ROWS}) i
+from generate_series(1, {rows}) i
 """
 INSERT = f"insert into {TABLE} select * from bench_source"
 UPDATE = f"update {TABLE} set fname = fname || 'x', age = age + 1"
@@ -53,12 +54,13 @@ PGQ = "pgq.logutriga"
 
 def main() -> None:
     """Print the figures."""
-    with _database(sys.argv[1:]) as url:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    with _database(sys.argv[2:]) as url:
         engine = connect(url)
         log = log_named(POSTGRESQL, "eventlog_bench")
-        _prepare(engine, log)
+        _prepare(engine, log, rows)
         try:
-            _bulk(engine, log)
+            _bulk(engine, log, rows)
             _single(engine, log)
         finally:
             _clean(engine, log)
@@ -73,20 +75,22 @@ def _database(arguments: list[str]) -> Iterator[str]:
             yield server.url
 
 
-def _prepare(engine: Engine, log: Log) -> None:
+def _prepare(engine: Engine, log: Log, rows: int) -> None:
     _clean(engine, log)
     migrate.install(engine, log)
-    _run(engine, SOURCE, MADE, "analyze bench_source")
+    _run(engine, SOURCE.format(rows=rows), MADE, "analyze bench_source")
     with engine.connect() as connection:
         print(connection.execute(text("select version()")).scalar())
 
 
 def _clean(engine: Engine, log: Log) -> None:
+    with suppress(EventlogError):  # nothing is there yet
+        untrack(engine, log, TABLE)
     _run(engine, f"drop table if exists {TABLE}, {BARE}, bench_source")
     migrate.uninstall(engine, log, discard=True)
 
 
-def _bulk(engine: Engine, log: Log) -> None:
+def _bulk(engine: Engine, log: Log, rows: int) -> None:
     kinds: dict[str, Callable[[], None]] = {"no trigger": lambda: None}
     for name, choice in CHOICES.items():
         kinds[name] = lambda choice=choice: _track(engine, log, choice)  # type: ignore[misc]
@@ -99,7 +103,7 @@ def _bulk(engine: Engine, log: Log) -> None:
             make()
             for place, statement in enumerate((INSERT, UPDATE)):
                 best[name][place] = min(best[name][place], _timed(engine, statement))
-    print(f"\n{ROWS} rows in one statement    insert              update of two columns")
+    print(f"\n{rows} rows in one statement    insert              update of two columns")
     bare = best["no trigger"]
     for name, figures in best.items():
         told = (f"{took * 1e3:7.0f} ms {took / bare[at]:6.2f}x" for at, took in enumerate(figures))

@@ -13,9 +13,12 @@ from eventlog.core.errors import Misuse
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 
 
-@click.command(short_help="Measure: core, and what else stands in bench/.")
+@click.command(
+    short_help="Measure: core, and what else stands in bench/.",
+    context_settings={"ignore_unknown_options": True},
+)
 @click.argument("name")
-@click.argument("arguments", nargs=-1)
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def bench(name: str, arguments: tuple[str, ...]) -> None:
     """Run the benchmark NAME of the source tree and print its figures."""
     known = sorted(path.stem for path in BENCH.glob("*.py") if not path.stem.startswith("_"))

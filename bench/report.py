@@ -1,0 +1,191 @@
+"""All benchmarks, several times in turn, as one report: Markdown, and a page with plots.
+
+    eventlog bench report [--quick | --scale] [--runs 5] [--only NAME] [-o FOLDER]
+
+A figure of the report is the median of the runs, and behind each line stands how far its first figure went
+apart, as a share of its median. Ratios are those that the benchmarks tell of one run. What cannot run here is
+named with the reason. `--quick` has small sizes, `--scale` the largest, once each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from itertools import zip_longest
+from pathlib import Path
+from typing import NamedTuple
+
+from eventlog.web.chart import bars
+from eventlog.web.layout import facts, paper
+from eventlog.web.markup import Markup, tag
+from eventlog.web.server import packaged
+
+SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by the form of the report
+    "core": {"quick": "", "full": ""},
+    "qlik": {"quick": "", "full": ""},
+    "gbase": {"quick": "", "full": ""},
+    "convert": {"quick": "100000", "full": "1000000", "scale": "10000000"},
+    "publisher": {"quick": "30000", "full": "300000", "scale": "10000000"},
+    "apply": {"quick": "50000", "full": "200000", "scale": "2000000"},
+    "compare": {"quick": "50000", "full": "1000000", "scale": "10000000"},
+    "triggers": {"quick": "20000", "full": "200000"},
+    "spark": {"quick": "100000 1 even", "full": "1000000 1", "scale": "100000000 1 even"},
+}
+PACKAGES = ("lxml", "numpy", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
+_NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
+_MANY = 3  # lines from which on a plot says more than they do
+
+
+class Line(NamedTuple):
+    """A line of a benchmark, with the medians of its figures."""
+
+    text: str
+    spread: float | None  # of the first figure that differs between runs, as a share of its median
+    first: float | None  # that figure's median
+
+
+class Section(NamedTuple):
+    """What a benchmark said."""
+
+    command: str
+    runs: int
+    seconds: float  # of one run
+    lines: Sequence[Line]
+    skipped: str | None  # why there is nothing
+
+
+def medians(runs: Sequence[str]) -> list[Line]:
+    """The lines that all runs printed alike but for their figures, each figure the median of the runs."""
+    columns = zip_longest(*(run.splitlines() for run in runs), fillvalue="")
+    return [_median(lines) for lines in columns if len(set(map(_words, lines))) == 1]
+
+
+def _words(line: str) -> str:
+    """A line without its figures."""
+    return " ".join(_NUMBER.sub("#", line).split())
+
+
+def _median(lines: Sequence[str]) -> Line:
+    drawn = [[float(n.replace(",", "")) for n in _NUMBER.findall(line)] for line in lines]
+    told = list(zip(_NUMBER.findall(lines[0]), zip(*drawn, strict=True), strict=True))
+    differing = [numbers for _, numbers in told if len(set(numbers)) > 1]
+    if not differing:
+        return Line(lines[0], None, None)
+    words = iter([_like(text, statistics.median(numbers)) for text, numbers in told])
+    first = statistics.median(differing[0])
+    spread = (max(differing[0]) - min(differing[0])) / first if first else None
+    return Line(_NUMBER.sub(lambda match: next(words).rjust(len(match[0])), lines[0]), spread, first)
+
+
+def _like(text: str, number: float) -> str:
+    """A number written as another one is."""
+    digits = len(text.partition(".")[2])
+    return f"{number:,.{digits}f}" if "," in text or number >= 10_000 else f"{number:.{digits}f}"
+
+
+def markdown(sections: Sequence[Section], about: Mapping[str, str]) -> str:
+    """The report as a page of Markdown."""
+    told = ["# What was measured", "", *(f"- {name}: {value}" for name, value in about.items())]
+    for section in sections:
+        told += ["", f"## {section.command}", ""]
+        if section.skipped is not None:
+            told.append(f"SKIPPED: {section.skipped}")
+            continue
+        runs = "one run" if section.runs == 1 else f"medians of {section.runs} runs"
+        told += [f"RUN: {runs}, {section.seconds:.0f} s each", "", "```text", *_block(section.lines), "```"]
+    return "\n".join(told) + "\n"
+
+
+def _block(lines: Sequence[Line]) -> Iterator[str]:
+    wide = max((len(line.text) for line in lines if line.spread is not None), default=0)
+    for line in lines:
+        yield line.text if line.spread is None else f"{line.text:<{wide}}   within {line.spread:.0%}"
+
+
+def page(sections: Sequence[Section], about: Mapping[str, str]) -> str:
+    """The report as a page that stands alone, with a plot of each benchmark's figures."""
+    content: list[Markup] = [facts(about.items())]
+    for section in sections:
+        figures = {line.text.strip(): round(line.first) for line in section.lines if line.first is not None}
+        said = "\n".join(_block(section.lines)) if section.skipped is None else f"SKIPPED: {section.skipped}"
+        plot = bars("The first figure of each line", figures) if len(figures) >= _MANY else Markup()
+        content.append(tag("section", tag("h2", section.command), plot, tag("pre", said)))
+    return paper("What was measured", *content, product="eventlog bench report", style=packaged("page.css"))
+
+
+def measured(form: str, runs: int, only: Sequence[str]) -> Iterator[Section]:
+    """Each benchmark, its runs in turn with those of the others."""
+    plan = {name: sizes[form] for name, sizes in SIZES.items() if form in sizes and name in (only or SIZES)}
+    heard: dict[str, list[tuple[str, float]]] = {name: [] for name in plan}
+    faults: dict[str, str] = {}
+    for number in range(runs):
+        for name, size in plan.items():
+            if name in faults:
+                continue
+            print(f"run {number + 1} of {runs}: {name} {size}", file=sys.stderr, flush=True)
+            begun = time.monotonic()
+            process = subprocess.run(
+                [sys.executable, "-m", "eventlog", "bench", name, *size.split()],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            if process.returncode:
+                faults[name] = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            heard[name].append((process.stdout, time.monotonic() - begun))
+    for name, size in plan.items():
+        command = f"eventlog bench {name} {size}".rstrip()
+        took = statistics.median(seconds for _, seconds in heard[name])
+        lines = [] if name in faults else medians([said for said, _ in heard[name]])
+        yield Section(command, runs, took, lines, faults.get(name))
+
+
+def this_machine() -> dict[str, str]:
+    """What the figures were measured on."""
+    told = Path("/proc/cpuinfo").read_text() if Path("/proc/cpuinfo").exists() else ""
+    model = re.search(r"model name\s*: (.*)", told)
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return {
+        "date": datetime.now(UTC).date().isoformat(),
+        "machine": f"{os.cpu_count()} cores ({model[1] if model else platform.machine()}), {memory:.0f} GiB",
+        "load when it began": f"{os.getloadavg()[0]:.1f}",
+        "Python": platform.python_version(),
+        "packages": ", ".join(f"{name} {version(name)}" for name in PACKAGES),
+    }
+
+
+def main() -> None:
+    """Measure, print the Markdown, and write both forms where a folder is given."""
+    parser = argparse.ArgumentParser(
+        prog="eventlog bench report", description="All benchmarks as one report."
+    )
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--quick", action="store_const", const="quick", dest="form", help="small sizes")
+    form.add_argument(
+        "--scale", action="store_const", const="scale", dest="form", help="the largest sizes, once"
+    )
+    parser.add_argument("--runs", type=int, default=5, help="of each benchmark (5)")
+    parser.add_argument("--only", choices=SIZES, action="append", default=[], help="only this benchmark")
+    parser.add_argument("-o", "--output", type=Path, help="a folder for report.md and report.html")
+    given = parser.parse_args()
+    chosen = given.form or "full"
+    about = this_machine() | {"form": chosen}
+    sections = list(measured(chosen, 1 if chosen == "scale" else given.runs, given.only))
+    print(markdown(sections, about))
+    if given.output is not None:
+        given.output.mkdir(parents=True, exist_ok=True)
+        (given.output / "report.md").write_text(markdown(sections, about))
+        (given.output / "report.html").write_text(page(sections, about))
+
+
+if __name__ == "__main__":
+    main()

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
 
+from eventlog.core.errors import Refused
 from eventlog.core.formats import Row, Source
 from eventlog.qlik import partitions
 from eventlog.qlik.control import USED, control_table
+from eventlog.sql.connect import DatabaseFailed
 
 _WHOSE = ("server_name", "task_name", "table_owner", "table_name")
 _LAST = 10  # partitions of a table that are looked at: one of them is closed
@@ -20,14 +23,20 @@ def control_sources(connection: sa.Connection, schemas: Iterable[str | None]) ->
     for schema in dict.fromkeys(schemas):
         for name in sorted(sa.inspect(connection).get_table_names(schema)):
             if control_table(name) in USED:
-                table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
-                yield _source(connection, table)
+                try:
+                    with connection.begin_nested():
+                        found = _source(connection, name, schema)
+                except (SQLAlchemyError, DatabaseFailed) as fault:
+                    said = f"cannot be read, and what it says of the change tables is not known: {fault}"
+                    found = Source(name, name, (), [Refused(name, said, fault=False)])
+                yield found
 
 
-def _source(connection: sa.Connection, table: sa.Table) -> Source[Row]:
-    query = _last_partitions(table) if table.name.lower() == partitions.TABLE else sa.select(table)
+def _source(connection: sa.Connection, name: str, schema: str | None) -> Source[Row]:
+    table = sa.Table(name, sa.MetaData(), schema=schema, autoload_with=connection)
+    query = _last_partitions(table) if name.lower() == partitions.TABLE else sa.select(table)
     columns = tuple(column.name for column in query.selected_columns)
-    rows = (Row(number, tuple(row)) for number, row in enumerate(connection.execute(query), 1))
+    rows = [Row(number, tuple(row)) for number, row in enumerate(connection.execute(query), 1)]
     return Source(table.fullname, table.name, columns, rows)
 
 

@@ -303,3 +303,23 @@ def test_control_tables_beside_the_change_tables_of_a_database_are_found(
     job = replace(job, state=tmp_path / "state")
     stream(replace(job, given={"settle": 0.0}), Report(lambda refused: None), CLOCK)
     assert tasks_of(tmp_path) == {"s/hr", "s/fin"}
+
+
+def test_a_control_table_that_cannot_be_read_is_said_and_stops_nothing(tmp_path: Path) -> None:
+    """Its reader may lack the right to; here its only row cannot be worked out."""
+    url = f"sqlite:///{tmp_path / 'db'}"
+    engine = sa.create_engine(url)
+    bad = "integer generated always as (abs(-9223372036854775807 - 1)) virtual"
+    with engine.begin() as connection:
+        connection.execute(sa.text("create table attrep_status (TASK_NAME text)"))
+        connection.execute(sa.text("insert into attrep_status values ('hr')"))
+        connection.execute(sa.text(f"alter table attrep_status add column bad {bad}"))
+        connection.execute(sa.text(f"create table usr__ct ({HEADING.replace(',', ' text,')} text, id text)"))
+        cells = row(1, "I", "10", "1").replace(",", "', '")
+        connection.execute(sa.text(f"insert into usr__ct values ('{cells}')"))
+    engine.dispose()
+    found, said = read(tmp_path, "usr", url=url)
+    assert names(found) == ["usr 1"]
+    assert [one.split(":")[0] for one in said] == [
+        "cannot be read, and what it says of the change tables is not known"
+    ]

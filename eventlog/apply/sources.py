@@ -86,9 +86,11 @@ def _name(job: Job, chosen: ApplySettings) -> str:
 
 
 def _described(job: Job) -> tuple[Described, Job]:
-    """What the source of a job will tell of its tables, and the job so that it does."""
+    """What the source of a job will tell of its tables, and the job so that it does; what it hands out are
+    whole transactions."""
     described = Described()
-    return described, replace(job, given={**job.given, "heard": described.hear})
+    given = {"whole_transactions": True, "ended": not job.place, "heard": described.hear}
+    return described, replace(job, given={**job.given, **given})
 
 
 def _apply_again(

@@ -93,7 +93,7 @@ def read_changes(
     if not whole:
         yield from (item if isinstance(item, Refused) else item.change for item in placed)
         return
-    for item in assemble(placed, stream.open_transactions, leave):
+    for item in assemble(placed, stream.open_transactions, leave, ended=stream.ended):
         if isinstance(item, Refused):
             yield item
         else:

@@ -39,3 +39,4 @@ class StreamSettings:
         5.0, "seconds between two looks with --follow", metavar="SECONDS", within=(0.1, 86_400)
     )
     since: str = setting("", "read what stands behind this sequence", metavar="SEQ")
+    ended: bool = False  # a transaction whose last change did not come lacks it, as it may lack others

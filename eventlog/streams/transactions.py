@@ -80,7 +80,9 @@ class Facts:
         more = f" and {len(gaps) - _NAMED} more gaps" if len(gaps) > _NAMED else ""
         places = ", ".join(sorted(self.sources))
         name = " at ".join(identity)
-        return f"transaction {name} lacks its changes {', '.join(named)}{more} ({places})"
+        lacking = [f"its changes {', '.join(named)}{more}"] * bool(named)
+        lacking += ["its last change"] * (self.ends is None)
+        return f"transaction {name} lacks {' and '.join(lacking)} ({places})"
 
 
 def key_of(change: Change, number: int) -> Key:
@@ -101,14 +103,17 @@ def assemble(
     policy: str,
     leave: Callable[[Placed], None] | None = None,
     memory: int = MEMORY,
+    *,
+    ended: bool = False,
 ) -> Iterator[Whole | Refused]:
     """The transactions of a sorted sequence.
 
     All changes of a transaction share the time part of their sequences, so that behind the last of a
     time nothing of its transactions comes. One that lacks changes before its last is told of as the
-    policy says; one whose last did not come is left to `leave`, and refused where there is none.
+    policy says; so is one whose last did not come where the sequence has `ended`, else it is left to
+    `leave`, and refused where there is none.
     """
-    group = _Group(policy, leave, Held(memory))
+    group = _Group(policy, leave, Held(memory), ended=ended)
     at = ""
     try:
         for item in items:
@@ -131,8 +136,11 @@ def assemble(
 class _Group:
     """The changes of one time."""
 
-    def __init__(self, policy: str, leave: Callable[[Placed], None] | None, held: Held[Placed]) -> None:
+    def __init__(
+        self, policy: str, leave: Callable[[Placed], None] | None, held: Held[Placed], *, ended: bool
+    ) -> None:
         self.held = held
+        self._ended = ended
         self._policy = policy
         self._leave = leave
         self._facts: dict[Key, Facts] = {}
@@ -168,20 +176,24 @@ class _Group:
         self._spoilt.clear()
 
     def _stops(self, key: Key, facts: Facts) -> bool:
-        lacks = not facts.complete and not facts.open
+        lacks = not facts.complete and not self._is_open(facts)
         return self._policy == "stop" and lacks and key not in self._spoilt
+
+    def _is_open(self, facts: Facts) -> bool:
+        """Whether what a transaction lacks may still come."""
+        return facts.open and not self._ended
 
     def _told(self, key: Key, facts: Facts, taken: Taken[Placed]) -> Iterator[Whole | Refused]:
         if key in self._spoilt:
             yield from refused(taken, f"transaction {key[0]}: rows of it contradict each other")
         elif facts.complete:
             yield Whole(taken, key)
-        elif facts.open and self._leave is not None:
+        elif self._is_open(facts) and self._leave is not None:
             for placed in taken:
                 self._leave(placed)
             said = f"transaction {key[0]} is open: its {len(taken)} changes are left to the next run"
             yield Refused(", ".join(sorted(facts.sources)), said, fault=False)
-        elif facts.open:
+        elif self._is_open(facts):
             reason = f"transaction {key[0]}: its transaction is not complete: its last message is missing"
             yield from refused(taken, reason)
         elif self._policy == "deliver":

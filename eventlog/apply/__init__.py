@@ -2,6 +2,7 @@
 
 run         from changes to groups of whole transactions, which a target takes one by one
 progress    what was applied of a source, and is passed over when it is read again
+later       which rows what comes late must leave alone
 target      what a target must do
 database    a database as one: a group in one transaction, with what was applied
 catalogue   its tables, found or made

@@ -42,7 +42,7 @@ class OtherApply(EventlogError):
 
 
 class Late(EventlogError):
-    """its transaction came after later ones had been applied, which changed the same rows"""
+    """its transaction came after later ones had been applied, which changed rows of it, or may have"""
 
 
 class Reload(EventlogError):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from eventlog.apply.errors import HalfDone, Late, Reload
+from eventlog.apply.later import Later
 from eventlog.apply.progress import Progress, progress_of
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.tally import Tally
@@ -42,6 +43,7 @@ class Run:
         self._refused = refused
         self._clock = time.monotonic
         self._kept = kept or (lambda: None)
+        self._later = Later() if kept is not None else None  # only a source with states tells what is late
         self._progress: Progress = progress_of(source, format_name, target.state, has_states=kept is not None)
 
     def apply(self, deliveries: Iterable[Delivery | Refused]) -> Tally:
@@ -79,9 +81,11 @@ class Run:
         changes = list(delivery.changes)
         new, loaded, begun = self._progress.fresh(changes)
         self.tally.skipped += len(changes) - len(new)
-        if delivery.late:
+        if delivery.late and not (self._later and self._later.allow(new)):
             self._refuse(new, Late())
             return ()
+        if self._later is not None:
+            self._later.note(new)
         if not loaded or self._settings.reload == "replace":
             return [*(Change(Op.TRUNCATE, *named) for named in begun), *new]
         for change in new:

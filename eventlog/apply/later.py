@@ -1,0 +1,48 @@
+"""Which rows were changed by what stands later in the sequence: what comes late must leave those alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from eventlog.core.change import Change, Key, Op
+
+_Named = tuple[str | None, str]
+_MOST = 1_000_000  # rows that are remembered
+
+
+class Later:
+    """The rows that a run changed, each with the last position at which it did."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._most = most
+        self._rows: dict[tuple[_Named, Key], str] = {}
+        self._tables: dict[_Named, str] = {}  # those of which any row may have changed
+        self._forgotten = ""  # to which position rows are no longer remembered
+
+    def note(self, changes: Iterable[Change]) -> None:
+        """These changes are applied."""
+        for change in changes:
+            named, position = (change.schema, change.table), change.position or ""
+            if change.op is Op.TRUNCATE or not change.key:
+                self._tables[named] = max(position, self._tables.get(named, ""))
+                continue
+            for key in {change.key, change.key_before}:
+                row = named, key
+                self._rows[row] = max(position, self._rows.get(row, ""))
+        if len(self._rows) + len(self._tables) > self._most:
+            found = (*self._rows.values(), *self._tables.values())
+            self._forgotten = max(self._forgotten, *found)
+            self._rows.clear()
+            self._tables.clear()
+
+    def allow(self, changes: Iterable[Change]) -> bool:
+        """Whether no row of changes that come late was changed by what stands behind them."""
+        return all(self._allows(change) for change in changes)
+
+    def _allows(self, change: Change) -> bool:
+        named, position = (change.schema, change.table), change.position or ""
+        if change.op is Op.TRUNCATE or not change.key or position <= self._forgotten:
+            return False
+        rows = ((named, key) for key in (change.key, change.key_before))
+        last = max(self._tables.get(named, ""), *(self._rows.get(row, "") for row in rows))
+        return last <= position

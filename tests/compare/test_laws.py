@@ -1,0 +1,182 @@
+"""Laws of comparing: whatever happens, the replica is the table in the end, and nothing is told twice."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from sqlalchemy import create_engine, text
+
+from eventlog.publisher.cycle import ReceiverFatal
+from tests.compare.rig import Life, Replica, Row, life
+from tests.publisher.world import Receiver, World
+
+KEYS = range(2)
+TEXTS = st.one_of(st.none(), st.sampled_from(["", " ", "a", "a ", "A", "ä", "=+\\", "\n", "9" * 60]))
+ROW = st.tuples(st.just("row"), st.sampled_from(KEYS), TEXTS, TEXTS)
+GONE = st.tuples(st.just("gone"), st.sampled_from(KEYS))
+MOVED = st.tuples(st.just("moved"), st.sampled_from(KEYS), st.sampled_from(KEYS))
+ANSWERED = st.sampled_from(["retry", "error", "warning", "fatal", "crash"])
+ANSWER = st.tuples(st.just("answer"), st.sampled_from(KEYS), ANSWERED)
+CYCLE = st.just(("cycle",))
+STEPS = st.lists(
+    st.one_of(ROW, CYCLE, ANSWER, CYCLE, GONE, MOVED, st.just(("poll",)), st.just(("start",))),
+    min_size=12,
+    max_size=30,
+)
+SETTINGS = st.fixed_dictionaries(
+    {"state_values": st.booleans(), "batch_size": st.sampled_from([1, 3, 50]), "retry_wait": st.just(0)}
+)
+LAW = settings(
+    max_examples=8,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+FOLDING = "character set utf8mb4 collate utf8mb4_general_ci"  # of MariaDB and MySQL: a is A is á
+
+
+class Crash(Exception):
+    """The publisher dies: the receiver has taken the document, and nobody heard its answer."""
+
+
+class Mortal(Replica):
+    """A receiver that may take its publisher with it."""
+
+    def _answer(self, document: Any) -> Any:
+        crashing = [key for key, mood in self.moods.items() if mood == "crash"]
+        for key in crashing:
+            del self.moods[key]
+        reply = super()._answer(document)
+        if any(f"{key}," in document.text for key in crashing):
+            raise Crash
+        return reply
+
+
+class Place(NamedTuple):
+    """Where the table is, and how somebody changes it."""
+
+    given: dict[str, Any]
+    run: Callable[..., Any]
+
+    def rows(self) -> dict[str, Row]:
+        """Its rows by their keys."""
+        named = ((row[0], zip(("fname", "lname"), row[1:], strict=True)) for row in self.run(_SELECT))
+        return {f"idu={idu}": {n: v for n, v in values if v is not None} for idu, values in named}
+
+    def change(self, step: tuple[Any, ...]) -> None:
+        """Change a row."""
+        what, idu, *more = step
+        if what == "moved":
+            self.run("delete from usr where idu = :i", i=more[0])
+            self.run("update usr set idu = :n where idu = :i", i=idu, n=more[0])
+            return
+        self.run("delete from usr where idu = :i", i=idu)
+        if what == "row":
+            self.run("insert into usr values (:i, :f, :l)", i=idu, f=more[0], l=more[1])
+
+
+_SELECT = "select idu, fname, lname from usr"
+
+
+@pytest.fixture(params=["beside", "elsewhere"])
+def place(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Iterator[Place]:
+    elsewhere = request.param == "elsewhere"
+    url = f"sqlite:///{tmp_path / 'source.db'}"
+    engine = create_engine(url) if elsewhere else world.engine
+
+    def run(statement: str, **values: Any) -> Any:
+        with engine.begin() as connection:
+            found = connection.execute(text(statement), values)
+            return found.all() if found.returns_rows else None
+
+    if elsewhere:
+        run("create table usr (idu integer primary key, fname varchar(80), lname varchar(80))")
+    yield Place({"source_url": url} if elsewhere else {}, run)
+    if elsewhere:
+        engine.dispose()
+
+
+@LAW
+@given(steps=STEPS, given_settings=SETTINGS)
+def test_whatever_happens_the_replica_is_the_table_in_the_end(
+    world: World, place: Place, steps: list[tuple[Any, ...]], given_settings: dict[str, Any]
+) -> None:
+    _begin(world, place)
+    replica = Mortal()
+    coming = iter(steps)
+    while _live(world, place, replica, coming, given_settings):
+        pass
+    replica.moods.clear()
+    for idu in KEYS:  # so that what failed is looked at again
+        place.change(("row", idu, "in the end", str(len(steps))))
+    with life(world, replica, **given_settings, **place.given) as publisher:
+        for _ in range(4):
+            publisher.cycle()
+        assert replica.rows == place.rows()
+        told = replica.told.copy()
+        assert publisher.cycle() == 0
+        assert replica.told == told
+
+
+def _begin(world: World, place: Place) -> None:
+    world.clear()
+    for table in ("known", "notice"):
+        world.change(f"delete from {world.log.names()[table]}")
+    place.run("delete from usr")
+
+
+def _live(
+    world: World, place: Place, replica: Mortal, steps: Iterator[tuple[Any, ...]], given: dict[str, Any]
+) -> bool:
+    """One life of a publisher; whether another one follows."""
+    with contextlib.suppress(Crash, ReceiverFatal), life(world, replica, **given, **place.given) as publisher:
+        for step in steps:
+            if step[0] == "start":
+                return True
+            _do(place, replica, publisher, step)
+        return False
+    return True
+
+
+def _do(place: Place, replica: Mortal, publisher: Life, step: tuple[Any, ...]) -> None:
+    if step[0] in ("poll", "cycle"):
+        getattr(publisher, step[0])()
+    elif step[0] == "answer":
+        replica.moods[f"idu={step[1]}"] = step[2]
+    else:
+        place.change(step)
+
+
+ALIKE = ("a", "A", "á", "a ", "b", "B ")
+
+
+@LAW
+@given(names=st.lists(st.sampled_from(ALIKE), min_size=2, max_size=6))
+def test_a_key_that_becomes_an_equal_one_is_a_delete_and_then_an_add(world: World, names: list[str]) -> None:
+    """Whatever the collation of the column holds to be equal: keys are compared letter for letter."""
+    _begin(world, Place({}, lambda statement: world.change(statement)))
+    collated = "" if world.log.dialect.compares_by_case else FOLDING
+    world.change(f"create table tag (name varchar(20) {collated} primary key, n integer)")
+    receiver = Receiver()
+    try:
+        world.change("insert into tag values (:n, 1)", n=names[0])
+        with life(world, receiver, tables="tag") as publisher:
+            publisher.cycle()
+            for before, after in itertools.pairwise(names):
+                seen = len(receiver.events)
+                world.change("update tag set name = :n", n=after)
+                publisher.cycle()
+                told = [
+                    (event.tag, str(event.findtext("association")).partition(",table")[0])
+                    for event in receiver.events[seen:]
+                ]
+                same = before == after
+                assert told == ([] if same else [("delete", f"name={before}"), ("add", f"name={after}")])
+    finally:
+        world.change("drop table tag")

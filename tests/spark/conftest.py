@@ -16,3 +16,12 @@ def spark() -> Iterator[Any]:
     running = start("local[2]", {})
     yield running
     running.stop()
+
+
+@pytest.fixture
+def few_tasks(spark: Any) -> Iterator[None]:
+    """Few rows need few tasks: 200, as a session has it, cost more than what is tested."""
+    from tests.spark.helpers import configured
+
+    with configured(spark, spark_sql_shuffle_partitions="2"):
+        yield

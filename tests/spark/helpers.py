@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -91,6 +92,20 @@ def backlogged(spark: Any, wanted: Job, **how: Any) -> tuple[list[str], set[tupl
         for line in map(json.loads, path.read_text("utf-8").splitlines())
     }
     return [line for name in names for line in (output / name).read_text("utf-8").splitlines()], refused
+
+
+@contextmanager
+def configured(spark: Any, **conf: str) -> Iterator[None]:
+    """The session of somebody else, who has it set otherwise; in names _ stands for a dot."""
+    names = {name.replace("_", "."): value for name, value in conf.items()}
+    before = {name: spark.conf.get(name) for name in names}
+    for name, value in names.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            spark.conf.set(name, value)
 
 
 def by_object(documents: Iterable[str], rows: Iterable[Cells]) -> Told:

@@ -10,17 +10,18 @@ from typing import Any
 
 import eventlog_spark
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.core import tablesfile
 from tests.spark.helpers import TABLES, converted, job, write_log
 from tests.spark.strategies import logs
-from tests.spark.test_library import left, told_by
-from tests.spark.test_parity import SLOW
+from tests.spark.test_library import current_frames, left, told_by
+from tests.spark.test_parity import SLOW, current_files
 from tests.spark.test_sources import FILES, make
 from tests.spark.test_sources import TABLES as SOURCE_TABLES
 
+pytestmark = pytest.mark.usefixtures("few_tasks")
 KNOWN = tablesfile.read(TABLES)
 SOURCES = """
 [tables.usr]
@@ -44,7 +45,7 @@ def test_the_tables_are_those_of_the_files() -> None:
     assert list(tablesfile.read(SOURCES)) == list(SOURCE_TABLES)
 
 
-@SLOW
+@settings(SLOW, max_examples=3)
 @given(logs(most=25), st.sampled_from(("csv", "jsonl")), st.integers(1, 2))
 def test_a_log_read_so_gives_the_documents_of_convert(
     spark: Any, tmp_path: Path, rows: list[tuple[Any, ...]], container: str, files: int
@@ -55,8 +56,10 @@ def test_a_log_read_so_gives_the_documents_of_convert(
     with names[0].open("ab") as file:
         file.write(b'{"record_id": 7\n' if container == "jsonl" else b"8,N\n")
     log = spark.read.format("eventlog").load(str(folder / "log"))
-    expected, left_out = converted(job(names, folder / "out.xml"))
-    found = told_by(eventlog_spark.documents(log, KNOWN, partitions=2), "document")
+    current = current_files(folder, "csv")
+    expected, left_out = converted(job(names, folder / "out.xml", current))
+    told = eventlog_spark.documents(log, KNOWN, current=current_frames(spark), partitions=2)
+    found = told_by(told, "document")
     assert found == (expected, left(left_out))
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 import eventlog_spark
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyspark.sql import functions as f
 
@@ -23,12 +22,13 @@ from eventlog.core import tablesfile
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import InvalidTables, Misuse
 from eventlog.files import csv
-from tests.spark.helpers import TABLES, backlogged, by_object, converted, job, write_log
+from tests.spark.helpers import TABLES, backlogged, by_object, configured, converted, job, write_log
 from tests.spark.strategies import CURRENT, logs
 from tests.spark.test_parity import SLOW, current_files
 from tests.spark.test_sources import FILES, make
 from tests.spark.test_sources import TABLES as SOURCE_TABLES
 
+pytestmark = pytest.mark.usefixtures("few_tasks")
 KNOWN = tablesfile.read(TABLES)
 NAMES = list(COLUMNS)
 TIME = "2025-03-23 10:57:19"
@@ -77,28 +77,7 @@ def left(refused: Iterable[tuple[str, str]]) -> Counter[str]:
     return Counter(reason for _, reason in refused)
 
 
-@contextmanager
-def configured(spark: Any, **conf: str) -> Iterator[None]:
-    """The session of somebody else, who has it set otherwise."""
-    names = {name.replace("_", "."): value for name, value in conf.items()}
-    before = {name: spark.conf.get(name) for name in names}
-    for name, value in names.items():
-        spark.conf.set(name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            spark.conf.set(name, value)
-
-
-@pytest.fixture(autouse=True)
-def small(spark: Any) -> Iterator[None]:
-    """Few tasks for few rows."""
-    with configured(spark, spark_sql_shuffle_partitions="3"):
-        yield
-
-
-@SLOW
+@settings(SLOW, max_examples=4)
 @given(
     logs(),
     st.sampled_from(sorted(FORMS)),

@@ -43,17 +43,14 @@ def check(files: fs.FileSystem, out: str, changes: Any) -> None:
     assert told[2]["after"]["photo"] == b"\xbb\xbb"
 
 
+@pytest.mark.usefixtures("few_tasks")
 def test_on_folders(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
     monkeypatch.setattr(sys, "argv", [str(NOTEBOOK), str(tmp_path / "lake"), str(tmp_path / "out")])
-    spark.conf.set("spark.sql.shuffle.partitions", "3")
-    try:
-        runpy.run_path(str(NOTEBOOK), run_name="__main__")
-    finally:
-        spark.conf.unset("spark.sql.shuffle.partitions")
-        spark.catalog.clearCache()
+    runpy.run_path(str(NOTEBOOK), run_name="__main__")
+    spark.catalog.clearCache()
     out = tmp_path / "out"
     check(fs.LocalFileSystem(), str(out), deltalake.DeltaTable(out / "usr_changes"))
     assert "|Frost|Jack|John|" in capsys.readouterr().out

@@ -144,7 +144,7 @@ class _Read:
         if not self._known.answerable:
             return pa.nulls(batch.num_rows, pa.string())
         named = zip(*(batch.column(name).to_pylist() for name in ("table_name", "table_key")), strict=True)
-        return pa.array([self._meeting(*name) for name in named], pa.string())
+        return pa.array([None if None in name else self._meeting(*name) for name in named], pa.string())
 
     @cached_property
     def _meeting(self) -> Any:

@@ -98,6 +98,8 @@ def comparing(config: Config, store: Store, epoch: int) -> Comparing | None:
         named = any("version" in entries for entries in config.tables.values())
         if settings.compare_by == "column" and not (named and settings.state_values):
             raise NoVersions
+        if settings.compare_by == "column":
+            logger.warning("compare-by is column: a change that leaves the version of its row goes unseen")
         return Comparing(config, store, epoch, settings)
     if config.given.get("source_url") is not None:
         raise SourceOfTriggers

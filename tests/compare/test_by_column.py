@@ -153,3 +153,13 @@ def test_without_versions_or_values_it_is_misuse(world: World, given: dict[str, 
     config = {"publication_mode": "compare", "compare_by": "column", **given}
     with pytest.raises(NoVersions):
         comparing(Config(config, tables=sections), world.store, 1)
+
+
+def test_a_start_says_what_is_not_seen(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    comparing(Config({"publication_mode": "compare"}), world.store, 1)
+    assert caplog.messages == []
+    config = Config({"publication_mode": "compare", "compare_by": "column"}, tables={"ver": {"version": "v"}})
+    comparing(config, world.store, 1)
+    assert caplog.messages == [
+        "compare-by is column: a change that leaves the version of its row goes unseen"
+    ]

@@ -20,6 +20,7 @@ MOCK, REAL = "mock cluster", "broker"
 ADDRESS = os.environ.get("EVENTLOG_TEST_KAFKA", "")
 JARS = os.environ.get("EVENTLOG_TEST_KAFKA_JARS", "")
 ROOT = Path(__file__).parents[1]
+_PORTS = range(21_000, 23_000, 2)  # and the next for the controller; below those that systems hand out
 AT_HAND = (MOCK, *([REAL] if ADDRESS else []))
 
 
@@ -40,15 +41,17 @@ def own_name(text: str) -> str:
     return f"{re.sub('[^a-z0-9_]', '_', text.lower())}_{secrets.token_hex(4)}"
 
 
+def _is_free(port: int) -> bool:
+    with socket.socket() as attempt:
+        return attempt.connect_ex(("127.0.0.1", port)) != 0
+
+
 class OwnBroker:
     """A broker that a test starts and stops as it likes; `.ci/broker` knows how."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        with socket.socket() as free, socket.socket() as other:
-            free.bind(("127.0.0.1", 0))
-            other.bind(("127.0.0.1", free.getsockname()[1] + 1))  # of its controller
-            self._port = free.getsockname()[1]
+        self._port = next(port for port in _PORTS if _is_free(port) and _is_free(port + 1))
         self.address = f"127.0.0.1:{self._port}"
         (folder / "lib").symlink_to(JARS)
         (folder / "complete").touch()

@@ -2,13 +2,15 @@
 
 A group of transactions is one commit in each table that it changes, so a reader of several tables may see
 them at different transactions. Where a run ends between two of these commits, the next one does the group
-again, and passes over the tables that have it.
+again, and passes over the tables that have it. Events that are noted by name are noted in their table's
+commit: the next run has those that lack.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +18,8 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from eventlog.apply import delta_marks
+from eventlog.apply.delta_marks import Marks
 from eventlog.apply.delta_rows import Rewriting, existing, predicate_of
 from eventlog.apply.delta_types import fields_for, goal_of
 from eventlog.apply.described import Described
@@ -41,6 +45,7 @@ class Kept(NamedTuple):
     rounds: int
     before: str | None
     state: str | None
+    parts: int | None = None  # files of marks; None where the source's state says all
 
 
 class Delta:
@@ -72,20 +77,30 @@ class Delta:
             path for path, found in kept.items() if found is not None and found.rounds == last.rounds
         }
         self.state, self.until = last.before, last.state
+        self._marks = Marks()
+        self._parts: dict[Path, int] = {}
+        if last.parts is not None:  # each table says itself what it has: no group is done again
+            self.state, self.until = last.state, None
+            self._read_marks(kept)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Let the list of marks go."""
+        self._marks.close()
 
     def marked(self, marks: Sequence[str]) -> set[str]:
-        """None: Delta keeps no set of events."""
-        return set()
+        """Those of some marks under which something was applied."""
+        return self._marks.known(marks)
 
     def apply(self, group: Group) -> Tally:
         """Make rows of a group, in a commit of each of its tables."""
         told = Told(Tally(), [])
         by_table: dict[Path, list[Change]] = {}
-        for change in group.changes:
-            by_table.setdefault(self._path(change.schema, change.table), []).append(change)
+        marks: dict[Path, list[str]] = {}
+        for number, change in enumerate(group.changes):
+            path = self._path(change.schema, change.table)
+            by_table.setdefault(path, []).append(change)
+            if group.marks:
+                marks.setdefault(path, []).append(group.marks[number])
         again = self.until is not None
         if not again:
             self._rounds += 1
@@ -93,7 +108,7 @@ class Delta:
             if again and path in self._done:
                 told.tally.skipped += len(changes)
             else:
-                self._apply_table(path, changes, group.state, told)
+                self._apply_table(path, changes, group.state, marks.get(path, ()), told)
         self.state, self.until = group.state, None
         for refused in told.refused:
             self._refused(refused)
@@ -120,18 +135,42 @@ class Delta:
             if entry.get("eventlog.source") == self._source and "eventlog.rounds" in entry:
                 told = json.loads(entry["eventlog.rounds"])
                 if told["rounds"] == rounds:
-                    return Kept(rounds, told["before"], told["state"])
+                    return Kept(rounds, told["before"], told["state"], told.get("parts"))
         raise ForgottenState(str(path))
 
     def _name(self, path: Path) -> str:
         return f"eventlog/{self._source}/{path.relative_to(self._folder)}"
 
-    def _commit(self, path: Path, state: str | None) -> CommitProperties:
+    def _read_marks(self, kept: Mapping[Path, Kept | None]) -> None:
+        """Take in the marks of each table; ForgottenState where files of them are gone."""
+        for path, found in kept.items():
+            if found is None or found.parts is None:
+                continue
+            committed = partial(_committed, DeltaTable(path), self._name(path))
+            self._parts[path] = self._marks.read(path, self._source, committed)
+            if self._parts[path] < found.parts:
+                raise ForgottenState(str(path))
+
+    def _commit(self, path: Path, state: str | None, marks: Sequence[str]) -> CommitProperties:
         told = {"rounds": self._rounds, "before": self.state, "state": state}
+        names = [self._name(path)]
+        if marks:
+            told["parts"] = self._parts.get(path, 0) + 1
+            names.append(f"{names[0]}/{delta_marks.write(path, self._source, marks)}")
         return CommitProperties(
             custom_metadata={"eventlog.source": self._source, "eventlog.rounds": json.dumps(told)},
-            app_transactions=[Transaction(self._name(path), self._rounds)],
+            app_transactions=[Transaction(name, self._rounds) for name in names],
         )
+
+    def _note(self, path: Path, commit: CommitProperties, marks: Sequence[str]) -> None:
+        """What changed no row is applied too, and noted: merge makes no commit of it."""
+        table = DeltaTable(path)
+        if table.transaction_version(self._name(path)) != self._rounds:
+            nothing = pa.schema(table.schema().to_arrow()).empty_table()
+            write_deltalake(table, nothing, mode="append", commit_properties=commit)
+        if marks:
+            self._marks.add(marks)
+            self._parts[path] = self._parts.get(path, 0) + 1
 
     # --- tables
 
@@ -169,7 +208,9 @@ class Delta:
 
     # --- rows
 
-    def _apply_table(self, path: Path, changes: Sequence[Change], state: str | None, told: Told) -> None:
+    def _apply_table(
+        self, path: Path, changes: Sequence[Change], state: str | None, marks: Sequence[str], told: Told
+    ) -> None:
         try:
             goal = self._goal(path, changes)
         except NoKey as fault:
@@ -184,13 +225,12 @@ class Delta:
                 steps += goal.steps(change)
             except EventlogError as fault:
                 told.refused.append(refuse(change, fault))
-        if not steps:
-            return
-        commit = self._commit(path, state)
+        commit = self._commit(path, state, marks)
         if all(isinstance(step, Act) for step in steps):
             self._merge(path, goal, [step for step in steps if isinstance(step, Act)], commit, told)
         else:
             self._rewrite(path, goal, steps, commit, told)
+        self._note(path, commit, marks)
 
     def _no_table(self, changes: Sequence[Change], told: Told) -> None:
         if self._settings.schema_changes == "ignore":
@@ -250,6 +290,11 @@ class Delta:
             if id(change) not in without:
                 told.tally.count(change)
         unmet(left_out, self._settings, told)
+
+
+def _committed(table: DeltaTable, name: str, part: str) -> bool:
+    """Whether a commit of a table names a file of marks."""
+    return table.transaction_version(f"{name}/{part}") is not None
 
 
 def merge(table: DeltaTable, goal: Goal, effects: Sequence[Effect], commit: CommitProperties) -> None:

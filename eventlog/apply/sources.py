@@ -73,8 +73,6 @@ def apply_to_delta(
     with extra("delta", "--to-delta"):
         from eventlog.apply.delta import Delta
 
-    if job.source_format in ("log", "xds"):
-        raise Misuse("log and xds go into a database (--to-url): Delta tables keep no set of events")
     described, job = _described(job)
     target = Delta(folder, _name(job, chosen), job.tables, chosen, report.refuse, described)
     with closing(target):

@@ -1,0 +1,83 @@
+"""Which events of a source were applied to a folder of Delta tables.
+
+The names of the events of a commit stand in a file beside the table's own. The file counts once the commit
+names it, as one of its transaction identifiers: these outlive the entries of the table's log.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import uuid
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+FOLDER = "_eventlog_applied"  # the underscore keeps vacuum and readers away
+_WIDTH = 16
+
+
+class Marks:
+    """The events that were applied, on disk."""
+
+    def __init__(self) -> None:
+        self._rows = sqlite3.connect("", isolation_level=None)  # a private file that sqlite removes itself
+        self._rows.execute("create table marks (mark blob primary key) without rowid")
+
+    def close(self) -> None:
+        """Let the file go."""
+        self._rows.close()
+
+    def read(self, table: Path, source: str, committed: Callable[[str], bool]) -> int:
+        """Take in what the files of a table tell, those that `committed` knows; how many these are."""
+        found = 0
+        for file in sorted(_folder(table, source).glob("*.parquet")):
+            if committed(file.stem):
+                found += 1
+                for batch in pq.ParquetFile(file).iter_batches(columns=["mark"]):
+                    self._add(batch.column(0).to_pylist())
+        return found
+
+    def known(self, marks: Iterable[str]) -> set[str]:
+        """Those of some marks under which something was applied."""
+        asked = "select 1 from marks where mark = ?"
+        return {mark for mark in marks if self._rows.execute(asked, (_digest(mark),)).fetchone()}
+
+    def add(self, marks: Iterable[str]) -> None:
+        """What was applied under these marks is committed."""
+        self._add(map(_digest, marks))
+
+    def _add(self, digests: Iterable[bytes]) -> None:
+        self._rows.execute("begin")
+        self._rows.executemany("insert or ignore into marks values (?)", ((digest,) for digest in digests))
+        self._rows.execute("commit")
+
+
+def write(table: Path, source: str, marks: Sequence[str]) -> str:
+    """Keep marks in a new file of a table; its name, by which a commit makes it count."""
+    folder = _folder(table, source)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = uuid.uuid4().hex
+    with (folder / f"{name}.parquet").open("xb") as file:
+        pq.write_table(pa.table({"mark": pa.array(map(_digest, marks), pa.binary(_WIDTH))}), file)
+        file.flush()
+        os.fsync(file.fileno())
+    for changed in (folder, folder.parent, table):
+        number = os.open(changed, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+    return name
+
+
+def _folder(table: Path, source: str) -> Path:
+    """The files of a source, whatever it is called."""
+    return table / FOLDER / hashlib.sha256(source.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _digest(mark: str) -> bytes:
+    return hashlib.blake2b(mark.encode("utf-8", "surrogatepass"), digest_size=_WIDTH).digest()

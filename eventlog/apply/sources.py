@@ -55,7 +55,8 @@ def apply_to_database(
     with closing(target):
         if not has_states:
             return _apply_again(job, target, chosen, report, clock, advance)
-        feed = feed_of(job, read_state(name, target.state), clock)
+        shown: Advance = advance if going is None else lambda size: None  # what is followed has no end
+        feed = feed_of(job, read_state(name, target.state), clock, advance=shown)
         assert feed is not None
         with closing(feed):
             stop = bool if going is None else lambda: going.stop

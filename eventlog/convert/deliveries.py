@@ -21,7 +21,7 @@ from eventlog.core import settings
 from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Shape, Source
-from eventlog.files.inputs import check_inputs, open_sources, stem_of, stem_told
+from eventlog.files.inputs import Advance, check_inputs, open_sources, stem_of, stem_told
 from eventlog.gbase.format import Settings as GBaseSettings
 from eventlog.gbase.format import read_source, reader
 from eventlog.gbase.transactions import START
@@ -52,10 +52,12 @@ def deliveries(job: Job, state: str | None = None, clock: str = "") -> Iterator[
         feed.close()
 
 
-def feed_of(job: Job, state: str | None, clock: str, follow: bool = False) -> Feed | None:
+def feed_of(
+    job: Job, state: str | None, clock: str, follow: bool = False, advance: Advance = lambda size: None
+) -> Feed | None:
     """The source of a job, to be read on from a state; None for one without positions.
 
-    A stream that is to be followed stays open between rounds.
+    A stream that is to be followed stays open between rounds. `advance` is told of what is read of files.
     """
     source = format_named(job.source_format)
     given = all_given(job, source, clock)
@@ -68,11 +70,11 @@ def feed_of(job: Job, state: str | None, clock: str, follow: bool = False) -> Fe
     if make is not None:
         return make(source, place_of(job, given), state)
     if source.name == "gbase":
-        return _captures(job, settings.build(source.settings, given), stream, state, follow)
+        return _captures(job, settings.build(source.settings, given), stream, state, follow, advance)
     if source.name != "qlik-table":
         return None
-    tasks = [FileTables(job, source, "", job.inputs)] * bool(job.inputs)
-    tasks += [FileTables(job, source, name, inputs) for name, inputs in job.tasks]
+    tasks = [FileTables(job, source, "", job.inputs, advance)] * bool(job.inputs)
+    tasks += [FileTables(job, source, name, inputs, advance) for name, inputs in job.tasks]
     return RowsFeed(tasks, job.tables, settings.build(source.settings, given), stream, state)
 
 
@@ -81,10 +83,10 @@ class Capture:
 
     ended, over = False, None  # it is opened anew in each round
 
-    def __init__(self, job: Job, reading: GBaseSettings, name: str, position: Any) -> None:
+    def __init__(self, job: Job, reading: GBaseSettings, name: str, position: Any, advance: Advance) -> None:
         since = START if position is None else load_position(position)
         self._reading = reading
-        self._opened = open_sources([name], Shape.BYTES, None, limits=job.limits)
+        self._opened = open_sources([name], Shape.BYTES, None, advance, job.limits)
         source: Source[bytes] = Source(name, stem_of(name), (), ())
         self._stream = reader(reading, job.tables, source, since)
 
@@ -106,13 +108,18 @@ class Capture:
 
 
 def _captures(
-    job: Job, reading: GBaseSettings, stream: StreamSettings, state: str | None, follow: bool
+    job: Job,
+    reading: GBaseSettings,
+    stream: StreamSettings,
+    state: str | None,
+    follow: bool,
+    advance: Advance,
 ) -> Feed:
     growing: dict[str, Growing] = {}
 
     def opened(name: str, position: Any) -> Capture | Growing:
         if not follow:
-            return Capture(job, reading, name, position)
+            return Capture(job, reading, name, position, advance)
         if name not in growing:
             since = START if position is None else load_position(position)
             growing[name] = Growing(name, job.tables, reading, since)
@@ -124,10 +131,11 @@ def _captures(
 class FileTables:
     """The change tables of one task in files."""
 
-    def __init__(self, job: Job, source: Format, name: str, inputs: Sequence[str]) -> None:
+    def __init__(self, job: Job, source: Format, name: str, inputs: Sequence[str], advance: Advance) -> None:
         check_inputs(inputs)
         self.name = name
         self._job = job
+        self._advance = advance
         self._shape: Shape = source.shape
         self._beside = source.beside
         stems = {name: stem_told(name, source.beside) for name in inputs}
@@ -157,7 +165,7 @@ class FileTables:
 
     def _opened(self, names: Sequence[str]) -> Iterator[Source[Any] | Refused]:
         return open_sources(
-            names, self._shape, self._job.container, limits=self._job.limits, beside=self._beside
+            names, self._shape, self._job.container, self._advance, self._job.limits, self._beside
         )
 
 

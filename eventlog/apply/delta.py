@@ -18,7 +18,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from eventlog.apply import delta_marks
+from eventlog.apply import delta_history, delta_marks
 from eventlog.apply.delta_marks import Marks
 from eventlog.apply.delta_rows import Rewriting, existing, predicate_of
 from eventlog.apply.delta_types import fields_for, goal_of
@@ -27,6 +27,7 @@ from eventlog.apply.errors import ForgottenState, NoKey, NoTable
 from eventlog.apply.goal import Act, Emptied, Goal, RowKey, Step
 from eventlog.apply.reduction import ASKED, Effect, Reduced, reduce
 from eventlog.apply.settings import ApplySettings
+from eventlog.apply.span import SPAN, sequence_of, time_of
 from eventlog.apply.tally import Tally, Told, unmet
 from eventlog.apply.target import Group
 from eventlog.core.change import ABSENT, Change
@@ -60,8 +61,6 @@ class Delta:
         refused: Callable[[Refused], None],
         described: Described | None = None,
     ) -> None:
-        if settings.history:
-            raise Misuse("--history needs a database: --to-url")
         self._folder = folder
         self._source = source
         self._tables = tables
@@ -79,6 +78,7 @@ class Delta:
         self.state, self.until = last.before, last.state
         self._marks = Marks()
         self._parts: dict[Path, int] = {}
+        self._numbers: dict[int, int] = {}  # of the changes of a group
         if last.parts is not None:  # each table says itself what it has: no group is done again
             self.state, self.until = last.state, None
             self._read_marks(kept)
@@ -96,6 +96,7 @@ class Delta:
         told = Told(Tally(), [])
         by_table: dict[Path, list[Change]] = {}
         marks: dict[Path, list[str]] = {}
+        self._numbers = {id(change): number for number, change in enumerate(group.changes)}
         for number, change in enumerate(group.changes):
             path = self._path(change.schema, change.table)
             by_table.setdefault(path, []).append(change)
@@ -196,15 +197,21 @@ class Delta:
                     return None
                 if not key:
                     raise NoKey(named[1])
-                DeltaTable.create(path, pa.schema(fields_for(changes, source, key, described)))
+                DeltaTable.create(path, self._schema(fields_for(changes, source, key, described)))
             goal = goal_of(DeltaTable(path), named, source, key, self._settings)
-        lacking = dict.fromkeys(name for change in changes for name in goal.lacks(change))
+        lacking = dict.fromkeys(name for change in changes for name in goal.lacks(change) if name not in SPAN)
         if lacking and self._settings.schema_changes == "apply":
             fields = [f for f in fields_for(changes, source, goal.table.key, described) if f.name in lacking]
             DeltaTable(path).alter.add_columns([_delta_field(f) for f in fields])
             goal = goal_of(DeltaTable(path), named, source, key, self._settings)
         self._goals[named] = goal
         return goal
+
+    def _schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
+        """The columns of a table that is made."""
+        if not self._settings.history:
+            return pa.schema(fields)
+        return pa.schema([*(f for f in fields if f.name not in SPAN), *delta_history.FIELDS])
 
     # --- rows
 
@@ -226,7 +233,9 @@ class Delta:
             except EventlogError as fault:
                 told.refused.append(refuse(change, fault))
         commit = self._commit(path, state, marks)
-        if all(isinstance(step, Act) for step in steps):
+        if self._settings.history:
+            self._keep_versions(path, goal, steps, commit, told)
+        elif all(isinstance(step, Act) for step in steps):
             self._merge(path, goal, [step for step in steps if isinstance(step, Act)], commit, told)
         else:
             self._rewrite(path, goal, steps, commit, told)
@@ -283,6 +292,27 @@ class Delta:
         )
         told.tally.absent(rewriting.absent)
         self._count(steps, rewriting.unmet, told)
+
+    def _keep_versions(
+        self, path: Path, goal: Goal, steps: Sequence[Step], commit: CommitProperties, told: Told
+    ) -> None:
+        """Put the versions that steps make and end in place of those that their rows have, in one commit."""
+        table = DeltaTable(path)
+        made = delta_history.Versions(table, goal, steps, insert=self._settings.missing_rows == "insert")
+        taken = made.take(steps, self._place, told)
+        if taken:
+            predicate = None if made.whole else predicate_of(goal, made.first_keys)
+            try:
+                write_deltalake(
+                    table, made.table(), mode="overwrite", predicate=predicate, commit_properties=commit
+                )
+            except DeltaError as fault:
+                raise EventlogError(f"{path}: {fault}") from fault
+        told.tally.absent(made.absent)
+        self._count(taken, made.unmet, told)
+
+    def _place(self, change: Change) -> tuple[str, str | None]:
+        return sequence_of(change, self._rounds, self._numbers[id(change)]), time_of(change)
 
     def _count(self, steps: Sequence[Step], left_out: Sequence[Change], told: Told) -> None:
         without = set(map(id, left_out))

@@ -18,15 +18,17 @@ from eventlog.sql.dialect.dialects import POSTGRESQL, literal
 def existing(table: Any, goal: Goal, keys: Collection[RowKey]) -> set[RowKey]:
     """Those of some keys of which a table has rows."""
     names = [goal.columns[place] for place in goal.key]
-    found = set(map(tuple, _rows(table, goal, {key[0] for key in keys}, names)))
+    found = set(map(tuple, rows_of(table, goal, {key[0] for key in keys}, names)))
     return found & set(keys)
 
 
-def _rows(table: Any, goal: Goal, first: Collection[Any], names: Sequence[str]) -> Iterable[list[Any]]:
-    """These columns of the rows whose key begins with one of some values."""
+def rows_of(
+    table: Any, goal: Goal, first: Collection[Any] | None, names: Sequence[str]
+) -> Iterable[list[Any]]:
+    """These columns of the rows whose key begins with one of some values; None stands for any."""
     name = goal.columns[goal.key[0]]
     of = pa.schema(table.schema().to_arrow()).field(name).type
-    wanted = ds.field(name).isin(pa.array(list(first), of))
+    wanted = None if first is None else ds.field(name).isin(pa.array(list(first), of))
     read = table.to_pyarrow_dataset().to_table(columns=list(names), filter=wanted)
     return (list(row) for row in zip(*(column.to_pylist() for column in read.columns), strict=True))
 
@@ -43,7 +45,7 @@ class Rewriting:
         keys = [step.key for step in steps if not isinstance(step, Emptied)]
         keys += [step.old for step in steps if isinstance(step, Moved)]
         self.first_keys = {key[0] for key in keys}
-        found = _rows(table, goal, self.first_keys, goal.columns) if keys else ()
+        found = rows_of(table, goal, self.first_keys, goal.columns) if keys else ()
         self._rows = {tuple(row[place] for place in goal.key): row for row in found}
 
     def take(self, step: Step) -> None:

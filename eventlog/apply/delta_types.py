@@ -11,9 +11,11 @@ from typing import Any
 import pyarrow as pa
 
 from eventlog.apply.cells import Cell, ToCell, to_cell
+from eventlog.apply.errors import KeepsVersions, NoHistory
 from eventlog.apply.goal import Goal
 from eventlog.apply.guessing import guessed, values_of
 from eventlog.apply.settings import ApplySettings
+from eventlog.apply.span import SPAN
 from eventlog.core.change import Change, Value
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column, Table
@@ -74,6 +76,13 @@ def goal_of(
 ) -> Goal:
     """A Delta table as changes see it."""
     fields = list(pa.schema(table.schema().to_arrow()))
+    spanned = {field.name for field in fields}.intersection(SPAN)
+    if chosen.history and spanned != set(SPAN):
+        raise NoHistory(named[1])
+    if not chosen.history and spanned == set(SPAN):
+        raise KeepsVersions(named[1])
+    if chosen.history:
+        fields = [field for field in fields if field.name not in SPAN]
     columns = {field.name: _column(field) for field in fields}
     described = Table(*named, columns)
     found = [column.name for name in key if (column := described.column(name)) is not None]

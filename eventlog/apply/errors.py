@@ -53,6 +53,14 @@ class NoHistory(Misuse):
     """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key"""
 
 
+class KeepsVersions(Misuse):
+    """{0} keeps versions of its rows: apply to it with history"""
+
+
+class TwoVersions(EventlogError):
+    """its row has a version from {0} already"""
+
+
 class ForgottenState(EventlogError):
     """the log of {0} no longer tells how far the source was applied: its entries were removed"""
 

@@ -155,4 +155,3 @@ def test_a_folder_of_delta_tables_takes_changes_once(shell: Shell) -> None:
     assert (first.code, first.stderr) == (0, "eventlog: 1 inserted, 0 updated, 0 deleted, 2 ignored\n")
     assert (shell.folder / "lake" / "usr" / "_delta_log").is_dir()
     assert shell.run("apply", *to, "changes.jsonl").stderr.endswith("0 deleted, 3 skipped\n")
-    assert shell.run("apply", "--history", *to, "changes.jsonl").code == 2

@@ -9,7 +9,8 @@ commit: the next run has those that lack.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -109,7 +110,8 @@ class Delta:
             if again and path in self._done:
                 told.tally.skipped += len(changes)
             else:
-                self._apply_table(path, changes, group.state, marks.get(path, ()), told)
+                with _faults_of(path):
+                    self._apply_table(path, changes, group.state, marks.get(path, ()), told)
         self.state, self.until = group.state, None
         for refused in told.refused:
             self._refused(refused)
@@ -265,7 +267,7 @@ class Delta:
                 merge(table, goal, effects, commit)
             except DeltaError as fault:
                 if _MANY not in str(fault):
-                    raise EventlogError(f"{path}: {fault}") from fault
+                    raise
                 self._rewrite(path, goal, acts, commit, told)
                 return
         told.tally.absent(reduced.absent + absent)
@@ -302,12 +304,9 @@ class Delta:
         taken = made.take(steps, self._place, told)
         if taken:
             predicate = None if made.whole else predicate_of(goal, made.first_keys)
-            try:
-                write_deltalake(
-                    table, made.table(), mode="overwrite", predicate=predicate, commit_properties=commit
-                )
-            except DeltaError as fault:
-                raise EventlogError(f"{path}: {fault}") from fault
+            write_deltalake(
+                table, made.table(), mode="overwrite", predicate=predicate, commit_properties=commit
+            )
         told.tally.absent(made.absent)
         self._count(taken, made.unmet, told)
 
@@ -320,6 +319,15 @@ class Delta:
             if id(change) not in without:
                 told.tally.count(change)
         unmet(left_out, self._settings, told)
+
+
+@contextmanager
+def _faults_of(path: Path) -> Iterator[None]:
+    """What the library and the file system say of a table is ours to tell, with its folder."""
+    try:
+        yield
+    except (DeltaError, OSError) as fault:
+        raise EventlogError(f"{path}: {fault}") from fault
 
 
 def _committed(table: DeltaTable, name: str, part: str) -> bool:

@@ -166,3 +166,16 @@ def test_a_table_whose_name_leads_elsewhere_is_none(tmp_path: Path, name: str) -
     with pytest.raises(EventlogError, match="cannot name a folder"):
         apply(tmp_path / "lake", [changed(Op.INSERT, 1)._replace(schema=None, table=name)])
     assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize("history", [False, True])
+def test_a_table_whose_files_are_gone_is_an_error_with_its_folder(tmp_path: Path, history: bool) -> None:
+    numbered = [
+        changed(Op.INSERT, 7, fname="a")._replace(position="1", transaction="1"),
+        changed(Op.UPDATE, 7, fname="b")._replace(position="2", transaction="2"),
+    ]
+    apply(tmp_path, numbered[:1], history=history, group=1)
+    for part in (tmp_path / "indirect" / "usr").glob("*.parquet"):
+        part.unlink()
+    with pytest.raises(EventlogError, match="indirect/usr: "):
+        apply(tmp_path, numbered, history=history, group=1)

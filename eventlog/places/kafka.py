@@ -192,6 +192,11 @@ class Topics:
         if end == 0 or start >= end:
             return
         self._consumer.assign([TopicPartition(topic, number, start)])
+        yield from self._up_to(name, topic, number, end)
+        self._consumer.unassign()  # or it goes on asking for more, however long nobody wants it
+
+    def _up_to(self, name: str, topic: str, number: int, end: int) -> Iterator[Object | Refused]:
+        """The messages of the partition that is assigned, up to an offset."""
         while True:
             message = self._consumer.poll(self._settings.kafka_timeout)
             if message is None:

@@ -44,17 +44,12 @@ def published(
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     record = read_record(connection, log)
-    listed = list(_listed(catalogue, sync_tables, absent))
     ours = {
         (log.place, log.dialect.fold(log.table)),
         *((log.place, log.beside(name)) for name in (*COMPANIONS, "rows")),
     }
-    found = [
-        *_tracked(catalogue, record),
-        *listed,
-        *(_children_beside(catalogue, listed) if children else ()),
-        *(_in_schema(catalogue, ours, sync_schema, passes) if sync_schema is not None else ()),
-    ]
+    asked = _asked_for(catalogue, ours, sync_tables, sync_schema, passes, children, absent)
+    found = [*_tracked(catalogue, record), *asked]
     if not found and _attached(connection, log):
         raise NothingPublished(log.table)
     return _each_once(catalogue, record, found)
@@ -71,13 +66,26 @@ def published_elsewhere(
 ) -> list[Table]:
     """The same of a database in which no log is."""
     catalogue = Catalogue(connection)
-    listed = list(_listed(catalogue, sync_tables, absent))
-    found = [
+    found = _asked_for(catalogue, (), sync_tables, sync_schema, passes, children, absent)
+    return _each_once(catalogue, Record(), found)
+
+
+def _asked_for(
+    catalogue: Catalogue,
+    ours: Container[object],
+    names: Sequence[str],
+    schema: str | None,
+    passes: Callable[[str], bool],
+    children: bool,
+    absent: Absent | None,
+) -> list[Relation]:
+    """The tables of these names, their children if wanted, and those of the schema that pass."""
+    listed = list(_listed(catalogue, names, absent))
+    return [
         *listed,
         *(_children_beside(catalogue, listed) if children else ()),
-        *(_in_schema(catalogue, (), sync_schema, passes) if sync_schema is not None else ()),
+        *(_in_schema(catalogue, ours, schema, passes) if schema is not None else ()),
     ]
-    return _each_once(catalogue, Record(), found)
 
 
 def _each_once(catalogue: Catalogue, record: Record, found: Sequence[Relation]) -> list[Table]:

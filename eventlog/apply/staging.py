@@ -197,7 +197,7 @@ def _masks(columns: Iterable[Sequence[Any]], number: int) -> Sequence[str | None
     bits = [_bits(cells) for cells in columns]
     if all(isinstance(column, repeat) for column in bits):
         return [None] * number
-    masks = map("".join, zip(*bits))  # noqa: B905
+    masks = map("".join, zip(*bits))  # noqa: B905 - a column without gaps repeats for ever
     return [mask if "0" in mask else None for mask in masks]
 
 

@@ -35,14 +35,15 @@ WAITING = {
 STRONG = {"postgresql": "set deadlock_timeout = '1h'", "mysql": "update other set n = n + 1"}
 
 
+LOOK_AGAIN = 0.15  # seconds; to whoever asks again within a tenth InnoDB shows what it showed before
+
+
 def until(there: Callable[[], object]) -> None:
     """Wait for something, a minute at most."""
     ends = time.monotonic() + 60
     while not there():
         assert time.monotonic() < ends
-        time.sleep(
-            0.15
-        )  # InnoDB shows what it showed before to whoever asks again within a tenth of a second
+        time.sleep(LOOK_AGAIN)
 
 
 def kind(engine: Engine) -> str:

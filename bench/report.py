@@ -38,6 +38,7 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
     "apply": {"quick": "50000", "full": "200000", "scale": "2000000"},
     "compare": {"quick": "50000", "full": "1000000", "scale": "10000000"},
     "triggers": {"quick": "20000", "full": "200000"},
+    "peers": {"quick": "2000 --rounds 1", "full": "20000 --rounds 1"},
     "spark": {"quick": "100000 1 even", "full": "1000000 1", "scale": "100000000 1 even"},
 }
 PACKAGES = ("lxml", "numpy", "psycopg", "pyarrow", "pyspark", "sqlalchemy")

@@ -1,24 +1,24 @@
-"""Our decoder of capture streams beside the vendor's own, on the same bytes: `python bench/vendor.py`.
+"""Our decoder of capture streams beside the vendor's own, on the same bytes.
 
-IBM publishes its JDBC driver and its client of change streams on Maven Central. They are fetched into a
-folder (`--jars`, kept for the next time), and each value that the tests know is decoded by both. The last
-line begins with RUN or SKIPPED. No test needs this; no server does it need.
+    eventlog bench vendor [--seed 1] [--rows 400]
+
+IBM publishes its JDBC driver and its client of change streams on Maven Central; they are fetched into the
+folder that EVENTLOG_PEERS names. Each value that the tests know, the records that were captured from a
+server, and random rows of all operations are decoded by both. The last line begins with RUN or SKIPPED.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
+import random
 import re
-import tempfile
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from bench.peers.installing import Skipped, jars
 from eventlog.core.change import Change
 from eventlog.core.tables import Tables
 from eventlog.gbase.address import VENDORS
@@ -40,14 +40,6 @@ from eventlog.gbase.schema import read_schema
 from eventlog.gbase.writer import write_head, write_row, write_schema
 from eventlog.places import jdbc
 
-CENTRAL = "https://repo1.maven.org/maven2"
-JARS = (
-    "com/ibm/informix/jdbc/4.50.13.1/jdbc-4.50.13.1.jar",
-    "com/ibm/informix/ifx-changestream-client/1.1.5/ifx-changestream-client-1.1.5.jar",
-    "org/mongodb/bson/3.8.0/bson-3.8.0.jar",
-    "org/slf4j/slf4j-api/2.0.16/slf4j-api-2.0.16.jar",
-    "org/slf4j/slf4j-nop/2.0.16/slf4j-nop-2.0.16.jar",
-)
 # Where the vendor's client is known to say something else, and why ours stays as it is.
 KNOWN = {
     "boolean": "it reads the second byte alone, and not the null flag that captured bytes have before it",
@@ -56,7 +48,20 @@ KNOWN = {
     "varchar": "it reads the driver's default code set, for the connection here has none",
     "datetime": "it fills the units that a partial DATETIME lacks",
 }
-FACTS = Path(__file__).parents[1] / "tests" / "gbase" / "values.json"
+TESTED = Path(__file__).parents[1] / "tests" / "gbase"
+FACTS, CAPTURED = TESTED / "values.json", TESTED / "captured.json"
+WIDE = {
+    "a": "integer",
+    "b": "bigint",
+    "c": "smallint",
+    "d": "decimal(10,2)",
+    "e": "date",
+    "f": "datetime year to second",
+    "g": "float",
+    "h": "char(8)",
+    "i": "int8",
+    "j": "varchar(40,0)",  # the last, as in every stream
+}
 HEADS = (
     BeginTx(11 << 32 | 24, 5, 1_750_000_000, 2005),
     CommTx(12, 5, 1_750_000_001),
@@ -66,27 +71,6 @@ HEADS = (
     Timeout(16),
     Error(1, -83790),
 )
-
-
-def fetch(folder: Path) -> list[str]:
-    """The jars, fetched once; each is held against the checksum beside it."""
-    found = []
-    for name in JARS:
-        path = folder / Path(name).name
-        if not path.is_file():
-            data = _get(name)
-            stated = _get(name + ".sha1").decode().split()[0]
-            if hashlib.sha1(data).hexdigest() != stated:
-                raise OSError(f"{path.name}: the checksum is another one")
-            path.write_bytes(data)
-        found.append(str(path))
-    return found
-
-
-def _get(name: str) -> bytes:
-    with urllib.request.urlopen(f"{CENTRAL}/{name}", timeout=60) as answer:
-        content: bytes = answer.read()
-    return content
 
 
 class Vendor:
@@ -106,12 +90,15 @@ class Vendor:
         """The vendor's record of these bytes."""
         return self._builder.buildRecord(self._java.JArray(self._java.JByte)(record))
 
+    def rows(self, stream: bytes) -> list[dict[str, str | None]]:
+        """The rows of a stream, the values as texts."""
+        built = [self.build(record) for record in records(stream)]
+        return [_row(record.getData()) for record in built if record.hasOperationData()]
+
     def value(self, stream: bytes) -> str | None:
         """The value of the only column of the only row in a stream, as text."""
-        built = [self.build(record) for record in records(stream)]
-        (row,) = [record for record in built if record.hasOperationData()]
-        (held,) = row.getData().values()
-        return None if held.isNull() else _text(held)
+        ((value,),) = (row.values() for row in self.rows(stream))
+        return value
 
 
 def _put(of: Any, name: str, value: Any) -> None:
@@ -124,6 +111,10 @@ def _put(of: Any, name: str, value: Any) -> None:
                 return
         kind = kind.getSuperclass()
     raise LookupError(f"{name} is no field of the driver's connection any more")
+
+
+def _row(data: Any) -> dict[str, str | None]:
+    return {str(name): None if data[name].isNull() else _text(data[name]) for name in data.keySet()}
 
 
 def _text(held: Any) -> str:
@@ -152,6 +143,66 @@ def ours(stream: bytes) -> Any:
     """What our reader makes of it."""
     (change,) = [found for found in StreamReader(Tables()).feed(stream) if isinstance(found, Change)]
     return change.after["c"]
+
+
+def our_rows(stream: bytes) -> list[dict[str, Any]]:
+    """The row of each record of a row, as our reader has them: of an update two."""
+    found: list[dict[str, Any]] = []
+    for change in StreamReader(Tables()).feed(stream):
+        if isinstance(change, Change):
+            found += [dict(side) for side in (change.before, change.after) if side]
+    return found
+
+
+def random_stream(dice: random.Random, rows: int) -> bytes:
+    """A transaction of inserts, updates and deletes of rows of many types, nulls among them."""
+    schema = read_schema(", ".join(f"{name} {kind}" for name, kind in WIDE.items()), Text())
+    parts = [write_schema(7, schema), write_head(BeginTx(1, 1, 1_750_000_000, 1001))]
+    sequence = 1
+    for _ in range(rows):
+        numbers = dice.choice(((Number.INSERT,), (Number.DELETE,), (Number.UPDBEF, Number.UPDAFT)))
+        for number in numbers:
+            sequence += 1
+            image = schema.write(_random_row(dice), "big")
+            parts.append(write_row(number, RowHead(sequence, 1, 7, 0), image))
+    return b"".join([*parts, write_head(CommTx(sequence + 1, 1, 1_750_000_001))])
+
+
+def _random_row(dice: random.Random) -> tuple[Any, ...]:
+    date = f"{dice.randint(1900, 2100)}-{dice.randint(1, 12):02}-{dice.randint(1, 28):02}"
+    values = (
+        dice.randint(1 - 2**31, 2**31 - 1),
+        dice.randint(1 - 2**63, 2**63 - 1),
+        dice.randint(1 - 2**15, 2**15 - 1),
+        f"{dice.randint(-99_999_999, 99_999_999)}.{dice.randint(0, 99):02}",
+        date,
+        f"{date}T{dice.randint(0, 23):02}:{dice.randint(0, 59):02}:{dice.randint(0, 59):02}",
+        dice.uniform(-1e12, 1e12),
+        "".join(dice.choices("abc XYZ", k=dice.randint(0, 8))),
+        dice.randint(1 - 2**63, 2**63 - 1),
+        "".join(dice.choices("abc XYZ'\\\"", k=dice.randint(1, 40))),
+    )
+    return tuple(None if dice.random() < 0.15 else value for value in values)
+
+
+def compare_rows(vendor: Vendor, stream: bytes, kinds: dict[str, str]) -> tuple[int, list[str]]:
+    """How many values of a stream's rows both decode alike, and what they do not."""
+    mine, theirs = our_rows(stream), vendor.rows(stream)
+    if len(mine) != len(theirs):
+        return 0, [f"a stream has {len(mine)} rows of ours, {len(theirs)} of theirs"]
+    same, differ = 0, list[str]()
+    for at, (one, other) in enumerate(zip(mine, theirs, strict=True)):
+        for name, kind in kinds.items():
+            if alike(kind, one[name], other[name]):
+                same += 1
+            else:
+                differ.append(f"row {at}, {kind}: ours {one[name]!r}, theirs {other[name]!r}")
+    return same, differ
+
+
+def captured() -> bytes:
+    """The records that were captured from a server, as one stream."""
+    return b"".join(bytes.fromhex(record["hex"]) for record in json.loads(CAPTURED.read_text("utf-8")))
 
 
 def alike(declared: str, mine: Any, theirs: str | None) -> bool:
@@ -207,35 +258,45 @@ def _cause(fault: Any) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--jars", type=Path, help="the folder that keeps the jars")
-    folder: Path | None = parser.parse_args().jars
+    parser = argparse.ArgumentParser(prog="eventlog bench vendor", description="The vendor beside us.")
+    parser.add_argument("--seed", type=int, default=1, help="of the random rows (1)")
+    parser.add_argument("--rows", type=int, default=400, help="how many of them (400)")
+    given = parser.parse_args()
     if find_spec("jpype") is None:
         print("SKIPPED: the extra informix (jpype1) is not installed")
         return
     import jpype
 
-    with tempfile.TemporaryDirectory() as made:
-        try:
-            jars = fetch(folder or Path(made))
-        except (OSError, urllib.error.URLError) as fault:
-            print(f"SKIPPED: the jars cannot be fetched: {fault}")
-            return
-        jdbc._start(jpype, jars)
-        names = VENDORS["informix"]
-        read = jpype.JClass(names.smart_blob).class_.getMethod(
-            "IfxLoRead", jpype.JInt.class_, jpype.JArray(jpype.JByte).class_, jpype.JInt.class_
-        )
-        taken = jpype.JClass(names.driver)().acceptsURL(f"{names.url}h:1/d:{names.server}=s")
-        print(f"{names.driver} {'takes' if taken else 'REFUSES'} our addresses; {read}")
-        same, differ = compare(Vendor(jpype))
-        known = {line: KNOWN.get(re.split("[ (:]", line)[0], "") for line in differ}
-        for line, reason in known.items():
-            print(f"  {line}{reason and f' ({reason})'}")
-        new = list(known.values()).count("")
-        print(
-            f"RUN: {same} values and records alike, {len(differ) - new} known to differ, {new} not explained"
-        )
+    try:
+        found = jars("informix")
+    except Skipped as reason:
+        print(f"SKIPPED: {reason}")
+        return
+    jdbc._start(jpype, found)
+    names = VENDORS["informix"]
+    read = jpype.JClass(names.smart_blob).class_.getMethod(
+        "IfxLoRead", jpype.JInt.class_, jpype.JArray(jpype.JByte).class_, jpype.JInt.class_
+    )
+    taken = jpype.JClass(names.driver)().acceptsURL(f"{names.url}h:1/d:{names.server}=s")
+    print(f"{names.driver} {'takes' if taken else 'REFUSES'} our addresses; {read}")
+    vendor = Vendor(jpype)
+    same, differ = compare(vendor)
+    streams = (
+        (captured(), {"c1": "integer"}),  # c2: it reads no size whose low byte comes first, as GBase has them
+        (random_stream(random.Random(given.seed), given.rows), WIDE),
+    )
+    new = 0
+    for line in differ:
+        why = KNOWN.get(re.split("[ (:]", line)[0], "")
+        new += not why
+        print(f"  {line}{why and f' ({why})'}")
+    known = len(differ) - new
+    for stream, kinds in streams:
+        more, unlike = compare_rows(vendor, stream, kinds)
+        same, new = same + more, new + len(unlike)
+        for line in unlike[:20]:
+            print(f"  {line}")
+    print(f"RUN: {same} values and records alike, {known} known to differ, {new} not explained")
 
 
 if __name__ == "__main__":

@@ -21,10 +21,14 @@ BENCH = Path(__file__).resolve().parents[2] / "bench"
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def bench(name: str, arguments: tuple[str, ...]) -> None:
     """Run the benchmark NAME of the source tree and print its figures."""
-    known = sorted(path.stem for path in BENCH.glob("*.py") if not path.stem.startswith("_"))
+    files = [path for path in BENCH.glob("*.py") if not path.stem.startswith("_")]
+    known = {
+        path.stem: path for path in sorted([*files, *(path.parent for path in BENCH.glob("*/__main__.py"))])
+    }
     if not known:
         raise Misuse("the benchmarks stand in bench/ of a source tree; clone the repository to run them")
     if name not in known:
         raise Misuse(f"no benchmark {name!r}; there are {', '.join(known)}")
     sys.argv = [f"bench/{name}.py", *arguments]
-    runpy.run_path(str(BENCH / f"{name}.py"), run_name="__main__")
+    sys.path.append(str(BENCH.parent))  # where those of several files find each other
+    runpy.run_path(str(known[name]), run_name="__main__")

@@ -1,0 +1,177 @@
+"""Messages and change tables as lines of JSON: by our `convert`, and by what data engineers write by hand.
+
+All read the same file and write operation, key, values before and after, and position of each change.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import time
+from collections.abc import Callable, Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from bench.qlik import KNOWN
+from bench.qlik import changes as made_changes
+from eventlog.convert.conversion import Job, Report, convert, write_changes
+from eventlog.core.extras import MissingExtra
+from eventlog.formats import FORMATS
+from eventlog.qlik import avro
+
+CLOCK = "2025-03-23 10:57:19"
+FILES = {  # the file of each kind, and with what settings ours writes and reads it
+    "messages, JSON": ("usr.jsonl", "qlik-message", "jsonl", {}),
+    "messages, Avro": ("usr.bin", "qlik-message", "messages", {"encoding": "avro"}),
+    "change table, CSV": ("usr__ct.csv", "qlik-table", "csv", {}),
+}
+Way = Callable[[Path, Path], None]
+
+
+def prepare(folder: Path, count: int) -> None:
+    """The files, made of the same changes."""
+    for name, kind, container, given in FILES.values():
+        job = Job("changes", kind, (), str(folder / name), None, container, KNOWN, given=given)
+        write_changes(job, FORMATS[kind], iter(made_changes(count)), Report(_fail), given, to_place=False)
+
+
+def _fail(refused: Any) -> None:
+    raise AssertionError(refused.reason)
+
+
+def ours(kind: str, order: str) -> Way:
+    """`eventlog convert --to changes`."""
+    _, source, container, given = FILES[kind]
+
+    def work(path: Path, target: Path) -> None:
+        told = given | {"order": order}
+        job = Job(source, "changes", (str(path),), str(target), container, "jsonl", KNOWN, given=told)
+        convert(job, Report(_fail), CLOCK)
+
+    return work
+
+
+def json_loop(path: Path, target: Path) -> None:
+    """A loop over `json.loads`."""
+    with path.open() as lines, target.open("w") as out:
+        for line in lines:
+            message = json.loads(line)["message"]
+            if "headers" in message:
+                out.write(json.dumps(_told(message)) + "\n")
+
+
+def fastavro_loop(path: Path, target: Path) -> None:
+    """A loop over `fastavro.schemaless_reader`; the schema comes from the first message."""
+    reader = avro.library().schemaless_reader
+    schema: Any = None
+    with target.open("w") as out:
+        for data in _framed(path.read_bytes()):
+            envelope = reader(BytesIO(data), avro.envelope())
+            if envelope["type"] != "DT":
+                meta = avro.decode(avro.foreign(envelope["messageSchema"]), envelope["message"])
+                schema = avro.foreign(meta["dataSchema"])
+                continue
+            out.write(json.dumps(_told(reader(BytesIO(envelope["message"]), schema))) + "\n")
+
+
+def _framed(data: bytes) -> Iterator[bytes]:
+    at = 0
+    while at < len(data):
+        end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+        yield data[at + 4 : end]
+        at = end
+
+
+def _told(message: Any) -> dict[str, Any]:
+    headers, after, before = message["headers"], message["data"], message["beforeData"]
+    return {
+        "op": headers["operation"],
+        "key": (after or before)["idu"],
+        "before": before,
+        "after": after,
+        "position": headers["changeSequence"],
+    }
+
+
+def csv_loop(path: Path, target: Path) -> None:
+    """A loop over `csv.DictReader`."""
+    with path.open(newline="") as lines, target.open("w") as out:
+        for row in csv.DictReader(lines):
+            values = {name: value for name, value in row.items() if not name.startswith("header__")}
+            out.write(
+                json.dumps(
+                    {
+                        "op": row["header__change_oper"],
+                        "key": row["idu"],
+                        "values": values,
+                        "position": row["header__change_seq"],
+                    }
+                )
+                + "\n"
+            )
+
+
+def pandas_messages(path: Path, target: Path) -> None:
+    """`read_json`, `json_normalize`, `to_json`."""
+    import pandas as pd
+
+    frame = pd.json_normalize(pd.read_json(path, lines=True, convert_dates=False)["message"].tolist())
+    frame = frame[frame["headers.operation"].notna()]
+    frame.sort_values("headers.changeSequence").to_json(target, orient="records", lines=True)
+
+
+def pandas_table(path: Path, target: Path) -> None:
+    """`read_csv`, `to_json`."""
+    import pandas as pd
+
+    frame = pd.read_csv(path, dtype=str)
+    frame.sort_values("header__change_seq", kind="stable").to_json(target, orient="records", lines=True)
+
+
+class OnSpark:
+    """A session of PySpark, which stands before anything is measured."""
+
+    def __init__(self) -> None:
+        try:
+            from pyspark.sql import SparkSession
+        except ImportError as missing:
+            raise MissingExtra("PySpark", "spark") from missing
+        quiet = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        quiet = quiet.config("spark.ui.showConsoleProgress", "false")
+        self.session = quiet.config("spark.log.level", "OFF").getOrCreate()
+        self.session.range(10).count()
+
+    def messages(self, path: Path, target: Path) -> None:
+        """`read.json`, a sort, `write.json`."""
+        found = self.session.read.json(str(path)).select("message.*").where("headers.operation is not null")
+        found.sort("headers.changeSequence").write.json(str(target))
+
+    def table(self, path: Path, target: Path) -> None:
+        """`read.csv`, a sort, `write.json`."""
+        found = self.session.read.csv(str(path), header=True)
+        found.sort("header__change_seq").write.json(str(target))
+
+
+def ways() -> Iterator[tuple[str, str, Way, str]]:
+    """What is read, by whom, how, and what the result lacks."""
+    for kind in FILES:
+        yield kind, "eventlog convert", ours(kind, "sequence"), ""
+        yield kind, "eventlog convert --order as-is", ours(kind, "as-is"), "the order of the source"
+    loop = "order, types of the columns, keys that change, B rows joined to U rows, bad records"
+    yield "messages, JSON", "json, a loop", json_loop, loop
+    yield "messages, JSON", "pandas", pandas_messages, "types, keys that change, bad records; all in memory"
+    yield "messages, Avro", "fastavro, a loop", fastavro_loop, loop + "; a second schema"
+    yield "change table, CSV", "csv, a loop", csv_loop, loop + ", change masks, null and the empty text"
+    yield "change table, CSV", "pandas", pandas_table, loop.partition(", ")[2] + ", masks; all in memory"
+    spark = OnSpark()
+    lacks = "types, keys that change, bad records; its session's start is not counted"
+    yield "messages, JSON", "PySpark", spark.messages, lacks
+    yield "change table, CSV", "PySpark", spark.table, lacks + "; B rows joined, masks"
+
+
+def rate(work: Way, kind: str, folder: Path, count: int, number: int) -> float:
+    """Changes a second."""
+    begun = time.perf_counter()
+    work(folder / FILES[kind][0], folder / f"out-{number}")
+    return count / (time.perf_counter() - begun)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,10 @@ import click
 import pyarrow as pa
 from sqlalchemy.engine import Connection
 
+from eventlog.cli.backlog import Setting
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import FORMAT_NAMES
-from eventlog.cli.guessing import guess, refuse_strangers
+from eventlog.cli.guessing import guess, refuse_flags, refuse_strangers
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.progress import progress
 from eventlog.cli.terminal import say
@@ -26,6 +27,7 @@ from eventlog.compare.meeting import Difference, compare_memory, differences
 from eventlog.compare.tables import at_hand, read_table, snapshot
 from eventlog.convert.conversion import Job, Report, format_named, write_changes
 from eventlog.core.errors import EventlogError, InvalidTables, Misuse
+from eventlog.core.extras import extra
 from eventlog.core.settings import build
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, check_inputs
@@ -34,6 +36,7 @@ from eventlog.formats import FORMATS
 from eventlog.publisher.references import among
 from eventlog.sql.connect import connect
 
+Found = tuple[Tables, Iterator[tuple[Table, Difference]]]  # the tables, and what differs in its order
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 
 
@@ -49,6 +52,9 @@ DECLARING = [
     ("the input", Limits),
     *((name, known.settings) for name, known in FORMATS.items()),
 ]
+
+
+_NOT_ON_SPARK = {"url", "url_b", "keep", "container"}
 
 
 @click.command(cls=SettingsCommand, short_help="What changed between two states of a table.")
@@ -69,6 +75,8 @@ DECLARING = [
     type=click.Path(dir_okay=False),
     help="keep B's rows in this Parquet file when all is written; it may be A, and need not be there yet",
 )
+@click.option("--master", help="compare on Spark, on this master, as in local[*]: A and B are Parquet then")
+@click.option("--conf", multiple=True, type=Setting(), help="with --master, a setting of Spark")
 @click.option("--refused", type=click.Path(path_type=Path), help="keep changes that cannot be told here")
 @click.option("--strict", is_flag=True, help="stop at the first of them")
 @settings_options(DECLARING)
@@ -84,6 +92,8 @@ def compare(
     url: str | None,
     url_b: str | None,
     keep: str | None,
+    master: str | None,
+    conf: Sequence[tuple[str, str]],
     refused: Path | None,
     strict: bool,
     **given: Any,
@@ -93,29 +103,35 @@ def compare(
     A and B are files of rows as --current takes them (.csv, .jsonl, .parquet, also .gz), folders of such
     files named after their tables, or tables of a database. The tables file says which columns make the
     key; of tables in a database the catalogue does. Rows may come in any order.
+
+    With --master Spark compares: A and B are Parquet files, or folders of them, on any storage that it reads.
     """
     target = guess("changes", target_format, (), output).target
-    refuse_strangers(DECLARING, {"comparing", "the input", target})
+    if master is None:
+        refuse_flags({"conf"}, "is a setting of Spark: --master says where that runs")
+        refuse_strangers(DECLARING, {"comparing", "the input", target})
+    else:
+        refuse_flags(_NOT_ON_SPARK, "takes no part on Spark: it compares Parquet with Parquet")
+        refuse_strangers(DECLARING, {target})
     settings, limits = build(CompareSettings, given), build(Limits, given)
-    known = read_tables(tables_file)
+    memory = settings.compare_memory << 20
+    known = read_tables(tables_file) if tables_file else None
     with ExitStack() as stack:
-        files = [name for name in (old, new) if Path(name).exists()]
-        advance = stack.enter_context(progress(files))
-        sides = [
-            _Side(name, address, container, limits, advance, stack, rows_of, begins=begins)
-            for name, address, begins in ((old, url, _begins(old, keep)), (new, url_b or url, False))
-        ]
-        pairs = _pairs(known if tables_file else None, *sides)
-        model = Tables(among([one for one, *_ in pairs]), known.dialect)
-        if keep is not None:
-            pairs = [stack.enter_context(_keeping(keep, pairs))]
+        if master is None:
+            files = [name for name in (old, new) if Path(name).exists()]
+            advance = stack.enter_context(progress(files))
+            sides = [
+                _Side(name, address, container, limits, advance, stack, rows_of, begins=begins)
+                for name, address, begins in ((old, url, _begins(old, keep)), (new, url_b or url, False))
+            ]
+            model, ordered = _here(stack, sides, known, keep, memory)
+        else:
+            model, ordered = _on_spark(stack, master, dict(conf), (old, new), known, rows_of)
         bad = stack.enter_context(refused.open("wb")) if refused else None
         complaints = Complaints()
         stack.callback(complaints.close)
         report = Report(complaints.tell, bad, strict)
-        memory = settings.compare_memory << 20
         job = Job("changes", target, (), output, None, output_container, model, given=given)
-        ordered = in_order(model, _differences(model, pairs, memory), memory)
         writing = {name: value for name, value in given.items() if value is not None}
         write_changes(job, format_named(target), report.good(changes(ordered)), report, writing, False)
         if report.refused and keep is not None:
@@ -123,6 +139,37 @@ def compare(
     if report.refused:
         say(f"{report.refused} changes were left out")
         sys.exit(1)
+
+
+def _here(
+    stack: ExitStack, sides: Sequence[_Side], known: Tables | None, keep: str | None, memory: int
+) -> Found:
+    """What differs between two sides that this process reads."""
+    pairs = _pairs(known, *sides)
+    model = Tables(among([one for one, *_ in pairs]), known.dialect if known else None)
+    if keep is not None:
+        pairs = [stack.enter_context(_keeping(keep, pairs))]
+    return model, in_order(model, _differences(model, pairs, memory), memory)
+
+
+def _on_spark(
+    stack: ExitStack,
+    master: str,
+    conf: Mapping[str, str],
+    names: tuple[str, str],
+    known: Tables | None,
+    rows_of: str | None,
+) -> Found:
+    """What differs between two states that Spark reads."""
+    with extra("spark", "--master"):
+        from eventlog_spark.cluster.session import session, translated
+        from eventlog_spark.comparing import states
+    if known is None:
+        raise NoKeys
+    stack.enter_context(translated())
+    spark = stack.enter_context(session(master, conf))
+    model, pairs = states.pairs_of(spark, *names, known, rows_of)
+    return model, states.in_order(model, pairs)
 
 
 def _begins(old: str, keep: str | None) -> bool:
@@ -140,6 +187,10 @@ def _keeping(
     ((table, old, new),) = pairs
     with Kept(name, table) as kept:
         yield table, old, lambda: kept.passing(new())
+
+
+class NoKeys(Misuse):
+    """which columns make the key? --tables names a tables file that says so"""
 
 
 class NotKept(EventlogError):
@@ -213,7 +264,7 @@ def _pairs(known: Tables | None, old: _Side, new: _Side) -> list[tuple[Table, Ba
     if known is None:
         own = new.of_catalogue or old.of_catalogue
         if own is None:
-            raise Misuse("which columns make the key? --tables names a tables file that says so")
+            raise NoKeys
         known = Tables([own])
     after = new.batches(known)
     before = old.batches(Tables(after) if old.begins else known)

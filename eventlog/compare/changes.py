@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from eventlog.compare.meeting import MEMORY, Difference
-from eventlog.compare.ordering import Order, Phase
+from eventlog.compare.ordering import Order, Phase, Ranks
 from eventlog.compare.rows import Cells
 from eventlog.core import tablekey, values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, one_or_many
@@ -33,19 +33,24 @@ def in_order(
     known = list(tables)
     order: Order[_Part] = Order(tables, memory)
     for table, one in found:
-        number = numbered[str(table)]
-        if one.after is None:
-            order.add(Phase.GONE, table, one.key, _Part(number, one.before, None))
-        elif one.before is not None:
-            order.add(Phase.CHANGED, table, one.key, _Part(number, one.before, one.after))
-        else:
-            circular = [order.ranks.circular(table, column) for column in table.data]
-            first = tuple(None if late else text for late, text in zip(circular, one.after, strict=True))
-            order.add(Phase.NEW, table, one.key, _Part(number, None, first))
-            if first != one.after:
-                order.add(Phase.CHANGED, table, one.key, _Part(number, first, one.after))
+        for phase, step in steps(order.ranks, table, one):
+            order.add(phase, table, step.key, _Part(numbered[str(table)], step.before, step.after))
     for _, key, part in order:
         yield known[part.table], Difference(key, part.before, part.after)
+
+
+def steps(ranks: Ranks, table: Table, one: Difference) -> Iterator[tuple[Phase, Difference]]:
+    """What a difference is told as, and when."""
+    if one.after is None:
+        yield Phase.GONE, one
+    elif one.before is not None:
+        yield Phase.CHANGED, one
+    else:
+        circular = [ranks.circular(table, column) for column in table.data]
+        first = tuple(None if late else text for late, text in zip(circular, one.after, strict=True))
+        yield Phase.NEW, one._replace(after=first)
+        if first != one.after:
+            yield Phase.CHANGED, one._replace(before=first)
 
 
 def changes(found: Iterable[tuple[Table, Difference]]) -> Iterator[Change | Refused]:

@@ -24,7 +24,7 @@ def files_of(name: str, tables: Tables, only: str | None = None) -> dict[Table, 
     """The files of a state by their tables: a file of one table, or a folder of files named after theirs."""
     path = Path(name)
     if not path.is_dir():
-        return {_table_of(name, tables, only): name}
+        return {table_of(name, tables, only): name}
     found: dict[Table, str] = {}
     for file in sorted(path.iterdir()):
         extension = Path(file.name.removesuffix(".gz")).suffix.removeprefix(".").lower()
@@ -42,7 +42,7 @@ def _example(tables: Tables) -> str:
     return next((table.name for table in tables), "usr")
 
 
-def _table_of(name: str, tables: Tables, only: str | None) -> Table:
+def table_of(name: str, tables: Tables, only: str | None) -> Table:
     """The table whose rows a file holds: as said, else by the file's name, else the only one."""
     if only is not None:
         return tables.get(only)
@@ -76,8 +76,7 @@ def read_file(
 
 
 def _of_rows(table: Table, source: Source[Row]) -> Iterator[tuple[str, rows.Cells, rows.Cells]]:
-    keys = [_column(source.columns, source.name, table, name) for name in table.key]
-    data = [_column(source.columns, source.name, table, column.name) for column in table.data]
+    keys, data = places_of(table, source.columns, source.name)
     for row in source.records:
         if isinstance(row, Refused):
             raise InvalidTables(f"{row.where}: {row.reason}: the rows of a state cannot be told")
@@ -92,26 +91,31 @@ def _of_rows(table: Table, source: Source[Row]) -> Iterator[tuple[str, rows.Cell
 def _of_columns(
     table: Table, name: str, columns: tuple[str, ...], batches: Iterator[parquet.Batch | Refused]
 ) -> Iterator[pa.RecordBatch]:
-    keys = [_column(columns, name, table, one) for one in table.key]
-    data = [_column(columns, name, table, column.name) for column in table.data]
+    keys, data = places_of(table, columns, name)
     for one in batches:
         if isinstance(one, Refused):
             raise InvalidTables(f"{one.where}: {one.reason}: the rows of a state cannot be told")
         found = one.columns
         last = one.first + found.num_rows
         places = pa.array([f"{name}:{number}" for number in range(one.first + 1, last + 1)], pa.string())
-        texts = {at: _texts(found.column(at)) for at in {*keys, *data}}
+        texts = {at: texts_of(found.column(at)) for at in {*keys, *data}}
         yield rows.batch(table, places, [texts[at] for at in keys], [texts[at] for at in data])
 
 
-def _texts(column: pa.Array) -> pa.Array:
+def texts_of(column: pa.Array) -> pa.Array:
     """The texts of a column's values, as a log would hold them."""
     if any(is_type(column.type) for is_type in _PLAIN):
         return column.cast(pa.string())
     plain = parquet.decoded(column)
     if plain is not None and plain is not column:
-        return _texts(plain)
+        return texts_of(plain)
     return pa.array([cell_text(cell) for cell in parquet.cells(column)], pa.string())
+
+
+def places_of(table: Table, columns: tuple[str, ...], source: str) -> tuple[list[int], list[int]]:
+    """Where the columns of a table's key stand in a source, and where its others do."""
+    keys = [_column(columns, source, table, name) for name in table.key]
+    return keys, [_column(columns, source, table, column.name) for column in table.data]
 
 
 def _column(columns: tuple[str, ...], source: str, table: Table, name: str) -> int:

@@ -52,7 +52,7 @@ def differences(
 ) -> Iterator[Difference]:
     """The objects that differ, in no order."""
     form = schema(table)
-    yield from meet(form, old, form, new, partial(_compare, table), memory)
+    yield from meet(form, old, form, new, partial(compared, table), memory)
 
 
 def meet(
@@ -148,7 +148,8 @@ def _read(path: Path) -> Iterator[pa.RecordBatch]:
         path.unlink()
 
 
-def _compare(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> Iterator[Difference]:
+def compared(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> Iterator[Difference]:
+    """What differs between all rows of some keys."""
     old, new = gathered(table, old), gathered(table, new)
     found = pc.index_in(new.column("key"), value_set=old.column("key"))
     known = flags(found.is_valid())

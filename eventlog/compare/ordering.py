@@ -29,6 +29,11 @@ class Ranks(NamedTuple):
     of: dict[str, int]
     circles: frozenset[tuple[str, str]]  # tables that refer to each other, by their names
 
+    def place(self, phase: Phase, table: Table) -> int:
+        """The place of a table in a phase: what is gone goes from the children to the parents."""
+        rank = self.of[str(table)]
+        return -rank if phase is Phase.GONE else rank
+
     def circular(self, table: Table, column: Column) -> bool:
         """Whether the column refers to a table that refers back."""
         return column.reference is not None and (str(table), column.reference) in self.circles
@@ -79,8 +84,7 @@ class Order(Generic[T]):
 
     def add(self, phase: Phase, table: Table, key: str, what: T) -> None:
         """Take something of a table, by the key of its object."""
-        rank = self.ranks.of[str(table)]
-        self._sorter.add(Ordered(phase, -rank if phase is Phase.GONE else rank, key.encode(), what))
+        self._sorter.add(Ordered(phase, self.ranks.place(phase, table), key.encode(), what))
 
     def __iter__(self) -> Iterator[tuple[Phase, str, T]]:
         """Each phase, key and thing, once."""

@@ -1,6 +1,7 @@
 """The same fold and formats on a backlog of any size: Spark carries rows, `eventlog` gives them meaning.
 
 library   DataFrames in, DataFrames out: what `import eventlog_spark` offers
+comparing what changed between two states
 sources   data sources: spark.read.format("eventlog")
 single    sources that one task reads
 pipeline  the plan of a log, on one screen; job is the whole of it, from inputs to manifest
@@ -16,6 +17,7 @@ from importlib import import_module
 from eventlog.core.extras import extra
 
 _OFFERS = {
+    "eventlog_spark.comparing.library": ("compare",),
     "eventlog_spark.library": ("changes", "current", "documents", "log"),
     "eventlog_spark.sources": ("register",),
 }

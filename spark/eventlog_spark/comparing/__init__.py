@@ -1,0 +1,1 @@
+"""What changed between two states on Spark: the differences that one machine finds, in its order."""

@@ -73,6 +73,9 @@ class Debezium:
             self._process.wait()
         for thread in self._threads:
             thread.join()
+        for pipe in (self._process.stdout, self._process.stderr):
+            assert pipe is not None
+            pipe.close()
 
     def changes(self) -> Iterator[dict[str, Any]]:
         """What it has read, in its order."""

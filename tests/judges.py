@@ -1,0 +1,29 @@
+"""Outside judges: programs of others that say the same as ours of the same bytes and rows.
+
+`.ci/judges` fetches them into the folder that EVENTLOG_PEERS names. Without its judge a test is skipped
+with the reason; it fails where CI_FULL is set.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import NoReturn
+
+import pytest
+
+from bench.peers import installing
+
+
+def java(name: str) -> list[str]:
+    """The jars of a judge."""
+    try:
+        return installing.jars(name)
+    except installing.Skipped as reason:
+        absent(name, str(reason))
+
+
+def absent(name: str, reason: str) -> NoReturn:
+    """The test cannot run, for a judge is not there."""
+    if os.environ.get("CI_FULL"):
+        pytest.fail(f"{name} is not there: {reason}")
+    pytest.skip(f"{name}: SKIPPED: {reason}")

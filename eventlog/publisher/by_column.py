@@ -31,8 +31,6 @@ from eventlog.xds.settings import XdsSettings
 _OBJECT = ("table_name", "table_key")
 _TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
 _PER_FIELD = [number for number, kind in EVENT_TYPES.items() if kind.per_field]
-# what a timestamp column gives for the years that a document can name
-_PLAIN_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?\z"
 
 
 @dataclass(frozen=True)
@@ -170,15 +168,13 @@ def _sound(snapshot: Snapshot, picked: PickedColumns) -> tuple[Flags, list[tuple
     """Whether each row can be understood as far as its table allows, and why the others cannot."""
     if not picked.size:
         return np.zeros(0, np.bool_), []
-    right = (picked.ids > 0) & np.isin(picked.kinds, list(EVENT_TYPES))
+    right = picked.timely & (picked.ids > 0) & np.isin(picked.kinds, list(EVENT_TYPES))
     named = pc.fill_null(pc.greater(pc.binary_length(picked.texts["column_name"]), 0), False)
     right &= ~np.isin(picked.kinds, _PER_FIELD) | named.to_numpy(zero_copy_only=False)
     for name in _OBJECT:
         right &= picked.texts[name].is_valid().to_numpy(zero_copy_only=False)
-    told = pc.fill_null(pc.match_substring_regex(picked.texts["event_time"], _PLAIN_TIME), False)
-    right &= told.to_numpy(zero_copy_only=False)
     odd = picked.ids[~right].tolist()
-    refused = []
+    refused, right_after_all = [], []
     for cells in snapshot.rows(odd) if odd else ():
         record_id = int(str(cells[0]))
         try:
@@ -186,7 +182,8 @@ def _sound(snapshot: Snapshot, picked: PickedColumns) -> tuple[Flags, list[tuple
         except EventlogError as fault:
             refused.append((record_id, str(fault)))
         else:
-            right |= picked.ids == record_id
+            right_after_all.append(record_id)
+    right |= np.isin(picked.ids, right_after_all)
     return _once(picked, right, refused), refused
 
 

@@ -102,11 +102,11 @@ def _packed(
     row = connection.execute(whole, values).one()
     told = row[len(numbers) :]
     lengths, data = told[::2], [(text or "").encode() for text in told[1::2]]
-    sizes = [np.array(sizes or (), np.int64) for sizes in lengths]
+    sizes = [np.frombuffer(size or b"", ">i4").astype(np.int64) for size in lengths]
     if any(int(np.maximum(size, 0).sum()) != len(text) for size, text in zip(sizes, data, strict=True)):
         return None
     return ResultColumns(
-        {name: np.array(row[at] or (), np.int64) for at, name in enumerate(numbers)},
+        {name: np.frombuffer(row[at] or b"", ">i8").astype(np.int64) for at, name in enumerate(numbers)},
         dict(zip(texts, map(_texts, sizes, data), strict=True)),
     )
 

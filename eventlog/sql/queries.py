@@ -33,7 +33,7 @@ class Queries:
             names["letter"] = self.piece("true_letter")
         else:
             names["letter_beside"] = "null"
-        for piece in ("row", "not_done"):
+        for piece in ("row", "row_by_column", "not_done"):
             names[piece] = self.piece(piece)
         for piece in PIECES:
             self._names[piece] = self.piece(piece)

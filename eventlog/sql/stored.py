@@ -154,6 +154,7 @@ def readings(
         "event_time": names["event_time"],
         "event_time_utc": utc,
         "event_time_text": _time_text(dialect, time, utc),
+        "time_is_plain": f"case when {_is_plain(dialect, time, utc)} then 1 else 0 end",
         "oldest": _time_text(dialect, time, f"min(case when {usable} then {utc} end)"),
         "log_now": dialect.local_now if local_time and time.storage is not Storage.ZONED else dialect.utc_now,
     }
@@ -204,6 +205,13 @@ def _utc(dialect: Dialect, stored: Stored, column: str, *, local_time: bool) -> 
 
 def _time_text(dialect: Dialect, stored: Stored, time: str) -> str:
     return time if stored.is_text else _put(dialect.time_text, time)
+
+
+def _is_plain(dialect: Dialect, stored: Stored, time: str) -> str:
+    """Whether a time is surely one that a document can name."""
+    if stored.is_text:
+        return _put(dialect.plain_time, time)
+    return f"{time} between timestamp '0001-01-01 00:00:00' and timestamp '9999-12-31 23:59:59.999999'"
 
 
 def _put(form: str, column: str) -> str:

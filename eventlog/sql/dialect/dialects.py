@@ -21,6 +21,9 @@ class IllegalName(EventlogError):
     """{0!r} cannot name anything in {1}: {2}"""
 
 
+_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}([.][0-9]{1,6})?"  # as most texts of a time are
+
+
 @dataclass(frozen=True, slots=True)
 class Dialect:
     """One database product."""
@@ -53,6 +56,7 @@ class Dialect:
     text: str = "cast({column} as text)"  # of any {column}, compared by case and by blanks
     time_text: str = "cast({column} as text)"  # of a timestamp, in ISO form
     zoned_as_utc: str = "{column}"  # a timestamp with its zone, in UTC
+    plain_time: str = f"regexp_like({{column}}, '^{_TIME}$')"  # whether a text is one
     quotient: str = "{column} / {by}"  # of integers, without its fraction
     digest: str = ""  # of a text {x}: SHA-256, cut to 128 bits, in hexadecimal digits; empty: it makes none
     joins_whole: str = ""  # from here on no row of one side of a join is looked for alone in the other
@@ -151,6 +155,7 @@ POSTGRESQL = Dialect(
     " at time zone 'UTC')",
     text='cast({column} as text) collate "C"',
     zoned_as_utc="({column} at time zone 'UTC')",
+    plain_time=f"{{column}} ~ '^{_TIME}$'",
     number_of_text=f"(case when {{column}} ~ {_NUMBER} then cast({{column}} as numeric) end)",
     digest="pg_catalog.substr(pg_catalog.encode("
     "pg_catalog.sha256(pg_catalog.convert_to({x}, 'UTF8')), 'hex'), 1, 32)",
@@ -248,6 +253,7 @@ MYSQL = Dialect(
     timestamp="datetime(6)",
     text="convert({column} using utf8mb4) collate utf8mb4_0900_bin",
     time_text="cast({column} as char)",
+    plain_time=f"concat({{column}}, '|') regexp '^{_TIME}[|]$'",  # $ alone lets a line end follow
     quotient="{column} div {by}",
     digest="cast(substr(sha2({x}, 256), 1, 32) as char(32)) collate utf8mb4_0900_bin",
     number_of_text=_NUMBER_IN_MYSQL,
@@ -286,6 +292,7 @@ MARIADB = Dialect(
     timestamp="datetime(6)",
     text="convert({column} using utf8mb4) collate utf8mb4_nopad_bin",
     time_text="cast({column} as char)",
+    plain_time=f"concat({{column}}, '|') regexp '^{_TIME}[|]$'",  # $ alone lets a line end follow
     quotient="{column} div {by}",
     digest="cast(substr(sha2({x}, 256), 1, 32) as char(32)) collate utf8mb4_nopad_bin",
     number_of_text=_NUMBER_IN_MYSQL,

@@ -9,18 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from eventlog.core.entry import COLUMNS
 from eventlog.sql.columns import OddBytes, ResultColumns
-from eventlog.sql.log.inserts import CLOSING, Ends
-from eventlog.sql.log.pending import Cells, Pending, PickUp, Selection
+from eventlog.sql.log.inserts import CLOSING, Ends, Row
+from eventlog.sql.log.pending import Pending, PickUp, Selection, as_row
 from eventlog.sql.log.stretch import LOWEST, Stretch
 from eventlog.sql.stored import Storage
 
 Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 Canonical = Callable[[pa.Array, pa.Array], pa.Array]  # a text for each object, of table_names and keys
 
 NUMBERS = ("record_id", "event_type")
-TEXTS = ("event_time", "table_name", "table_key", "column_name", "old_value", "new_value")
+TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
+_PICKED = (*NUMBERS, "time_is_plain")
+_COLUMNS = (*_PICKED, *TEXTS)
 _OBJECT = ("table_name", "table_key")
 
 
@@ -29,6 +31,7 @@ class PickedColumns(NamedTuple):
 
     ids: Ints
     kinds: Ints
+    timely: Flags  # whether each surely has a time that a document can name
     texts: dict[str, pa.Array]  # by the names of TEXTS
 
     @property
@@ -40,13 +43,16 @@ class PickedColumns(NamedTuple):
         """The rows of which that is true."""
         which = np.asarray(chosen, np.bool_)
         texts = {name: column.filter(pa.array(which)) for name, column in self.texts.items()}
-        return PickedColumns(self.ids[which], self.kinds[which], texts)
+        return PickedColumns(self.ids[which], self.kinds[which], self.timely[which], texts)
 
     def with_more(self, more: PickedColumns) -> PickedColumns:
         """These rows and, behind them, others."""
         texts = {name: pa.concat_arrays([column, more.texts[name]]) for name, column in self.texts.items()}
         return PickedColumns(
-            np.concatenate([self.ids, more.ids]), np.concatenate([self.kinds, more.kinds]), texts
+            np.concatenate([self.ids, more.ids]),
+            np.concatenate([self.kinds, more.kinds]),
+            np.concatenate([self.timely, more.timely]),
+            texts,
         )
 
 
@@ -73,7 +79,8 @@ def pick_up(
 def _pick_up(
     pending: Pending, choice: Selection, canonical: Canonical, stretch: Stretch, ends: Ends
 ) -> PickUp:
-    picked = _picked(pending.columns("pick_up", choice, stretch.rest(LOWEST), COLUMNS, NUMBERS, TEXTS))
+    lane = stretch.rest(LOWEST)
+    picked = _picked(pending.columns("columns_picked", choice, lane, _COLUMNS, _PICKED, TEXTS))
     if picked.size < choice.limit:
         return PickUp([], columns=picked)
     last = int(picked.ids[-1])
@@ -92,12 +99,16 @@ def _pick_up(
         choice,
         ends,
     ):
-        found = pending.complete(choice, _cells(picked), stretch, ends)
-        return found._replace(cells=[], columns=_of_cells(found.cells))
-    if len(along):
-        for more in pending.columns_by_id(near[along].tolist(), NUMBERS, TEXTS):
-            picked = picked.with_more(_picked(more))
-    return PickUp([], True, last, columns=picked)
+        kept, more, reach, cut = pending.complete(choice, _rows(picked, choice), stretch, ends)
+        return PickUp([], True, reach, cut, _with_more(pending, picked.some(kept), more))
+    return PickUp([], True, last, columns=_with_more(pending, picked, near[along].tolist()))
+
+
+def _with_more(pending: Pending, picked: PickedColumns, ids: Sequence[int]) -> PickedColumns:
+    """The rows and, behind them, others by their ids."""
+    for more in pending.columns_by_id(ids, _COLUMNS, _PICKED, TEXTS) if ids else ():
+        picked = picked.with_more(_picked(more))
+    return picked
 
 
 def _any_open(objects: Ints, kinds: Ints, ids: Ints, choice: Selection, ends: Ends) -> bool:
@@ -114,25 +125,18 @@ def _any_open(objects: Ints, kinds: Ints, ids: Ints, choice: Selection, ends: En
 
 def _picked(found: ResultColumns) -> PickedColumns:
     ids = found.numbers["record_id"]
-    picked = PickedColumns(ids, found.numbers["event_type"], dict(found.texts))
+    timely = found.numbers["time_is_plain"] == 1
+    picked = PickedColumns(ids, found.numbers["event_type"], timely, dict(found.texts))
     if (ids[1:] >= ids[:-1]).all():
         return picked
     order = np.argsort(ids, kind="stable")
     take = pa.array(order)
     texts = {name: column.take(take) for name, column in picked.texts.items()}
-    return PickedColumns(ids[order], picked.kinds[order], texts)
+    return PickedColumns(ids[order], picked.kinds[order], timely[order], texts)
 
 
-def _cells(picked: PickedColumns) -> list[Cells]:
-    """The rows one by one, without status and perpetrator, which the query has decided about."""
-    texts = {name: column.to_pylist() for name, column in picked.texts.items()}
-    known = {"record_id": picked.ids.tolist(), "event_type": picked.kinds.tolist(), **texts}
-    nothing = [None] * picked.size
-    return list(zip(*(known.get(name, nothing) for name in COLUMNS), strict=True))
-
-
-def _of_cells(cells: Sequence[Cells]) -> PickedColumns:
-    """The rows by column."""
-    columns = dict(zip(COLUMNS, zip(*cells, strict=True), strict=True))
-    ids, kinds = (np.array([int(str(cell or 0)) for cell in columns[name]], np.int64) for name in NUMBERS)
-    return PickedColumns(ids, kinds, {name: pa.array(columns[name], pa.string()) for name in TEXTS})
+def _rows(picked: PickedColumns, choice: Selection) -> list[Row]:
+    """What each row says of its event."""
+    named = zip(*(picked.texts[name].to_pylist() for name in _OBJECT), strict=True)
+    told = zip(picked.ids.tolist(), picked.kinds.tolist(), named, strict=True)
+    return [as_row(choice, record_id, kind, *name) for record_id, kind, name in told]

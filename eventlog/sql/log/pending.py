@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, compress
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,6 +61,15 @@ class PickUp(NamedTuple):
     columns: PickedColumns | None = None  # the rows, where they came by column
 
 
+class Completed(NamedTuple):
+    """What completes the rows of a pick-up."""
+
+    kept: list[bool]  # whether each of the rows is picked up
+    more: list[int]  # further rows, ascending
+    reach: int  # the record_id up to which no row that may go was left
+    cut: ObjectName | None  # whose insert is longer than a pick-up may grow
+
+
 class Pending:
     """Reads the pending rows that may go, of a log that does not change meanwhile."""
 
@@ -86,7 +95,11 @@ class Pending:
         picked = self._pending("pick_up", choice, stretch)
         if len(picked) < choice.limit:
             return PickUp(picked)
-        return self.complete(choice, picked, stretch, Ends() if ends is None else ends)
+        rows = [as_row(choice, cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
+        kept, more, reach, cut = self.complete(choice, rows, stretch, Ends() if ends is None else ends)
+        beside = {cells[0]: cells for cells in self.rows(more)}
+        whole = [*compress(picked, kept), *(beside[number] for number in more)]
+        return PickUp(whole, True, reach, cut)
 
     def fit(self, choice: Selection, stretch: Stretch = NO_STRETCH) -> Selection:
         """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
@@ -163,28 +176,28 @@ class Pending:
         return in_one(found, numbers, texts)
 
     def columns_by_id(
-        self, ids: Sequence[int], numbers: Sequence[str], texts: Sequence[str]
+        self, ids: Sequence[int], names: Sequence[str], numbers: Sequence[str], texts: Sequence[str]
     ) -> list[ResultColumns]:
-        """Rows by their ids, by column, some at a time."""
+        """Rows by their ids, by column, some at a time; `names` are those of the statement's columns."""
         from eventlog.sql.columns import read_columns
 
-        clause = self._queries.clause("rows_by_id")
+        clause = self._queries.clause("columns_by_id")
         return [
             read_columns(
                 self._connection,
                 self._queries,
                 clause,
                 {"ids": chunk},
-                COLUMNS,
+                names,
                 numbers=numbers,
                 texts=texts,
             )
             for chunk in self._queries.chunks(ids)
         ]
 
-    def complete(self, choice: Selection, picked: list[Any], stretch: Stretch, ends: Ends) -> PickUp:
-        """The pick-up with further rows of its objects; without the last of these where it is too much."""
-        rows = [_row(choice, cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
+    def complete(self, choice: Selection, rows: Sequence[Row], stretch: Stretch, ends: Ends) -> Completed:
+        """What is picked up beside these rows: further ones of their objects; and what of these is left out
+        where that is too much."""
         behind = self._behind(choice, stretch, rows[-1].record_id)
         near = next(behind, [])
         objects = {row.object for row in rows}
@@ -196,10 +209,8 @@ class Pending:
             self._look_out(runs, Outlook(choice.inserts, near), behind, ends)
         left_out = next((row.record_id for row in rows if not runs.keeps(row.object)), None)
         ids = [row.record_id for row in along[:fitting] if runs.keeps(row.object)] + runs.needed
-        found = {cells[0]: cells for cells in self.rows(ids)}
-        cells = [cells for cells, row in zip(picked, rows, strict=True) if runs.keeps(row.object)]
         reach = rows[-1].record_id if left_out is None else left_out - 1
-        return PickUp([*cells, *(found[number] for number in sorted(ids))], True, reach, runs.cut)
+        return Completed([runs.keeps(row.object) for row in rows], sorted(ids), reach, runs.cut)
 
     def _look_out(self, runs: Runs, outlook: Outlook, behind: Iterator[list[Row]], ends: Ends) -> None:
         """Go through the rows behind a pick-up until its runs have ended; where that takes them all, or many,
@@ -225,7 +236,7 @@ class Pending:
         while True:
             where = {"skip": skip} if choice.future else {"after": after}
             found = self._pending("further", replace(choice, limit=size), stretch, **where)
-            rows = [_row(choice, *row) for row in found]
+            rows = [as_row(choice, *row) for row in found]
             if rows:
                 yield rows
             if len(rows) < size:
@@ -304,7 +315,8 @@ def pending_statement(
     return queries.clause(name, **holes), values
 
 
-def _row(choice: Selection, record_id: Any, event_type: Any, table_name: Any, table_key: Any) -> Row:
+def as_row(choice: Selection, record_id: Any, event_type: Any, table_name: Any, table_key: Any) -> Row:
+    """What a row says of its event."""
     try:
         kind = event_type if type(event_type) is int else read_event_type(event_type)
     except WrongRow:

@@ -55,6 +55,23 @@ from (
 ) fates
 group by fate
 
+-- columns_picked --
+-- The rows that may go, as they are read by column.
+select
+{row_by_column}
+from {rows}
+where {conditions}
+order by {order}
+{next_rows}
+
+-- columns_by_id --
+-- Rows by their record_ids, whatever their status, as they are read by column.
+select
+{row_by_column}
+from {log} r
+where {record_id} {among_ids}
+order by {record_id}
+
 -- further --
 -- What names the events of rows behind a pick-up.
 select {id}, {event_type_told}, {table_name}, {table_key}

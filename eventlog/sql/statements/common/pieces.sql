@@ -11,6 +11,17 @@
   {old_value} as old_value,
   {new_value} as new_value
 
+-- row_by_column --
+-- The columns of a row that say what happened; of its time, whether it needs a closer look.
+  {id} as record_id,
+  {event_type_told} as event_type,
+  {time_is_plain} as time_is_plain,
+  {table_name} as table_name,
+  {table_key} as table_key,
+  {column_name} as column_name,
+  {old_value} as old_value,
+  {new_value} as new_value
+
 -- size --
 -- The bytes of a row's key and values.
 octet_length({table_key}) + coalesce(octet_length({old_value}), 0) + coalesce(octet_length({new_value}), 0)

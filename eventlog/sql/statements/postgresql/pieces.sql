@@ -20,9 +20,10 @@ limit :most offset :skip
 unnest(cast(translate(:ids, '[]', '{}') as bigint[])) as wanted(id)
 
 -- packed_number --
--- A column of numbers as one value, 0 for null.
-pg_catalog.array_agg(coalesce({column}, 0))
+-- A column of numbers as one value, eight bytes of each, 0 for null.
+pg_catalog.string_agg(pg_catalog.int8send(coalesce({column}, 0)), '')
 
 -- packed_text --
--- A column of texts as two values: the bytes of each, -1 for null, and all of them one behind the other.
-pg_catalog.array_agg(coalesce(pg_catalog.octet_length({column}), -1)), pg_catalog.string_agg({column}, '')
+-- A column of texts as two values: their lengths, four bytes of each, -1 for null, and all of them one behind the other.
+pg_catalog.string_agg(pg_catalog.int4send(coalesce(pg_catalog.octet_length({column}), -1)), ''),
+  pg_catalog.string_agg({column}, '')

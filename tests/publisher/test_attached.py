@@ -104,6 +104,31 @@ def test_an_odd_row_costs_that_row(
         log.call(*words)
 
 
+TIMES = {
+    "2025-03-23 10:00:00": "S",
+    "2025-03-23T10:00:00.123456": "S",
+    "2025-03-23": "S",
+    "2025-03-23 10:00:00\n": "E",
+    "2025-03-23 10:00:00.1234567890123": "S",
+    "2025-02-30": "E",
+    "never": "E",
+    "": "E",
+    None: "E",
+}
+
+
+@pytest.mark.parametrize("many", [0, 300], ids=["by column", "by row"])
+def test_times_are_texts(
+    engine: Engine, database: Database, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.sql.log.pending.MANY", many)
+    log = Attached(engine, database.dialect, SHAPES["a time as text"])
+    log.call("install")
+    log.write(*(key(number, event_time=time) for number, time in enumerate(TIMES, 1)))
+    assert log.call("run", "--once").exit_code == 0
+    assert log.letters() == {f"idu={number}": letter for number, letter in enumerate(TIMES.values(), 1)}
+
+
 UNUSABLE: list[tuple[str, list[Any], str]] = [
     ("bigint", [None, 0, -1], "null"),
     ("numeric(30,6)", [None, 0, -1, 1.5, 2**63], "1.500000"),

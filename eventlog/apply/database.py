@@ -63,6 +63,9 @@ class Database:
         """Let the connection go."""
         self._connection.close()
 
+    def settle(self) -> None:
+        """Nothing to do: a group is applied as a whole."""
+
     def marked(self, marks: Sequence[str]) -> set[str]:
         """Those of some marks under which something was applied."""
         found = self._run("applied_marked", source=self._source, marks=json.dumps(marks))

@@ -88,12 +88,17 @@ class Delta:
         """Let the list of marks go."""
         self._marks.close()
 
+    def settle(self) -> None:
+        """The source knows that all tables have the last group: it is not to be done again."""
+        if self.until is not None:
+            self.state, self.until = self.until, None
+
     def marked(self, marks: Sequence[str]) -> set[str]:
         """Those of some marks under which something was applied."""
         return self._marks.known(marks)
 
     def apply(self, group: Group) -> Tally:
-        """Make rows of a group, in a commit of each of its tables."""
+        """Make rows of a group, in a commit of each of its tables; one that fails keeps no other from it."""
         told = Told(Tally(), [])
         by_table: dict[Path, list[Change]] = {}
         marks: dict[Path, list[str]] = {}
@@ -106,15 +111,22 @@ class Delta:
         again = self.until is not None
         if not again:
             self._rounds += 1
+        faults: list[EventlogError] = []
         for path, changes in by_table.items():
             if again and path in self._done:
                 told.tally.skipped += len(changes)
-            else:
+                continue
+            try:
                 with _faults_of(path):
                     self._apply_table(path, changes, group.state, marks.get(path, ()), told)
-        self.state, self.until = group.state, None
+            except EventlogError as fault:
+                faults.append(fault)
+        if not faults:
+            self.state, self.until = group.state, None
         for refused in told.refused:
             self._refused(refused)
+        if faults:
+            raise faults[0]
         told.tally.refused = len(told.refused)
         return told.tally
 

@@ -24,7 +24,8 @@ class Marks:
     """The events that were applied, on disk."""
 
     def __init__(self) -> None:
-        self._rows = sqlite3.connect("", isolation_level=None)  # a private file that sqlite removes itself
+        # a private file that sqlite removes itself; a stream's batches come in threads of their own
+        self._rows = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._rows.execute("create table marks (mark blob primary key) without rowid")
 
     def close(self) -> None:

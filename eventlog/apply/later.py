@@ -13,11 +13,11 @@ _MOST = 1_000_000  # rows that are remembered
 class Later:
     """The rows that a run changed, each with the last position at which it did."""
 
-    def __init__(self, most: int = _MOST) -> None:
+    def __init__(self, most: int = _MOST, forgotten: str = "") -> None:
         self._most = most
         self._rows: dict[tuple[_Named, Key], str] = {}
         self._tables: dict[_Named, str] = {}  # those of which any row may have changed
-        self._forgotten = ""  # to which position rows are no longer remembered
+        self._forgotten = forgotten  # to which position rows are no longer remembered
 
     def note(self, changes: Iterable[Change]) -> None:
         """These changes are applied."""

@@ -24,7 +24,8 @@ Tell = Callable[[Refused], None]
 class Run:
     """Applies deliveries to a target; `refused` hears of each change that was left out. A source that has
     states is told by `kept` that the target holds what it handed out. Once `stop` is true, the run ends
-    behind the transaction that it has."""
+    behind the transaction that it has. With `together` all that one call applies is one group. `forgotten` is
+    how far rows were changed of which nothing is known any more."""
 
     def __init__(
         self,
@@ -35,15 +36,20 @@ class Run:
         refused: Tell,
         kept: Callable[[], None] | None = None,
         stop: Callable[[], bool] = bool,
+        *,
+        together: bool = False,
+        forgotten: str = "",
     ) -> None:
         self.tally = Tally()
+        self._together = together
         self._stop = stop
         self._target = target
         self._settings = settings
         self._refused = refused
         self._clock = time.monotonic
         self._kept = kept or (lambda: None)
-        self._later = Later() if kept is not None else None  # only a source with states tells what is late
+        # only a source with states tells what is late
+        self._later = Later(forgotten=forgotten) if kept is not None else None
         self._progress: Progress = progress_of(source, format_name, target.state, has_states=kept is not None)
 
     def apply(self, deliveries: Iterable[Delivery | Refused]) -> Tally:
@@ -71,7 +77,7 @@ class Run:
                 held = []
             if self._stop():
                 break
-        if self._target.until is not None and not self._stop():
+        if self._target.until is not None and not self._together and not self._stop():
             raise HalfDone
         if held and last is not None:
             yield self._group(held, self._progress.state(last.state))
@@ -95,6 +101,8 @@ class Run:
 
     def _full(self, held: Sequence[Change], begun: float, delivery: Delivery) -> bool:
         """Whether a group ends here: one that is done again must end where it did."""
+        if self._together:
+            return False
         if self._target.until is not None:
             return self._progress.state(delivery.state) == self._target.until
         return len(held) >= self._settings.group or self._clock() - begun >= SECONDS

@@ -62,7 +62,7 @@ def apply_to_database(
             stop = bool if going is None else lambda: going.stop
             run = Run(target, name, job.source_format, chosen, report.refuse, feed.kept, stop)
             while True:
-                tally = run.apply(_leaving(feed.round(going is not None), job.tables))
+                tally = run.apply(leaving(feed.round(going is not None), job.tables))
                 if going is None or going.stop or going.sleep(poll_interval(job)):
                     return tally
 
@@ -109,7 +109,7 @@ def _has_states(job: Job, clock: str) -> bool:
     return feed is not None
 
 
-def _leaving(deliveries: Iterable[Delivery | Refused], tables: Tables) -> Iterator[Delivery | Refused]:
+def leaving(deliveries: Iterable[Delivery | Refused], tables: Tables) -> Iterator[Delivery | Refused]:
     """The deliveries without the columns that their tables' lists do not let leave."""
     for delivery in deliveries:
         if isinstance(delivery, Refused):

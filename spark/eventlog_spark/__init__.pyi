@@ -6,3 +6,4 @@ from eventlog_spark.library import current as current
 from eventlog_spark.library import documents as documents
 from eventlog_spark.library import log as log
 from eventlog_spark.sources import register as register
+from eventlog_spark.stream.running import into_tables as into_tables

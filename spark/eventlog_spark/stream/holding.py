@@ -1,0 +1,234 @@
+"""Messages of a task, batch after batch: what is handed out, and what waits in the state.
+
+One sequence runs through all topics and partitions of a task. A transaction goes out when all of it came and
+every partition was read past its end, or to an end that was taken after its last message came: a partition
+of which a batch brings nothing was read so far.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from itertools import chain, groupby
+from typing import NamedTuple
+
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.tables import Tables
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.sequenced import repeats
+from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
+from eventlog.streams.settings import StreamSettings
+from eventlog.streams.transactions import Facts, Key, in_order, is_row, key_of, size_of
+from eventlog_spark.stream.waiting import Kept, Message, Ordered, Progress, Waiting, pack, unpack
+
+MESSAGE, REFUSED, SAID, OPEN, STOP, READ = "message", "refused", "said", "open", "stop", "read"
+_NAMED = 100  # open transactions that are named
+
+
+class Out(NamedTuple):
+    """What a batch hands out: a message of a transaction, or something that is told."""
+
+    kind: str
+    turn: int = 0  # the transaction
+    late: bool = False
+    incomplete: bool = False
+    topic: str | None = None
+    partition: int = 0
+    offset: int = 0
+    value: bytes | None = None
+    where: str | None = None
+    reason: str | None = None
+
+
+@dataclass
+class Holding:
+    """The state of a task; each step is a batch."""
+
+    tables: Tables
+    reading: MessageSettings
+    bounds: StreamSettings
+    kept: Kept
+
+    def step(self, messages: Iterable[Message], now: int) -> Iterator[Out]:
+        """What goes out with these messages, at a moment in milliseconds; behind a STOP nothing is kept."""
+        self._progress = Progress.load(self.kept.progress())
+        self._progress.round += 1
+        self._now = now
+        self._repeats = repeats()
+        self._waiting = {one.key: one for _, text in self.kept.waiting() for one in (Waiting.load(text),)}
+        came: set[str] = set()
+        yield from self._read(messages, came)
+        ready = self._ready(came)
+        stuck = self._stuck(ready)
+        if stuck and self.bounds.open_transactions == "stop":
+            first = min(stuck, key=lambda key: self._waiting[key].facts.first)
+            yield Out(STOP, reason=self._why(self._waiting[first]))
+            return
+        yield from self._release(ready, stuck)
+        for told in self._repeats.told():
+            yield Out(SAID, where=told.where, reason=told.reason)
+        yield from self._open()
+        self._keep()
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is to be looked at again, though no message may come."""
+        return bool(self._waiting)
+
+    # --- reading
+
+    def _read(self, messages: Iterable[Message], came: set[str]) -> Iterator[Out]:
+        sequencer = MessageSequencer(self.tables, self.reading)
+        places: dict[str, tuple[str, int]] = {}
+        count = 0
+        for at, group in groupby(sorted(messages, key=_offset), key=_partition):
+            name = f"{at[0]}[{at[1]}]"
+            places[name] = at
+            came.add(name)
+            self._progress.greatest.setdefault(name, "")
+            own = list(group)
+            count += len(own)
+            source = Source(name, at[0], (), (_object(name, one) for one in own))
+            yield from self._take(sequencer.parse(0, source), places)
+        yield from self._take(sequencer.rest(), places)
+        if count:
+            yield Out(READ, turn=count)
+
+    def _take(
+        self, items: Iterable[SequencedMessage | Refused], places: dict[str, tuple[str, int]]
+    ) -> Iterator[Out]:
+        loaded: tuple[str, str] | None = None  # rows of a full load that go together
+        for item in items:
+            if isinstance(item, Refused):
+                yield Out(REFUSED, value=item.raw, where=item.where, reason=item.reason)
+                continue
+            greatest = self._progress.greatest
+            seq = max(greatest[item.source], item.place.seq)
+            if not item.place.behind:
+                greatest[item.source] = seq
+                seq = item.place.seq
+            if not item.place.behind or loaded != (item.source, seq):
+                self._progress.number += 1
+                loaded = (item.source, seq) if item.place.behind else None
+            self._add(item, seq, Message(*places[item.source], item.number, item.raw))
+
+    def _add(self, item: SequencedMessage, seq: str, message: Message) -> None:
+        placed = Placed(*item[1:])
+        number = self._progress.number
+        key = key_of(placed.change, number)
+        if key in self._progress.recent:
+            self._repeats.add(placed.change.table, placed.where, placed.raw)
+            return
+        one = self._waiting.get(key)
+        if one is None:
+            one = self._waiting[key] = Waiting(key, Facts(seq, seq), self._now)
+        one.round = self._progress.round
+        one.size += size_of(placed)
+        counter = one.facts.take(placed.change, seq, placed.source, number)
+        one.new.append(Ordered(counter, seq, len(one.new) if is_row(key) else number, message))
+
+    # --- handing out
+
+    def _ready(self, came: Set[str]) -> set[Key]:
+        """The transactions of which all came, and all that stands before them."""
+        complete = [one for one in self._waiting.values() if one.facts.complete]
+        ready = {one.key for one in complete if self._passed(one, came)}
+        wait = min((one.facts.last for one in complete if one.key not in ready), default=None)
+        return {key for key in ready if wait is None or self._waiting[key].facts.last <= wait}
+
+    def _passed(self, one: Waiting, came: Set[str]) -> bool:
+        """Whether every partition was read behind a transaction, or to an end taken after all of it came."""
+        greatest = self._progress.greatest
+        known = came if one.round < self._progress.round else greatest
+        return all(greatest[name] >= one.facts.last for name in known)
+
+    def _stuck(self, ready: Set[Key]) -> set[Key]:
+        """The transactions that wait for changes beyond the bounds."""
+        waits = [one for key, one in self._waiting.items() if key not in ready]
+        full = sum(one.size for one in waits) > self.bounds.open_bytes
+        limit = self._now - 1000 * self.bounds.open_time
+        return {one.key for one in waits if not one.facts.complete and (full or one.since < limit)}
+
+    def _release(self, ready: Set[Key], stuck: Set[Key]) -> Iterator[Out]:
+        going = {key: one for key, one in self._waiting.items() if key in stuck or key in ready}
+        first = min((one.facts.first for key, one in self._waiting.items() if key not in going), default=None)
+        for key, facts in in_order({key: one.facts for key, one in going.items()}):
+            if is_row(key) and first is not None and facts.last >= first:
+                continue  # a row of a full load, behind a change that still waits
+            one = self._waiting.pop(key)
+            yield from self._hand_out(one, key in stuck)
+            if one.rounds:
+                self.kept.drop(_name(key), one.rounds)
+
+    def _hand_out(self, one: Waiting, stuck: bool) -> Iterator[Out]:
+        messages = self._messages(one)
+        if stuck and self.bounds.open_transactions == "refuse":
+            why = self._why(one)
+            for topic, partition, offset, value in messages:
+                yield Out(REFUSED, value=value, where=f"{topic}[{partition}]:{offset}", reason=why)
+            return
+        progress, last = self._progress, one.facts.last
+        if one.facts.counted:  # without counters nobody knows whether more of it comes
+            progress.hand_out(one.key)
+        progress.turn += 1
+        late = last < progress.released
+        progress.released = max(progress.released, last)
+        for message in messages:
+            yield Out(MESSAGE, progress.turn, late, stuck, *message)
+
+    def _messages(self, one: Waiting) -> list[Message]:
+        name = _name(one.key)
+        kept = (unpack(self.kept.messages(name, round_)) for round_ in one.rounds)
+        return [ordered.message for ordered in sorted(chain(*kept, one.new), key=lambda found: found[:3])]
+
+    def _why(self, one: Waiting) -> str:
+        if not one.facts.open:
+            return one.facts.lacks(one.key)
+        return (
+            f"transaction {' at '.join(one.key)} waits for its last change beyond the limits ({_where(one)})"
+        )
+
+    # --- keeping
+
+    def _open(self) -> Iterator[Out]:
+        waits = [one for one in self._waiting.values() if not one.facts.complete]
+        for one in waits[:_NAMED]:
+            said = f"transaction {one.key[0]} is open: {one.facts.count} of its changes came"
+            yield Out(OPEN, where=_where(one), reason=said)
+
+    def _keep(self) -> None:
+        for key, one in self._waiting.items():
+            if one.new:
+                name = _name(key)
+                self.kept.keep_messages(name, one.round, pack(one.new))
+                one.rounds.append(one.round)
+                self.kept.keep(name, one.dump())
+        self.kept.keep_progress(self._progress.dump())
+
+
+def _name(key: Key) -> str:
+    return json.dumps(key)
+
+
+def _where(one: Waiting) -> str:
+    return ", ".join(sorted(one.facts.sources))
+
+
+def _partition(message: Message) -> tuple[str, int]:
+    return message.topic, message.partition
+
+
+def _offset(message: Message) -> tuple[str, int, int]:
+    return message[:3]
+
+
+def _object(name: str, message: Message) -> Object | Refused:
+    raw = message.value
+    if raw is None:
+        return Refused(f"{name}:{message.offset}", "a message without a value")
+    try:
+        return Object(message.offset, json.loads(raw), raw)
+    except (ValueError, RecursionError) as fault:
+        return Refused(f"{name}:{message.offset}", f"not JSON: {fault}", raw)

@@ -1,0 +1,116 @@
+"""The state of a stream of messages, as Spark keeps it: one task for each sequence, on RocksDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+from eventlog.core.tables import Tables
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.streams.settings import StreamSettings
+from eventlog_spark.stream.holding import Holding, Out
+from eventlog_spark.stream.waiting import Message
+
+_FRAME = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("turn", pa.int64()),
+        ("late", pa.bool_()),
+        ("incomplete", pa.bool_()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("value", pa.binary()),
+        ("where", pa.string()),
+        ("reason", pa.string()),
+    ]
+)
+SCHEMA = from_arrow_schema(_FRAME)
+_ROWS = 10_000  # that leave together
+
+
+class _State:
+    """What outlives a batch, in Spark's state."""
+
+    def __init__(self, handle: StatefulProcessorHandle) -> None:
+        self.at = handle.getValueState("at", "moment long")
+        self._progress = handle.getValueState("progress", "told string")
+        self._waiting = handle.getMapState("waiting", "name string", "told string")
+        self._messages = handle.getMapState("messages", "name string, round long", "packed binary")
+
+    def progress(self) -> str | None:
+        found = self._progress.get()
+        return None if found is None else found[0]
+
+    def keep_progress(self, text: str) -> None:
+        self._progress.update((text,))
+
+    def waiting(self) -> Sequence[tuple[str, str]]:
+        if not self._waiting.exists():
+            return []
+        return [(name, text) for (name,), (text,) in self._waiting.iterator()]
+
+    def keep(self, name: str, text: str) -> None:
+        self._waiting.updateValue((name,), (text,))
+
+    def drop(self, name: str, rounds: Sequence[int]) -> None:
+        self._waiting.removeKey((name,))
+        for round_ in rounds:
+            self._messages.removeKey((name, round_))
+
+    def messages(self, name: str, round_: int) -> bytes:
+        found = self._messages.getValue((name, round_))
+        assert found is not None
+        return bytes(found[0])
+
+    def keep_messages(self, name: str, round_: int, packed: bytes) -> None:
+        self._messages.updateValue((name, round_), (packed,))
+
+
+class Transactions(StatefulProcessor):
+    """Messages in, whole transactions out; where something waits, a timer brings the next batch."""
+
+    def __init__(self, tables: Tables, reading: MessageSettings, bounds: StreamSettings) -> None:
+        self._given = tables, reading, bounds
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._handle = handle
+        self._state = _State(handle)
+
+    def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """A batch with messages."""
+        messages = (
+            Message(topic or "", int(partition or 0), int(offset), value)
+            for frame in rows
+            for topic, partition, offset, value in zip(
+                frame["topic"], frame["partition"], frame["offset"], frame["value"], strict=True
+            )
+        )
+        return self._step(messages, timerValues.getCurrentProcessingTimeInMs())
+
+    def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Any]:  # noqa: N802, N803
+        """A batch without messages; one that brought some was dealt with."""
+        now = timerValues.getCurrentProcessingTimeInMs()
+        found = self._state.at.get()
+        if found is None or found[0] != now:
+            yield from self._step((), now)
+
+    def _step(self, messages: Iterable[Message], now: int) -> Iterator[Any]:
+        self._state.at.update((now,))
+        holding = Holding(*self._given, kept=self._state)
+        told = holding.step(messages, now)
+        while some := list(islice(told, _ROWS)):
+            yield _frame(some)
+        if holding.waits:
+            self._handle.registerTimer(now + 1)
+
+
+def _frame(rows: Sequence[Out]) -> Any:
+    columns = zip(zip(*rows, strict=True), _FRAME, strict=True)
+    arrays = [pa.array(list(cells), field.type) for cells, field in columns]
+    return pa.Table.from_arrays(arrays, schema=_FRAME).to_pandas()

@@ -1,0 +1,147 @@
+"""A transaction on its way through batches, as the state of a stream keeps it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from eventlog.streams.ranges import Ranges
+from eventlog.streams.transactions import Facts, Key
+
+_RECENT = 1000  # transactions that are known when they are sent again
+
+
+class Message(NamedTuple):
+    """A message of a topic."""
+
+    topic: str
+    partition: int
+    offset: int
+    value: bytes | None
+
+
+class Ordered(NamedTuple):
+    """A message of a transaction, behind what orders it there."""
+
+    counter: int
+    seq: str
+    number: int  # among all that came
+    message: Message
+
+
+class Kept(Protocol):
+    """What outlives a batch, by the name of a transaction."""
+
+    def progress(self) -> str | None: ...
+    def keep_progress(self, text: str, /) -> None: ...
+    def waiting(self) -> Sequence[tuple[str, str]]: ...
+    def keep(self, name: str, text: str, /) -> None: ...
+    def drop(self, name: str, rounds: Sequence[int], /) -> None: ...
+    def messages(self, name: str, round_: int, /) -> bytes: ...
+    def keep_messages(self, name: str, round_: int, packed: bytes, /) -> None: ...
+
+
+@dataclass(slots=True)
+class Waiting:
+    """A transaction of which messages came, and which waits for others or for what stands before it."""
+
+    key: Key
+    facts: Facts
+    since: int  # the moment of its first message, in milliseconds
+    round: int = 0  # in which its last message came
+    size: int = 0
+    rounds: list[int] = field(default_factory=list)  # whose messages stand in the state
+    new: list[Ordered] = field(default_factory=list)  # of this round
+
+    def dump(self) -> str:
+        """All but its messages, as a text."""
+        facts = self.facts
+        told = {
+            "first": facts.first,
+            "last": facts.last,
+            "count": facts.count,
+            "number": facts.number,
+            "counters": list(facts.counters),
+            "ends": facts.ends,
+            "counted": facts.counted,
+            "sources": sorted(facts.sources),
+        }
+        own = {"since": self.since, "round": self.round, "size": self.size, "rounds": self.rounds}
+        return json.dumps({"key": self.key, "facts": told, **own})
+
+    @classmethod
+    def load(cls, text: str) -> Waiting:
+        """One that was kept."""
+        found: dict[str, Any] = json.loads(text)
+        told = found.pop("facts")
+        told["counters"] = Ranges(told["counters"])
+        told["sources"] = set(told["sources"])
+        return cls(tuple(found.pop("key")), Facts(**told), **found)
+
+
+@dataclass(slots=True)
+class Progress:
+    """What of a stream is known beside the transactions that wait."""
+
+    round: int = 0
+    number: int = 0  # of the message that came last
+    turn: int = 0  # of what was handed out last
+    released: str = ""  # the last sequence that was handed out
+    greatest: dict[str, str] = field(default_factory=dict)  # sequence of each partition
+    recent: dict[Key, None] = field(default_factory=dict)  # transactions, as they were handed out
+
+    def hand_out(self, key: Key) -> None:
+        """Know a transaction when it is sent again."""
+        self.recent[key] = None
+        if len(self.recent) > _RECENT:
+            del self.recent[next(iter(self.recent))]
+
+    def dump(self) -> str:
+        numbers = {name: getattr(self, name) for name in ("round", "number", "turn", "released", "greatest")}
+        return json.dumps(numbers | {"recent": list(self.recent)})
+
+    @classmethod
+    def load(cls, text: str | None) -> Progress:
+        """What was kept, if anything was."""
+        if text is None:
+            return cls()
+        found: dict[str, Any] = json.loads(text)
+        recent: dict[Key, None] = {tuple(key): None for key in found.pop("recent")}
+        return cls(**found, recent=recent)
+
+
+_PACKED = pa.schema(
+    [
+        ("counter", pa.int64()),
+        ("seq", pa.string()),
+        ("number", pa.int64()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("value", pa.large_binary()),
+    ]
+)
+
+
+def pack(messages: Sequence[Ordered]) -> bytes:
+    """Messages as bytes."""
+    rows = [(*one[:3], *one.message) for one in messages]
+    columns = [
+        pa.array(list(cells), f.type) for cells, f in zip(zip(*rows, strict=True), _PACKED, strict=True)
+    ]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, _PACKED) as writer:
+        writer.write_batch(pa.record_batch(columns, schema=_PACKED))
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed
+
+
+def unpack(packed: bytes) -> list[Ordered]:
+    """Messages that were packed."""
+    table = pa.ipc.open_stream(packed).read_all()
+    rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
+    return [Ordered(counter, seq, number, Message(*rest)) for counter, seq, number, *rest in rows]

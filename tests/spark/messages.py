@@ -1,0 +1,76 @@
+"""Messages of a task, as Qlik Replicate writes them, and where they stand in its topics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from eventlog.core import tablesfile
+
+TABLES = tablesfile.read("""\
+[tables.account]
+key = ["id"]
+columns = { id = "integer", owner = "varchar(64)", amount = "integer" }
+
+[tables.entry]
+key = ["id"]
+columns = { id = "integer", account = "integer", amount = "integer" }
+""")
+
+
+def sequence(number: int, second: int = 0) -> str:
+    """A change_seq."""
+    return f"20250101{second:08}{number:019}"
+
+
+def message(
+    table: str,
+    operation: str,
+    data: Mapping[str, Any],
+    number: int,
+    transaction: int,
+    counter: int | None = None,
+    last: bool = False,
+    before: Mapping[str, Any] | None = None,
+) -> bytes:
+    """One change of a row."""
+    told = (1 << len(data)) - 1
+    headers = {
+        "operation": operation,
+        "changeSequence": sequence(number),
+        "timestamp": "2025-01-01T00:00:00.000",
+        "streamPosition": str(number),
+        "transactionId": f"{transaction:032X}",
+        "changeMask": f"{told:02X}",
+        "columnMask": f"{told:02X}",
+        "transactionEventCounter": counter,
+        "transactionLastEvent": None if counter is None else last,
+    }
+    body = {"table": table, "data": data, "beforeData": before, "headers": headers}
+    envelope = {
+        "magic": "atMSG",
+        "type": "DT",
+        "headers": None,
+        "messageSchemaId": None,
+        "messageSchema": None,
+    }
+    return json.dumps(envelope | {"message": body}).encode()
+
+
+def deliver(folder: Path, name: str, messages: Sequence[tuple[str, int, int, bytes]]) -> None:
+    """Messages as a file stream gives them, in the columns of Kafka's."""
+    lines = [
+        json.dumps({"topic": topic, "partition": partition, "offset": offset, "value": value.decode()})
+        for topic, partition, offset, value in messages
+    ]
+    hidden = folder / f".{name}"
+    hidden.write_text("".join(f"{line}\n" for line in lines))
+    hidden.rename(folder / f"{name}.json")
+
+
+def stream(spark: Any, folder: Path) -> Any:
+    """The stream of a folder, a file in each batch."""
+    schema = "topic string, partition int, offset long, value string"
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(folder))

@@ -32,9 +32,8 @@ def filesystem() -> fs.S3FileSystem:
     )
 
 
-def variables() -> dict[str, str]:
-    """The environment in which Spark and deltalake reach the server."""
-    jars = ",".join(str(path) for path in sorted(Path(JARS).glob("*.jar")))
+def conf() -> dict[str, str]:
+    """What a session of Spark is told of the server."""
     hadoop = {
         "endpoint": ADDRESS,
         "endpoint.region": "us-east-1",
@@ -43,10 +42,16 @@ def variables() -> dict[str, str]:
         "access.key": _KEY,
         "secret.key": _KEY,
     }
-    few = "--conf spark.sql.shuffle.partitions=2 --conf spark.ui.enabled=false"
-    conf = " ".join(f"--conf spark.hadoop.fs.s3a.{name}={value}" for name, value in hadoop.items())
+    jars = ",".join(str(path) for path in sorted(Path(JARS).glob("*.jar")))
+    return {"spark.jars": jars} | {f"spark.hadoop.fs.s3a.{name}": value for name, value in hadoop.items()}
+
+
+def variables() -> dict[str, str]:
+    """The environment in which Spark and deltalake reach the server."""
+    few = {"spark.sql.shuffle.partitions": "2", "spark.ui.enabled": "false"}
+    told = " ".join(f"--conf {name}={value}" for name, value in (few | conf()).items())
     return {
-        "PYSPARK_SUBMIT_ARGS": f"--master local[2] {few} --jars {jars} {conf} pyspark-shell",
+        "PYSPARK_SUBMIT_ARGS": f"--master local[2] {told} pyspark-shell",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "AWS_ENDPOINT_URL": ADDRESS,
         "AWS_ALLOW_HTTP": "true",

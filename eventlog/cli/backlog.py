@@ -58,7 +58,7 @@ def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]
 @database_options
 @click.option("--from", "source_format", type=FORMAT_NAMES, required=True, help="what the inputs hold")
 @click.option("--to", "target_format", type=FORMAT_NAMES, required=True, help="what to write")
-@click.option("-o", "--output", required=True, help="the folder to write")
+@click.option("-o", "--output", required=True, help="the folder to write, also in a store: s3a://…")
 @click.option(
     "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
 )
@@ -112,9 +112,9 @@ def backlog(
 ) -> None:
     """Read INPUTS and write them in another format, as `convert` would, on Spark.
 
-    INPUTS are files, folders or globs; without any, the log of --url is read, or --kafka. The folder that is
-    written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused records in `_refused`.
-    The same inputs and settings again change nothing.
+    INPUTS are files, folders or globs, also of a store (s3a://…); without any, the log of --url is read, or
+    --kafka. The folder that is written holds `part-*` files, `_manifest.json`, `_SUCCESS`, and refused
+    records in `_refused`. The same inputs and settings again change nothing.
     """
     with extra("spark", "a backlog"):
         from eventlog_spark.job import Backlog

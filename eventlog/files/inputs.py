@@ -19,6 +19,7 @@ from eventlog.files.packed import Unpacked
 from eventlog.files.text import read_text
 
 Advance = Callable[[int], None]  # told of every byte read
+Opened = Callable[[str], IO[bytes]]  # a file that is read, by its name
 
 ROW_CONTAINERS = {
     "csv": csv.read,
@@ -74,12 +75,15 @@ def open_sources(
     advance: Advance = lambda size: None,
     limits: Limits = LIMITS,
     beside: Beside | None = None,
+    opened: Opened | None = None,
 ) -> Iterator[Source[Any] | Refused]:
-    """The sources, opened one after the other; Refused for a file that cannot be read at all."""
+    """The sources, opened one after the other; Refused for a file that cannot be read at all. `opened` is for
+    files that stand elsewhere."""
     containers = [container_of(name, shape, given) for name in names]
-    check_inputs(names)
+    if opened is None:
+        check_inputs(names)
     for name, container in zip(names, containers, strict=True):
-        with open_input(name, advance, limits) as file:
+        with open_input(name, advance, limits, opened) as file:
             try:
                 path = None if beside is None else file_beside(name, beside)
                 if beside is None or path is None:
@@ -152,13 +156,16 @@ def open_source(
 
 @contextmanager
 def open_input(
-    name: str, advance: Advance = lambda size: None, limits: Limits = LIMITS
+    name: str,
+    advance: Advance = lambda size: None,
+    limits: Limits = LIMITS,
+    opened: Opened | None = None,
 ) -> Iterator[IO[bytes]]:
     """The bytes of a file or of standard input, unpacked."""
     if name == "-":
         yield sys.stdin.buffer
         return
-    with Path(name).open("rb") as raw:
+    with Path(name).open("rb") if opened is None else opened(name) as raw:
         counted = io.BufferedReader(_Counted(raw, advance), 1 << 20)
         if name.endswith(".gz"):
             with gzip.open(counted) as file:

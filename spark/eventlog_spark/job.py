@@ -16,12 +16,14 @@ from eventlog.core.formats import Format, Shape
 from eventlog.files.inputs import CONTAINERS
 from eventlog.fold import Fate, Rules
 from eventlog_spark import streams
+from eventlog_spark.cluster.stores import Stores, is_remote
 from eventlog_spark.input.current import Answers, CurrentFile, GivenRows
 from eventlog_spark.input.storage import File, absolute, expand, partitions
 from eventlog_spark.output import documents
-from eventlog_spark.output.commit import REFUSED, Folder, job_id
+from eventlog_spark.output.commit import Output, job_id
+from eventlog_spark.output.files import Files
 from eventlog_spark.output.parts import Layout
-from eventlog_spark.output.refused import place
+from eventlog_spark.output.store import folder_of
 from eventlog_spark.output.summary import Summary, total
 from eventlog_spark.output.task import Task
 from eventlog_spark.pipeline import Pipeline
@@ -63,6 +65,7 @@ class Result:
     """What a job did, or had done before."""
 
     manifest: Mapping[str, Any]
+    folder: Output
     summary: Summary = field(default_factory=Summary)
     before: bool = False
     finished: int | None = None  # rows of a live log that got their letters
@@ -84,14 +87,17 @@ def run_job(
     A live log brings its own current rows, and perhaps changes that stand before all others.
     """
     backlog = _as_workers_name_it(spark, backlog)
-    inputs = expand(backlog.job.inputs, backlog.source_shape, backlog.job.container)
-    current = _current_files(backlog.job)
-    folder = Folder(Path(backlog.job.output).resolve(), name or job_id(facts(backlog, inputs, current)))
+    job = backlog.job
+    named = [*job.inputs, *(file for _, file in job.current), *([] if first is None else [first])]
+    stores = Stores.reached(spark, named)
+    inputs = expand(job.inputs, backlog.source_shape, job.container, stores)
+    current = _current_files(job, stores)
+    folder = folder_of(spark, job.output, name or job_id(facts(backlog, inputs, current)))
     if (manifest := folder.manifest()) is not None:
-        return Result(manifest, before=True)
+        return Result(manifest, folder, before=True)
     with folder.writing():
-        answers = answers or GivenRows(current, backlog.job.limits)
-        task = make_task(backlog, folder, answers)
+        answers = answers or GivenRows(current, job.limits, stores)
+        task = make_task(backlog, folder, answers, stores)
         if format_named(backlog.job.source_format).folded:
             before = _write_first(task, first)
             task = replace(task, first_part=len(before))
@@ -103,8 +109,8 @@ def run_job(
             stage("convert")
             summary = _convert(spark, backlog, task)
         stage("commit")
-        done = folder.commit(summary.files, _manifest(backlog, inputs, summary))
-    return Result(done, summary)
+        done = folder.commit(summary.files, summary.explained, _manifest(backlog, inputs, summary))
+    return Result(done, folder, summary)
 
 
 def _as_workers_name_it(spark: Any, backlog: Backlog) -> Backlog:
@@ -120,24 +126,23 @@ def _as_workers_name_it(spark: Any, backlog: Backlog) -> Backlog:
 def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
     """Every change as its own event."""
     job = backlog.job
+    if job.expand_truncate and any(is_remote(file) for _, file in job.current):
+        raise Misuse("--expand-truncate: its --current files must stand where every machine has them")
     told = streams.run(
         spark,
         job.source_format,
-        [expand([name], backlog.source_shape, job.container) for name in job.inputs],
+        [expand([name], backlog.source_shape, job.container, task.stores) for name in job.inputs],
         task,
         job if job.expand_truncate else None,
         backlog.order == "sequence",
     )
-    whole = total(told)
-    explained = [Path(task.layout.folder) / part.explained for part in told if part.explained]
-    whole.refused_rows = place(explained, Path(task.layout.folder).parent / REFUSED)
-    return whole
+    return total(told)
 
 
-def make_task(backlog: Backlog, folder: Folder, answers: Answers) -> Task:
+def make_task(backlog: Backlog, folder: Output, answers: Answers, stores: Stores) -> Task:
     """What the tasks of this job know."""
     target = format_named(backlog.job.target_format)
-    layout = _layout(backlog, target, str(folder.temporary))
+    layout = _layout(backlog, target, folder.attempts)
     return Task(
         backlog.job.tables,
         backlog.rules,
@@ -148,17 +153,19 @@ def make_task(backlog: Backlog, folder: Folder, answers: Answers) -> Task:
         backlog.given,
         layout,
         strict=backlog.strict,
+        stores=stores,
     )
 
 
 def _write_first(task: Task, name: str | None) -> list[Summary]:
     """A part of changes that stand before all others; none where there are none."""
-    if name is None or not Path(name).stat().st_size:
+    files = [] if name is None else expand([name], Shape.OBJECTS, None, task.stores)
+    if not files or not files[0].size:
         return []
-    return [streams.Streams("changes", [expand([name], Shape.OBJECTS, None)], task).convert(0)]
+    return [streams.Streams("changes", [files], task).convert(0)]
 
 
-def _layout(backlog: Backlog, target: Format, folder: str) -> Layout:
+def _layout(backlog: Backlog, target: Format, folder: Files) -> Layout:
     container = backlog.job.output_container or CONTAINERS[target.shape][0]
     if target.name == "xds" and container == "parquet":
         return Layout(folder, Shape.ROWS, container, documents.SHEET, backlog.per_file)
@@ -168,13 +175,13 @@ def _layout(backlog: Backlog, target: Format, folder: str) -> Layout:
     return Layout(folder, target.shape, container, target.sheet, backlog.per_file)
 
 
-def _current_files(job: Job) -> list[CurrentFile]:
+def _current_files(job: Job, stores: Stores) -> list[CurrentFile]:
     found = []
     for name, given in job.current:
         table = job.tables.get(name)
         if not table.key:
             raise InvalidTables(f"table {table} has no key: its current rows cannot be found by one")
-        found += [CurrentFile(table, file) for file in expand([given], Shape.ROWS, None)]
+        found += [CurrentFile(table, file) for file in expand([given], Shape.ROWS, None, stores)]
     return found
 
 

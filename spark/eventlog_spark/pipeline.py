@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 from eventlog.core.settings import build
@@ -15,10 +14,11 @@ from eventlog_spark.fold.tasks import FoldToEvents, FoldToParts, WriteEvents
 from eventlog_spark.input import rows
 from eventlog_spark.input.current import Answers
 from eventlog_spark.input.spelling import Noticed, Watch
-from eventlog_spark.input.storage import File, uri
+from eventlog_spark.input.storage import File
 from eventlog_spark.output import summary
+from eventlog_spark.output.files import spark_names
 from eventlog_spark.output.refused import explain
-from eventlog_spark.output.repeated import repeated
+from eventlog_spark.output.repeated import repeated_in
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Task
 
@@ -39,17 +39,17 @@ class Pipeline:
         """The parts of a log, written but not yet in their places; some were written before."""
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.partitions))
         limits = build(Limits, self.task.given)
-        files = rows.sort_out(inputs, limits=limits)
+        files = rows.sort_out(inputs, limits=limits, stores=self.task.stores)
         self.stage("fold")
         told = self._met(files, self._expected(files))
         again = self._repeated(told)
         if again is not None or self._unread(files, told):
             self.stage("fold again, without rows that share a record_id, every row read one by one")
-            files = rows.sort_out(inputs, careful=True, limits=limits)
+            files = rows.sort_out(inputs, careful=True, limits=limits, stores=self.task.stores)
             told = self._met(files, Noticed(), again)
         self.stage("explain what was refused")
         whole = summary.total(told)
-        whole.refused_rows = explain(self.spark, self.task, self.clock, files, [*before, *told], again)
+        whole.explained += explain(self.spark, self.task, self.clock, files, [*before, *told], again)
         if again is not None:
             whole.rows += sum(row.times for row in again.collect())
         if self.in_order:
@@ -87,8 +87,7 @@ class Pipeline:
 
     def _repeated(self, told: Sequence[Summary]) -> Any:
         """The record_ids that stand more than once, with how often; None if there are none."""
-        folder = Path(self.task.layout.folder)
-        found = list(repeated(folder / part.ids for part in told if part.ids))
+        found = list(repeated_in(self.task.layout.work, [part.ids for part in told if part.ids]))
         return self.spark.createDataFrame(found, "record_id long, times long") if found else None
 
     def _unread(self, files: rows.LogFiles, told: Sequence[Summary]) -> bool:
@@ -97,8 +96,7 @@ class Pipeline:
         return bool(unread) and rows.readable(self.spark, files, self.clock)
 
     def _write_in_order(self, told: Sequence[Summary]) -> Summary:
-        folder = Path(self.task.layout.folder)
-        kept = [uri(str(folder / part.kept)) for part in told if part.kept]
+        kept = spark_names(self.task.layout.work, [part.kept for part in told if part.kept])
         if not kept:
             return Summary()
         place = ("time", "record_id", "part")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,10 @@ from eventlog.web.layout import Column, facts, paper, table
 from eventlog.web.markup import Markup, Node, tag
 from eventlog.web.server import packaged
 from eventlog.web.words import count, duration
+from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.input import rows
 from eventlog_spark.input.storage import File
 from eventlog_spark.job import Backlog, Result
-from eventlog_spark.output.commit import REFUSED
 
 _BARS = 120  # of the plot over time
 _LISTED = 20
@@ -38,7 +38,7 @@ def write(spark: Any, path: Path, backlog: Backlog, result: Result, seconds: flo
         _times(spark, backlog, manifest["inputs"]),
         _counts("Rows", "What became of them", manifest["counts"]),
         _counts("Events", "Table and operation", manifest["events"]),
-        _counts("Refused", "Reason", _reasons(Path(backlog.job.output) / REFUSED)),
+        _counts("Refused", "Reason", _reasons(result.folder.refused())),
         _inputs(manifest["inputs"]),
     ]
     title = f"{manifest['from']} to {manifest['to']}"
@@ -73,7 +73,8 @@ def _times(spark: Any, backlog: Backlog, inputs: Sequence[Mapping[str, Any]]) ->
     """The rows of a log over their event_time."""
     if backlog.job.source_format != "log":
         return None
-    files = rows.sort_out([File(**file) for file in inputs])
+    named = [File(**file) for file in inputs]
+    files = rows.sort_out(named, stores=Stores.reached(spark, (file.name for file in named)))
     frame = rows.read(spark, files, backlog.rules, backlog.clock, None, True, backlog.job.tables, False)
     counted = _counted(frame, _HOUR[0])
     if len(counted) * 60 <= _BARS:
@@ -117,9 +118,6 @@ def _filled(counted: Mapping[str, int], form: str, step: int) -> dict[str, int]:
     return {name: counted.get(name, 0) for name in names}
 
 
-def _reasons(folder: Path) -> dict[str, int]:
-    counted: Counter[str] = Counter()
-    for path in sorted(folder.glob("*.jsonl")) if folder.is_dir() else ():
-        with path.open(encoding="utf-8") as lines:
-            counted.update(json.loads(line)["reason"] for line in lines)
+def _reasons(lines: Iterable[str]) -> dict[str, int]:
+    counted = Counter(json.loads(line)["reason"] for line in lines)
     return dict(counted.most_common(_LISTED))

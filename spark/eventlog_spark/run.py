@@ -11,7 +11,6 @@ from eventlog_spark.cluster.progress import Tell, watched
 from eventlog_spark.cluster.session import session, translated
 from eventlog_spark.job import Backlog, Result, run_job
 from eventlog_spark.live.delivery import Live, run_live
-from eventlog_spark.output.commit import REFUSED
 from eventlog_spark.output.refused import keep
 from eventlog_spark.report import write as write_report
 
@@ -49,7 +48,7 @@ def run(
             stage("report")
             write_report(spark, report, backlog, result, time.monotonic() - started)
     if refused is not None:
-        keep(Path(backlog.job.output) / REFUSED, refused)
+        keep(result.folder.refused(), refused)
     for sentence in sentences(result, time.monotonic() - started):
         say(sentence)
     left_out: int = result.manifest["counts"]["refused"]

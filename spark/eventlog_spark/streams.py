@@ -71,8 +71,9 @@ class Streams:
         files = self.inputs[piece]
         limits = settings.build(Limits, self.task.given)
         containers = {file.name: file.container for file in files}
+        opener = self.task.stores.opener
         opened = (
-            open_sources([name], source.shape, containers[name], limits=limits)
+            open_sources([name], source.shape, containers[name], limits=limits, opened=opener(name))
             for name in in_order(tuple(containers), source)
         )
         sources = _good(chain.from_iterable(opened), attempt)

@@ -15,6 +15,7 @@ from eventlog_spark.input import cells, names
 from eventlog_spark.input.spelling import spell
 from eventlog_spark.input.untold import untold
 from eventlog_spark.output import summary
+from eventlog_spark.output.files import LocalFiles
 from eventlog_spark.output.parts import Layout
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Task
@@ -64,7 +65,7 @@ def make(kind: type[Task], folder: Path, **given: Any) -> Task:
         {},
         "xds",
         given,
-        Layout(str(folder), Shape.BYTES, "blob"),
+        Layout(LocalFiles(str(folder)), Shape.BYTES, "blob"),
     )
 
 
@@ -110,9 +111,9 @@ def written(
 
     (told,) = FoldToParts(task)(batches(rows, size))
     found = summary.load(told.column(0)[0].as_py())
-    folder = Path(task.layout.folder)
-    refused = pq.read_table(folder / found.refused).to_pylist() if found.refused else []
-    text = "".join((folder / file.file).read_text("utf-8") for file in found.files)
+    layout = task.layout
+    refused = pq.read_table(layout.work.name(found.refused)).to_pylist() if found.refused else []
+    text = "".join(layout.folder.text(file.file) or "" for file in found.files)
     assert text.count("\n") == sum(file.records for file in found.files)
     return text, found, {(row["record_id"], row["reason"]) for row in refused}
 

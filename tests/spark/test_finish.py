@@ -13,6 +13,7 @@ import pytest
 from eventlog_spark.input.datasource import load
 from eventlog_spark.live.access import Access
 from eventlog_spark.live.shares import PendingRows
+from eventlog_spark.output.files import LocalFiles
 from sqlalchemy.engine import Engine
 
 from eventlog.operate.finishing import change_mode
@@ -29,6 +30,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from eventlog_spark.live import delivery as live
 from eventlog_spark.live.frozen import Frozen
+from eventlog_spark.output.commit import Folder
+from eventlog_spark.output.files import LocalFiles
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.names import Log
 from eventlog.sql.log.store import Store
@@ -51,7 +54,9 @@ engine = connect(sys.stdin.read())
 store = Dying(engine, Log(dialect_at(engine)))
 output = Path(sys.argv[1])
 with store.lead("backlog") as leader:
-    live.finish(live.Live(store, CONFIG, True), leader, Frozen(output), output)
+    files = LocalFiles(str(output))
+    left_out = Folder(output, "").refused()
+    live.finish(live.Live(store, CONFIG, True), leader, Frozen(files), left_out)
 """
 
 
@@ -101,7 +106,8 @@ def test_the_password_stands_in_no_plan_and_no_words(
     assert password not in told.out + told.err
     for path in (tmp_path / "out").rglob("*"):
         assert path.is_dir() or password.encode() not in path.read_bytes()
-    reading = PendingRows(made, Selection(), None, frozenset(), str(tmp_path), [], Held(frozenset()))
+    files = LocalFiles(str(tmp_path))
+    reading = PendingRows(made, Selection(), None, frozenset(), files, [], Held(frozenset()))
     frame = load(spark, reading)
     frame.explain(True)
     plan = frame._jdf.queryExecution().toString()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from eventlog_spark.cluster.session import translated
 from eventlog_spark.job import Backlog, run_job
-from eventlog_spark.output.commit import REFUSED, OtherJob
+from eventlog_spark.output.commit import OtherJob
 from eventlog_spark.output.refused import keep
 
 from eventlog.convert.conversion import Report, convert
@@ -41,8 +41,8 @@ def test_bad_records_are_kept_as_they_came(spark: Any, tmp_path: Path) -> None:
         HEADER.encode() + b"1,2,usr,idu=1,fname,a,b\n2,2,usr,idu,fname,a,b\nx,,\n3,2,usr,idu=1,fname,\xff,b\n"
     )
     wanted = job([log], tmp_path / "out")
-    run_job(spark, Backlog(wanted, CLOCK, partitions=2))
-    keep(tmp_path / "out" / REFUSED, tmp_path / "kept")
+    result = run_job(spark, Backlog(wanted, CLOCK, partitions=2))
+    keep(result.folder.refused(), tmp_path / "kept")
     with (tmp_path / "expected").open("wb") as expected:
         convert(replace(wanted, output=str(tmp_path / "xds.xml")), Report(lambda bad: None, expected), CLOCK)
     lines = sorted((tmp_path / "expected").read_bytes().splitlines())

@@ -22,11 +22,13 @@ from eventlog.core.values import Kind
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import QueryKey, query_key
+from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.input import cells
 from eventlog_spark.input.batches import gather
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.kinds import CURRENT
-from eventlog_spark.input.storage import File, uri
+from eventlog_spark.input.rows import read_metadata
+from eventlog_spark.input.storage import NO_STORES, File, uri
 
 SCHEMA = "asked string, place long, lengths string, cells string"
 ARROW = pa.schema(
@@ -51,6 +53,7 @@ class CurrentRows:
     files: Sequence[CurrentFile]  # in an order that several rows of one object keep
     some: Sequence[CurrentFile]  # of them that are read
     limits: Limits = LIMITS
+    stores: Stores = NO_STORES
 
     @property
     def schema(self) -> str:
@@ -66,7 +69,10 @@ class CurrentRows:
     def _rows(self, piece: int) -> Iterator[tuple[str, int, str, str]]:
         table, file = self.files[piece]
         number = FIRST + (piece << 40)
-        for source in open_sources([file.name], Shape.ROWS, file.container, limits=self.limits):
+        opener = self.stores.opener(file.name)
+        for source in open_sources(
+            [file.name], Shape.ROWS, file.container, limits=self.limits, opened=opener
+        ):
             if isinstance(source, Refused):
                 raise InvalidTables(f"{source.where}: {source.reason}: the current rows cannot be told")
             for row in read_current(table, source):
@@ -101,6 +107,7 @@ class GivenRows:
 
     files: Sequence[CurrentFile]
     limits: Limits = LIMITS
+    stores: Stores = NO_STORES
 
     @property
     def tables(self) -> frozenset[Table]:
@@ -118,7 +125,7 @@ class GivenRows:
         alike = self._alike(tables)
         odd = [piece for piece in self.files if piece not in alike]
         frames = [_native(spark, piece, self.files.index(piece)) for piece in alike]
-        several = sum(pq.read_metadata(piece.file.name).num_rows for piece in alike)
+        several = sum(read_metadata(piece.file, self.stores).num_rows for piece in alike)
         if log_rows is not None and several > log_rows:
             named = _asking(rows).distinct()
             frames = [frame.join(named, ["table_name", "table_key"], "left_semi") for frame in frames]
@@ -132,12 +139,12 @@ class GivenRows:
 
     def _alike(self, tables: Tables) -> list[CurrentFile]:
         """The files that Spark reads."""
-        return [piece for piece in self.files if _spelled_alike(piece, tables)]
+        return [piece for piece in self.files if _spelled_alike(piece, tables, self.stores)]
 
 
 def _resolved(spark: Any, rows: Any, tables: Tables, given: GivenRows, some: Sequence[CurrentFile]) -> Any:
     """The current rows of some of the files, for the objects of these rows, by what their keys mean."""
-    found = load(spark, CurrentRows(given.files, some, given.limits)).join(
+    found = load(spark, CurrentRows(given.files, some, given.limits, given.stores)).join(
         _objects_asked(rows, tables), "asked"
     )
     return found.select(
@@ -166,12 +173,12 @@ def _native(spark: Any, piece: CurrentFile, number: int) -> Any:
     )
 
 
-def _spelled_alike(piece: CurrentFile, tables: Tables) -> bool:
+def _spelled_alike(piece: CurrentFile, tables: Tables, stores: Stores) -> bool:
     """Whether Spark can spell the keys and cells of a file as we do, and the table's name finds it."""
     table, file = piece
     if file.container != "parquet" or key_form(table, table.key) is None or not _finds(tables, table):
         return False
-    metadata = pq.read_metadata(file.name)
+    metadata = read_metadata(file, stores)
     schema = metadata.schema.to_arrow_schema()
     wanted = [*table.key, *(column.name for column in table.data)]
     if len(set(schema.names)) < len(schema.names) or not set(wanted) <= set(schema.names):

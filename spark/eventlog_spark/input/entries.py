@@ -17,10 +17,11 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import open_sources
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
+from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.input.batches import gather
 from eventlog_spark.input.kinds import LOOPBACK, NOT_NEW, UNREADABLE
 from eventlog_spark.input.spelling import spell
-from eventlog_spark.input.storage import File
+from eventlog_spark.input.storage import NO_STORES, File
 
 SCHEMA = (
     "record_id long, kind byte, table_name string, table_key string, column_name string, "
@@ -58,6 +59,7 @@ class EntryFiles:
     clock: str
     tables: Tables
     limits: Limits = LIMITS
+    stores: Stores = NO_STORES
 
     @property
     def schema(self) -> str:
@@ -68,7 +70,8 @@ class EntryFiles:
 
     def read(self, file: File) -> Iterator[pa.RecordBatch]:
         """The rows of one file."""
-        return gather((self._row(found) for found in read_file(file, self.clock, self.limits)), ARROW)
+        found = read_file(file, self.clock, self.limits, self.stores)
+        return gather(map(self._row, found), ARROW)
 
     def _row(self, found: tuple[Entry, str, bytes] | Refused) -> tuple[Any, ...]:
         if isinstance(found, Refused):
@@ -90,6 +93,7 @@ class LocatedFiles:
     files: Sequence[File]
     clock: str
     limits: Limits = LIMITS
+    stores: Stores = NO_STORES
 
     @property
     def schema(self) -> str:
@@ -100,14 +104,16 @@ class LocatedFiles:
 
     def read(self, file: File) -> Iterator[pa.RecordBatch]:
         """The rows of one file."""
-        return gather(map(_located, read_file(file, self.clock, self.limits)), LOCATED)
+        return gather(map(_located, read_file(file, self.clock, self.limits, self.stores)), LOCATED)
 
 
 def read_file(
-    file: File, clock: str, limits: Limits = LIMITS
+    file: File, clock: str, limits: Limits = LIMITS, stores: Stores = NO_STORES
 ) -> Iterator[tuple[Entry, str, bytes] | Refused]:
     """The entries of a file, each with its position and as it came."""
-    for source in open_sources([file.name], Shape.ROWS, file.container, limits=limits):
+    for source in open_sources(
+        [file.name], Shape.ROWS, file.container, limits=limits, opened=stores.opener(file.name)
+    ):
         if isinstance(source, Refused):
             yield source
             continue

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +20,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
+from eventlog_spark.cluster.stores import Stores, is_remote
 from eventlog_spark.input import entries, names
 from eventlog_spark.input.batches import gather
 from eventlog_spark.input.datasource import load
@@ -28,7 +28,7 @@ from eventlog_spark.input.entries import EntryFiles, LocatedFiles
 from eventlog_spark.input.kinds import FUTURE, LOOPBACK, NOT_NEW, UNREADABLE
 from eventlog_spark.input.native import log_cells
 from eventlog_spark.input.spelling import respelled
-from eventlog_spark.input.storage import File, uri
+from eventlog_spark.input.storage import NO_STORES, File, uri
 
 _SAMPLE = 10_000  # rows that are looked at before a log is folded
 
@@ -39,19 +39,25 @@ class LogFiles(NamedTuple):
     native: tuple[tuple[File, ...], ...]  # Parquet files of one schema each
     own: tuple[File, ...]
     limits: Limits = LIMITS
+    stores: Stores = NO_STORES
 
 
-def sort_out(files: Sequence[File], careful: bool = False, limits: Limits = LIMITS) -> LogFiles:
+def sort_out(
+    files: Sequence[File],
+    careful: bool = False,
+    limits: Limits = LIMITS,
+    stores: Stores = NO_STORES,
+) -> LogFiles:
     """Which files Spark reads; `careful` reads all row by row."""
     native: dict[pa.Schema, list[File]] = {}
     own = []
     for file in files:
-        schema = None if careful or file.container != "parquet" else _native_schema(file)
+        schema = None if careful or file.container != "parquet" else _native_schema(file, stores)
         if schema is None:
             own.append(file)
         else:
             native.setdefault(schema, []).append(file)
-    return LogFiles(tuple(map(tuple, native.values())), tuple(own), limits)
+    return LogFiles(tuple(map(tuple, native.values())), tuple(own), limits, stores)
 
 
 def read(
@@ -70,7 +76,7 @@ def read(
     if spelled:
         frames = [respelled(frame, tables) for frame in frames]
     if files.own:
-        frame = load(spark, EntryFiles(files.own, rules, clock, tables, files.limits))
+        frame = load(spark, EntryFiles(files.own, rules, clock, tables, files.limits, files.stores))
         if not wide:
             frame = frame.drop("event_time", "perpetrator")
         elif rules.handle_future_events and now is not None:
@@ -90,17 +96,17 @@ def located(spark: Any, files: LogFiles, clock: str, refused: Any) -> Any:
     """The rows that were refused, by this frame of record_id and reason or by being unreadable, explained."""
     frames = [_native_located(spark, group, clock, refused) for group in files.native]
     if files.own:
-        rows = load(spark, LocatedFiles(files.own, clock, files.limits))
+        rows = load(spark, LocatedFiles(files.own, clock, files.limits, files.stores))
         told = refused.withColumnRenamed("reason", "told")
         joined = rows.join(told, "record_id", "left").withColumn("reason", f.coalesce("reason", "told"))
         frames.append(joined.where("reason is not null").select("record_id", "position", "reason", "raw"))
     return reduce(lambda left, right: left.unionByName(right), frames)
 
 
-def _native_schema(file: File) -> pa.Schema | None:
+def _native_schema(file: File, stores: Stores) -> pa.Schema | None:
     """The schema of a Parquet file whose types are those of a log; None for any other."""
     try:
-        schema = pq.read_schema(file.name)
+        schema = read_metadata(file, stores).schema.to_arrow_schema()
         where = log.places(schema.names, file.name)
     except (EventlogError, pa.ArrowException, OSError):
         return None
@@ -132,7 +138,7 @@ def count(files: LogFiles) -> int | None:
     """How many rows the log has, where its files tell."""
     if files.own:
         return None
-    return sum(int(pq.read_metadata(file.name).num_rows) for group in files.native for file in group)
+    return sum(int(read_metadata(file, files.stores).num_rows) for group in files.native for file in group)
 
 
 def readable(spark: Any, files: LogFiles, clock: str) -> bool:
@@ -142,9 +148,21 @@ def readable(spark: Any, files: LogFiles, clock: str) -> bool:
     return bool(doubtful.where("reason is null").limit(1).collect())
 
 
+def read_metadata(file: File, stores: Stores) -> pq.FileMetaData:
+    """What a Parquet file says of itself."""
+    with stores.open(file.name) as opened:
+        return pq.read_metadata(opened)
+
+
 def _path(uri: str) -> str:
-    """The path of a file's URI, which may have one slash or three."""
-    return url2pathname(urlsplit(uri).path)
+    """What tells a file by its URI, of which that of a local one may have one slash or three."""
+    found = urlsplit(uri)
+    return found.netloc + unquote(found.path)
+
+
+def _told_by(file: File) -> str:
+    """The same by its name."""
+    return file.name.partition("://")[2] if is_remote(file.name) else str(Path(file.name).resolve())
 
 
 def _native(spark: Any, group: Sequence[File], rules: Rules, clock: str, now: str | None, wide: bool) -> Any:
@@ -189,7 +207,7 @@ def _native_located(spark: Any, group: Sequence[File], clock: str, refused: Any)
         f.col("_metadata.row_index").alias("row"),
     )
     wanted = here.join(refused, "record_id", "left").where("reason is not null or not sure")
-    names = {str(Path(file.name).resolve()): file.name for file in group}
+    names = {_told_by(file): file.name for file in group}
     return wanted.mapInArrow(_Locate(names, tuple(frame.columns), clock), entries.LOCATED_SCHEMA)
 
 

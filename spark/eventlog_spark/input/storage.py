@@ -5,16 +5,20 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.files.inputs import container_of
+from eventlog_spark.cluster.stores import Store, Stores, is_remote, plain
+from eventlog_spark.output import manifest
 
 _PART = 128 << 20  # bytes of input that make one partition
 _FEWEST = 4
+NO_STORES = Stores()
 
 
 class File(NamedTuple):
@@ -26,11 +30,24 @@ class File(NamedTuple):
     changed: int
 
 
-def expand(names: Iterable[str], shape: Shape, container: str | None) -> list[File]:
-    """The files of names, folders and globs; hidden ones and those that begin with _ are left out."""
-    files = [_file(path, shape, container) for name in names for path in _paths(name)]
-    if repeated := {file.name for file in files if sum(other.name == file.name for other in files) > 1}:
-        raise Misuse(f"{min(repeated)} is named twice")
+class _Found(NamedTuple):
+    name: str
+    size: int
+    changed: int
+
+
+def expand(
+    names: Iterable[str], shape: Shape, container: str | None, stores: Stores = NO_STORES
+) -> list[File]:
+    """The files of names, folders and globs; hidden ones and those that begin with _ are left out, and of a
+    folder that a backlog wrote all that its manifest does not name."""
+    found = [file for name in names for file in _found(plain(name), stores)]
+    files = [File(name, container_of(name, shape, container), *facts) for name, *facts in found]
+    seen: set[str] = set()
+    for file in files:
+        if file.name in seen:
+            raise Misuse(f"{file.name} is named twice")
+        seen.add(file.name)
     return files
 
 
@@ -42,35 +59,98 @@ def partitions(files: Iterable[File], fewest: int) -> int:
 
 def absolute(name: str) -> str:
     """The name as every folder understands it; - is no file."""
-    return name if name == "-" else os.path.abspath(name)
+    return name if name == "-" or is_remote(name) else os.path.abspath(plain(name))
 
 
 def uri(name: str) -> str:
     """The file as Spark reads names: as it is written, without patterns."""
-    return "file://" + _PATTERN.sub(r"\\\g<0>", str(Path(name).resolve()))
+    return _PATTERN.sub(r"\\\g<0>", name if is_remote(name) else f"file://{Path(name).resolve()}")
 
 
 _PATTERN = re.compile(r"[\[\]{}*?\\]")
 
 
-def _paths(name: str) -> list[str]:
+def _found(name: str, stores: Stores) -> list[_Found]:
     if name == "-":
         raise Misuse("a backlog reads files, not standard input: its tasks read them more than once")
-    if Path(name).is_dir():
-        found = sorted(str(path) for path in Path(name).rglob("*") if path.is_file() and _visible(path, name))
-    elif Path(name).is_file():
-        return [name]
-    else:
-        found = sorted(path for path in glob.glob(name, recursive=True) if Path(path).is_file())
+    store = stores.of(name)
+    found = _local(name) if store is None else _remote(store, name)
     if not found:
         raise Misuse(f"{name}: no such file, and no files in or under it")
     return found
 
 
-def _visible(path: Path, folder: str) -> bool:
-    return not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
+def _local(name: str) -> list[_Found]:
+    path = Path(name)
+    if path.is_dir():
+        files = {str(file.relative_to(path)): file for file in path.rglob("*") if file.is_file()}
+        facts = {inner: (str(file), file.stat()) for inner, file in files.items()}
+        found = {inner: _Found(file, told.st_size, told.st_mtime_ns) for inner, (file, told) in facts.items()}
+
+        def text(inner: str) -> str | None:
+            return files[inner].read_text("utf-8") if inner in files else None
+
+        return _of_folder(name, found, text)
+    named = [name] if path.is_file() else sorted(glob.glob(name, recursive=True))
+    told = [(file, Path(file).stat()) for file in named if Path(file).is_file()]
+    return [_Found(file, facts.st_size, facts.st_mtime_ns) for file, facts in told]
 
 
-def _file(name: str, shape: Shape, container: str | None) -> File:
-    facts = Path(name).stat()
-    return File(name, container_of(name, shape, container), facts.st_size, facts.st_mtime_ns)
+def _remote(store: Store, name: str) -> list[_Found]:
+    name = name.rstrip("/")
+    if name != store.root:
+        facts = store.look(name)
+        if facts.is_file:
+            return [_Found(name, facts.size, facts.mtime_ns or 0)]
+    files = [_Found(file, facts.size, facts.mtime_ns or 0) for file, facts in store.below(name)]
+    if files:
+        inner = {file.name[len(name) + 1 :]: file for file in files}
+        return _of_folder(name, inner, lambda one: store.text(f"{name}/{one}") if one in inner else None)
+    sure = name[: m.start()] if (m := _PATTERN.search(name)) else name
+    folder = sure.rpartition("/")[0]
+    if m is None or len(folder) < len(store.root):
+        return []
+    among = ((file, facts) for file, facts in store.below(folder))
+    wanted = name[len(folder) + 1 :].split("/")
+    return [
+        _Found(file, facts.size, facts.mtime_ns or 0)
+        for file, facts in among
+        if _fits(file[len(folder) + 1 :].split("/"), wanted)
+    ]
+
+
+def _fits(path: Sequence[str], pattern: Sequence[str]) -> bool:
+    """Whether a path fits a pattern, as glob has it: ** is any number of folders, none of them hidden."""
+    reached = {0}
+    for part in path:
+        after = set()
+        for at in _over(reached, pattern):
+            if at < len(pattern) and pattern[at] == "**":
+                after |= {at} if not part.startswith(".") else set()
+            elif at < len(pattern) and fnmatchcase(part, pattern[at]):
+                after |= {at + 1} if not part.startswith(".") or pattern[at].startswith(".") else set()
+        reached = after
+    return len(pattern) in _over(reached, pattern)
+
+
+def _over(reached: Iterable[int], pattern: Sequence[str]) -> set[int]:
+    """The same, and what is reached where ** is no folder at all."""
+    found = set()
+    for at in reached:
+        found.add(at)
+        while at < len(pattern) and pattern[at] == "**":
+            at += 1
+            found.add(at)
+    return found
+
+
+def _of_folder(name: str, found: Mapping[str, _Found], text: manifest.Text) -> list[_Found]:
+    """The files of a folder that are inputs."""
+    named = manifest.inputs(name, text, {inner: file.size for inner, file in found.items()})
+    if named is not None:
+        return [found[inner] for inner in named]
+    return [found[inner] for inner in sorted(found) if _visible(inner)]
+
+
+def _visible(inner: str) -> bool:
+    return not any(part.startswith(("_", ".")) for part in inner.split("/"))

@@ -26,6 +26,7 @@ from eventlog_spark.input.untold import untold
 from eventlog_spark.live.access import Access
 from eventlog_spark.live.frozen import write_parquet
 from eventlog_spark.live.shares import FILES
+from eventlog_spark.output.files import Files
 
 ANSWER = pa.schema(
     [
@@ -63,7 +64,7 @@ def ask(
     access: Access,
     tables: Tables,
     readable: Mapping[Table, ReadableTable],
-    folder: str,
+    folder: Files,
     tasks: int,
 ) -> list[str]:
     """The files of the current rows that these rows of a log ask for, whatever else they say."""
@@ -79,7 +80,7 @@ class _Ask:
     """Asks the database for the objects of a partition."""
 
     def __init__(
-        self, access: Access, tables: Tables, readable: Mapping[Table, ReadableTable], folder: str
+        self, access: Access, tables: Tables, readable: Mapping[Table, ReadableTable], folder: Files
     ) -> None:
         self._access = access
         self._tables = tables

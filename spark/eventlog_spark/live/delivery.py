@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 from eventlog.core.entry import Status
@@ -25,7 +24,8 @@ from eventlog_spark.live.asking import FrozenRows
 from eventlog_spark.live.frozen import Frozen
 from eventlog_spark.live.remembered import Settlement
 from eventlog_spark.live.snapshot import Source, freeze
-from eventlog_spark.output.commit import REFUSED, Folder, job_id
+from eventlog_spark.output.commit import job_id
+from eventlog_spark.output.store import folder_of
 
 _CHUNK = 10_000  # rows finished in one transaction
 
@@ -51,12 +51,11 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
     with leader:
         source = _source(backlog, live, leader.epoch)
         wanted = replace(backlog, job=replace(backlog.job, tables=source.tables))
-        output = Path(backlog.job.output).resolve()
-        folder = Folder(output, _name(wanted, live.store))
-        frozen = Frozen(output)
+        folder = folder_of(spark, backlog.job.output, _name(wanted, live.store))
+        frozen = Frozen(folder.files)
         manifest = folder.manifest()
-        if manifest is not None and not frozen.path.exists():  # somebody has cleared it away
-            return Result(manifest, before=True, finished=0 if live.finish else None)
+        if manifest is not None and not frozen.exists():  # somebody has cleared it away
+            return Result(manifest, folder, before=True, finished=0 if live.finish else None)
         if manifest is None and not frozen.serves(leader.epoch):
             stage("freeze")
             folder.claim()
@@ -67,7 +66,7 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
         if live.finish:
             leader.ping()
             stage("finish")
-            result.finished = finish(live, leader, frozen, output)
+            result.finished = finish(live, leader, frozen, result.folder.refused())
         return result
 
 
@@ -96,9 +95,9 @@ def _deliver(spark: Any, backlog: Backlog, source: Source, frozen: Frozen, stage
     return run_job(spark, replace(backlog, job=job), stage, name, answers, frozen.first)
 
 
-def finish(live: Live, leader: Leader, frozen: Frozen, output: Path) -> int:
+def finish(live: Live, leader: Leader, frozen: Frozen, left_out: Iterable[str]) -> int:
     """Give the rows that the output covers their letters, by ids; how many were still new."""
-    refused = dict(refusals(output / REFUSED))
+    refused = dict(refusals(left_out))
     finished = _settle(live, leader, Settlement.read(frozen.remembered), refused)
     for ids in _batched(frozen.ids(), _CHUNK):
         with live.store.work(leader.epoch) as work:
@@ -133,13 +132,11 @@ def _letter(
     return work.finish(good)
 
 
-def refusals(folder: Path) -> Iterator[tuple[int, str]]:
+def refusals(lines: Iterable[str]) -> Iterator[tuple[int, str]]:
     """The rows that were refused, and why; all rows of an event that could not be written."""
-    for path in sorted(folder.glob("*.jsonl")) if folder.is_dir() else ():
-        with path.open(encoding="utf-8") as lines:
-            for line in map(json.loads, lines):
-                for record_id in line.get("record_ids", ()):
-                    yield record_id, line["reason"]
+    for line in map(json.loads, lines):
+        for record_id in line.get("record_ids", ()):
+            yield record_id, line["reason"]
 
 
 def _batched(ids: Iterable[int], size: int) -> Iterator[list[int]]:

@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Self
 
 from eventlog.core.change import Change
@@ -28,7 +27,6 @@ from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.work import Batch, Failure
 from eventlog.sql.readable import ReadableTable
 from eventlog.xds.settings import XdsSettings
-from eventlog_spark.output.commit import write_whole
 
 _OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
 Document = tuple[str, Sequence[Remembered]]
@@ -47,12 +45,13 @@ class Settlement:
     def rows(self) -> frozenset[int]:
         return frozenset(row for rows in self.letters.values() for row in rows)
 
-    def write(self, path: str) -> None:
-        write_whole(Path(path), json.dumps(asdict(self)))
+    def text(self) -> str:
+        """All of it, to be read again."""
+        return json.dumps(asdict(self))
 
     @classmethod
-    def read(cls, path: str) -> Self:
-        told = json.loads(Path(path).read_text("utf-8"))
+    def read(cls, text: str) -> Self:
+        told = json.loads(text)
         return cls(
             [Batch(*batch) for batch in told["batches"]],
             {Status(letter): ids for letter, ids in told["letters"].items()},

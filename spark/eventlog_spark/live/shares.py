@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
-from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -22,6 +21,7 @@ from eventlog.sql.log.snapshot import Held, Snapshot
 from eventlog_spark.input.batches import gather
 from eventlog_spark.live.access import Access
 from eventlog_spark.live.frozen import LOG, write_parquet
+from eventlog_spark.output.files import Files
 
 SHARE = 250_000  # rows of one task
 CHUNK = 25_000  # rows of one statement, and of one batch
@@ -33,7 +33,7 @@ _SECONDS = len("yyyy-mm-dd hh:mm:ss")
 class Share(Protocol):
     """Some of the pending rows."""
 
-    def cells(self, snapshot: Snapshot, choice: Selection) -> Iterator[Cells]: ...
+    def cells(self, snapshot: Snapshot, choice: Selection, folder: Files) -> Iterator[Cells]: ...
 
 
 class Range(NamedTuple):
@@ -42,17 +42,19 @@ class Range(NamedTuple):
     after: int | None
     until: int | None
 
-    def cells(self, snapshot: Snapshot, choice: Selection) -> Iterator[Cells]:
+    def cells(self, snapshot: Snapshot, choice: Selection, folder: Files) -> Iterator[Cells]:
         return snapshot.every_pending(choice, self.after, self.until)
 
 
 class Ids(NamedTuple):
     """The rows whose ids a file holds."""
 
-    path: str
+    name: str
 
-    def cells(self, snapshot: Snapshot, choice: Selection) -> Iterator[Cells]:
-        return snapshot.rows(np.load(self.path).tolist())
+    def cells(self, snapshot: Snapshot, choice: Selection, folder: Files) -> Iterator[Cells]:
+        with folder.open(self.name) as file:
+            ids = np.load(file)
+        return snapshot.rows(ids.tolist())
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class PendingRows:
     choice: Selection
     now: str | None  # rows of a later time wait
     without: frozenset[int]  # rows that another has frozen
-    folder: str
+    folder: Files
     shares: Sequence[Share]
     held: Held  # objects that wait, of which rows may have spellings that are not on record yet
 
@@ -77,7 +79,7 @@ class PendingRows:
     def read(self, share: Share) -> Iterator[pa.RecordBatch]:
         """The name of the share's file."""
         with self.access.snapshot() as snapshot:
-            wanted = filter(self._wanted, share.cells(snapshot, self.choice))
+            wanted = filter(self._wanted, share.cells(snapshot, self.choice, self.folder))
             name, rows = write_parquet(self.folder, gather(map(_sure, wanted), LOG, CHUNK), LOG)
         yield pa.record_batch([pa.array([name]), pa.array([rows])], names=["file", "rows"])
 
@@ -104,7 +106,7 @@ def _due(time: object, now: str) -> bool:
         return True
 
 
-def share_out(snapshot: Snapshot, choice: Selection, shared: bool, folder: Path) -> list[Share]:
+def share_out(snapshot: Snapshot, choice: Selection, shared: bool, folder: Files) -> list[Share]:
     """Shares of about the same size; at least one, be it empty."""
     if shared:
         bounds = list(snapshot.bounds(choice, SHARE))
@@ -112,12 +114,13 @@ def share_out(snapshot: Snapshot, choice: Selection, shared: bool, folder: Path)
     return list(_freeze_ids(snapshot.every_pending_id(choice), folder))
 
 
-def _freeze_ids(ids: Iterable[int], folder: Path) -> Iterator[Share]:
+def _freeze_ids(ids: Iterable[int], folder: Files) -> Iterator[Share]:
     remaining = iter(ids)
     for number in count():
         share = np.fromiter(islice(remaining, SHARE), np.int64)
         if number and not len(share):
             return
-        path = folder / f"ids-{number:06d}.npy"
-        np.save(path, share)
-        yield Ids(str(path))
+        name = f"ids-{number:06d}.npy"
+        with folder.create(name) as file:
+            np.save(file, share)
+        yield Ids(name)

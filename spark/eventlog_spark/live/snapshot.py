@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from eventlog.core.entry import read_event_time
@@ -23,12 +22,12 @@ from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
 from eventlog_spark.input.datasource import load
-from eventlog_spark.input.storage import uri
 from eventlog_spark.live.access import Access
 from eventlog_spark.live.asking import ask
 from eventlog_spark.live.frozen import Frozen
 from eventlog_spark.live.remembered import settle
 from eventlog_spark.live.shares import CHUNK, PendingRows, share_out
+from eventlog_spark.output.files import spark_names
 
 _ASKING = 200_000  # rows of the log that make one more task ask for current rows
 
@@ -67,8 +66,7 @@ def _freeze_remembered(source: Source, snapshot: Snapshot, frozen: Frozen) -> fr
     settlement, lines = settle(
         source.store.remembered(), snapshot, source.tables, source.readable, source.rules, source.config
     )
-    settlement.write(frozen.remembered)
-    Path(frozen.first).write_text("".join(lines), "utf-8")
+    frozen.remember(settlement.text(), "".join(lines))
     return settlement.rows
 
 
@@ -85,8 +83,8 @@ def _freeze_rows(
     user = None if rules.allow_loopback else rules.driver_user
     choice = Selection(CHUNK, user, object_of=partial(_object_of, source.tables))
     now = read_event_time(snapshot.now()) if rules.handle_future_events else None
-    shares = share_out(snapshot, choice, access.shared is not None, frozen.path)
-    reading = PendingRows(access, choice, now, without, str(frozen.path), shares, snapshot.held())
+    shares = share_out(snapshot, choice, access.shared is not None, frozen.files)
+    reading = PendingRows(access, choice, now, without, frozen.files, shares, snapshot.held())
     return {row.file: row.rows for row in load(spark, reading).collect()}
 
 
@@ -98,6 +96,6 @@ def _freeze_current(
     spark: Any, source: Source, access: Access, logs: Mapping[str, int], frozen: Frozen
 ) -> list[str]:
     """The files of the current rows of every object that a query-back row names."""
-    frame = spark.read.parquet(*(uri(str(frozen.path / name)) for name in logs))
+    frame = spark.read.parquet(*spark_names(frozen.files, list(logs)))
     tasks = max(spark.sparkContext.defaultParallelism, sum(logs.values()) // _ASKING)
-    return ask(frame, access, source.tables, source.readable, str(frozen.path), tasks)
+    return ask(frame, access, source.tables, source.readable, frozen.files, tasks)

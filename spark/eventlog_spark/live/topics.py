@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from eventlog.core import settings
@@ -19,10 +18,10 @@ from eventlog.places.kafka import Topics
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.job import Backlog, Result, Stage, facts, run_job
-from eventlog_spark.live.frozen import FROZEN
-from eventlog_spark.output.commit import Folder, job_id
-
-_COMPLETE = "complete.json"
+from eventlog_spark.live.frozen import COMPLETE, FROZEN
+from eventlog_spark.output.commit import job_id
+from eventlog_spark.output.files import Files
+from eventlog_spark.output.store import folder_of
 
 
 def run_topics(spark: Any, backlog: Backlog, stage: Stage) -> Result:
@@ -31,18 +30,17 @@ def run_topics(spark: Any, backlog: Backlog, stage: Stage) -> Result:
     if job.source_format != "qlik-message":
         raise Misuse(f"--kafka: {job.source_format} does not stand there")
     reading: MessageSettings = settings.build(MessageSettings, job.given)
-    output = Path(job.output).resolve()
-    folder = Folder(output, job_id(facts(backlog, [], [])))
-    frozen = output / FROZEN
+    folder = folder_of(spark, job.output, job_id(facts(backlog, [], [])))
+    frozen = folder.files.below(FROZEN)
     topics = Topics(settings.build(KafkaSettings, job.given), reading.encoding)
     try:
-        if folder.manifest() is None and not (frozen / _COMPLETE).exists():
+        if folder.manifest() is None and frozen.text(COMPLETE) is None:
             stage("freeze")
             folder.claim()
             _freeze(topics, reading.encoding, frozen)
-        told = json.loads((frozen / _COMPLETE).read_text("utf-8"))
+        told = json.loads(frozen.text(COMPLETE) or "")
         given = dict(job.given) | {"published": topics.metadata(), "table_of_topic": not reading.table}
-        inputs = tuple(str(frozen / name) for name in told["files"])
+        inputs = tuple(frozen.name(name) for name in told["files"])
         container = "messages" if reading.encoding == "avro" else "jsonl"
         wanted = replace(backlog, job=replace(job, inputs=inputs, container=container, given=given))
         result = run_job(spark, wanted, stage, folder.job)
@@ -53,18 +51,20 @@ def run_topics(spark: Any, backlog: Backlog, stage: Stage) -> Result:
     return result
 
 
-def _freeze(topics: Topics, encoding: str, frozen: Path) -> None:
+def _freeze(topics: Topics, encoding: str, frozen: Files) -> None:
     """A file for each partition that holds something; it is called as its topic, in a folder of its own."""
+    frozen.clear()
     files = []
     for number, source in enumerate(topics.sources()):
-        path = frozen / str(number) / f"{source.stem}.{'bin' if encoding == 'avro' else 'jsonl'}"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
-            file.writelines(_framed(source.records, encoding))
-        if path.stat().st_size:
-            files.append(path.relative_to(frozen).as_posix())
+        name = f"{number}/{source.stem}.{'bin' if encoding == 'avro' else 'jsonl'}"
+        size = 0
+        with frozen.create(name) as file:
+            for record in _framed(source.records, encoding):
+                size += file.write(record)
+        if size:
+            files.append(name)
     offsets = [(topic, partition, offset) for (topic, partition), offset in topics.done.items()]
-    (frozen / _COMPLETE).write_text(json.dumps({"files": files, "offsets": offsets}), "utf-8")
+    frozen.put(COMPLETE, json.dumps({"files": files, "offsets": offsets}))
 
 
 def _framed(records: Iterable[Object | Refused], encoding: str) -> Iterable[bytes]:

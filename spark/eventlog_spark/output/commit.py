@@ -1,4 +1,4 @@
-"""The output folder: it appears whole, once, or not at all.
+"""The output folder on this machine: it appears whole, once, or not at all.
 
 Tasks write under names of their own in `_temporary`; the files of those attempts whose summaries reached
 the driver are moved to their places, then the manifest appears, then `_SUCCESS`. What a killed job left
@@ -12,21 +12,18 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog_spark.output import manifest
+from eventlog_spark.output.files import Files, LocalFiles, sync, write_whole
+from eventlog_spark.output.manifest import MANIFEST, MARKER, SUCCESS
 from eventlog_spark.output.parts import Written
 
-SUCCESS, MANIFEST, MARKER, TEMPORARY, REFUSED = (
-    "_SUCCESS",
-    "_manifest.json",
-    "_job.json",
-    "_temporary",
-    "_refused",
-)
+TEMPORARY, REFUSED = "_temporary", "_refused"
 _OURS = (SUCCESS, MANIFEST, REFUSED, TEMPORARY)
 
 
@@ -48,25 +45,54 @@ def job_id(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-class Folder:
+class Output(Protocol):
     """The output folder of one job."""
+
+    job: str
+
+    @property
+    def files(self) -> Files:
+        """What stands in it."""
+
+    @property
+    def attempts(self) -> Files:
+        """Where tasks write."""
+
+    def manifest(self) -> dict[str, Any] | None:
+        """What this job delivered before, None if it has not."""
+
+    def claim(self) -> None:
+        """Say whose the folder is, before anything stands in it."""
+
+    def writing(self) -> Any:
+        """The folder while this process writes to it."""
+
+    def commit(
+        self, parts: Sequence[Written], refused: Sequence[Written], facts: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Everything in its place, and the manifest that says so."""
+
+    def refused(self) -> Iterator[str]:
+        """The refused records, a line each."""
+
+
+class Folder:
+    """The output folder of one job, on this machine."""
 
     def __init__(self, path: Path, job: str) -> None:
         self.path = path
         self.job = job
-        self.temporary = path / TEMPORARY
+        self.files: Files = LocalFiles(str(path))
+        self._temporary = path / TEMPORARY
+        self.attempts: Files = LocalFiles(str(self._temporary))
 
     def manifest(self) -> dict[str, Any] | None:
         """What this job delivered before, None if it has not."""
         self._check()
         if not (self.path / SUCCESS).exists():
             return None
-        told: dict[str, Any] = json.loads((self.path / MANIFEST).read_text("utf-8"))
-        for part in told["parts"]:
-            file = self.path / part["name"]
-            if not file.is_file() or file.stat().st_size != part["bytes"]:
-                raise EventlogError(f"{file} is not as the manifest says: remove the folder and run again")
-        return told
+        sizes = {path.name: path.stat().st_size for path in self.path.iterdir() if path.is_file()}
+        return manifest.delivered(str(self.path), self.files.text, sizes)
 
     def claim(self) -> None:
         """Say whose the folder is, before anything stands in it."""
@@ -81,23 +107,35 @@ class Folder:
             self._check()
             self.claim()
             self._clear()
-            self.temporary.mkdir()
+            self._temporary.mkdir()
             yield
-            shutil.rmtree(self.temporary)
+            shutil.rmtree(self._temporary)
 
-    def commit(self, parts: Iterable[Written], manifest: Mapping[str, Any]) -> dict[str, Any]:
+    def commit(
+        self, parts: Sequence[Written], refused: Sequence[Written], facts: Mapping[str, Any]
+    ) -> dict[str, Any]:
         """Everything in its place, and the manifest that says so."""
         listed = [self._place(part) for part in sorted(parts, key=lambda part: part.name)]
-        whole = {**manifest, "job": self.job, "parts": listed}
+        if refused:
+            (self.path / REFUSED).mkdir()
+        for number, file in enumerate(refused):
+            (self._temporary / file.file).replace(self.path / REFUSED / f"refused-{number:05d}.jsonl")
+        whole = {**facts, "job": self.job, "parts": listed}
         sync(self.path)
         write_whole(self.path / MANIFEST, json.dumps(whole, indent=1) + "\n")
         write_whole(self.path / SUCCESS, "")
         return whole
 
+    def refused(self) -> Iterator[str]:
+        """The refused records, a line each."""
+        for path in sorted((self.path / REFUSED).glob("*.jsonl")):
+            with path.open(encoding="utf-8") as lines:
+                yield from lines
+
     def _place(self, part: Written) -> dict[str, Any]:
-        sync(self.temporary / part.file)
-        (self.temporary / part.file).replace(self.path / part.name)
-        return {"name": part.name, "records": part.records, "bytes": part.size, "sha256": part.sha256}
+        sync(self._temporary / part.file)
+        (self._temporary / part.file).replace(self.path / part.name)
+        return listed_as(part.name, part)
 
     def _check(self) -> None:
         """Whether the folder is free, or this job's own."""
@@ -122,6 +160,11 @@ class Folder:
                 path.unlink()
 
 
+def listed_as(name: str, file: Written) -> dict[str, Any]:
+    """A file as the manifest tells of it."""
+    return {"name": name, "records": file.records, "bytes": file.size, "sha256": file.sha256}
+
+
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
     """The folder for this process alone, as long as it lives."""
@@ -131,25 +174,5 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
     except BlockingIOError as fault:
         raise Running(folder) from fault
-    finally:
-        os.close(handle)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """A small file, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """A file or folder on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
     finally:
         os.close(handle)

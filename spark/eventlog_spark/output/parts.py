@@ -6,22 +6,22 @@ import hashlib
 import io
 import uuid
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self, cast
 
 from eventlog.core.formats import Shape, Sheet, SheetRow
 from eventlog.files.outputs import ROW_WRITERS, WRITERS, Writer
+from eventlog_spark.output.files import Files
 
 EXTENSIONS = {"blob": "xml", "messages": "bin"}
-_BUFFER = 1 << 20
+WORK = "_work"  # files that only the job itself reads
 
 
 @dataclass
 class Written:
     """One file of a part, as the manifest tells of it."""
 
-    file: str  # where the attempt left it, in the temporary folder
+    file: str  # where the attempt left it, in the folder of the job's attempts
     part: int
     number: int  # of the files of one part
     sheet: str
@@ -42,11 +42,16 @@ class Written:
 class Layout:
     """How the records of a format are put into files."""
 
-    folder: str
+    folder: Files
     shape: Shape
     container: str
     sheet: Sheet | None = None
     per_file: int = 0  # records in one file; 0 for all of a part
+
+    @property
+    def work(self) -> Files:
+        """The folder of what only the job itself reads."""
+        return self.folder.below(WORK)
 
 
 class Parts:
@@ -97,10 +102,10 @@ class Parts:
         extension = EXTENSIONS.get(container, container)
         several = sheet is not None and sheet != self._layout.sheet
         name = sheet.name if sheet is not None and several else ""
-        file = f"{self._attempt}-{len(self.files)}"
-        written = Written(file, self._part, self._number, name, extension)
+        written = Written("", self._part, self._number, name, extension)
+        written.file = f"{written.name.removesuffix(f'.{extension}')}-{self._attempt}.{extension}"
         self.files.append(written)
-        return _File(Path(self._layout.folder) / file, written, container, sheet)
+        return _File(Summed(self._layout.folder.create(written.file)), written, container, sheet)
 
     def _next(self, sheet: Sheet | None) -> None:
         """The next record begins another file."""
@@ -109,12 +114,12 @@ class Parts:
 
 
 class _File:
-    """A file that is summed while it is written, and on disk when it is closed."""
+    """A file that is summed while it is written, and in its place when it is closed."""
 
-    def __init__(self, path: Path, written: Written, container: str, sheet: Sheet | None) -> None:
+    def __init__(self, summed: Summed, written: Written, container: str, sheet: Sheet | None) -> None:
         self.written = written
-        self.stream = Summed(path)
-        stream = cast(IO[bytes], self.stream)
+        self.stream = summed
+        stream = cast(IO[bytes], summed)
         self.writer: Writer = (
             WRITERS[container](stream) if sheet is None else ROW_WRITERS[container](stream, sheet.columns)
         )
@@ -127,10 +132,10 @@ class _File:
 
 
 class Summed(io.BufferedIOBase):
-    """A file's bytes on their way to disk, with their number and checksum."""
+    """A file's bytes on their way, with their number and checksum."""
 
-    def __init__(self, path: Path) -> None:
-        self._raw = path.open("xb", buffering=_BUFFER)
+    def __init__(self, raw: IO[bytes]) -> None:
+        self._raw = raw
         self._digest = hashlib.sha256()
         self.size = 0
 

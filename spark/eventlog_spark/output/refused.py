@@ -1,4 +1,4 @@
-"""Refused records in `_refused`: where each stood, why, and as it came."""
+"""Refused records: where each stood, why, and as it came."""
 
 from __future__ import annotations
 
@@ -13,31 +13,27 @@ from pyspark.sql import functions as f
 
 from eventlog.core.errors import Refused
 from eventlog_spark.input import rows
-from eventlog_spark.input.storage import uri
 from eventlog_spark.output import summary
-from eventlog_spark.output.commit import REFUSED
+from eventlog_spark.output.files import Files, spark_names
+from eventlog_spark.output.parts import Written
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Attempt, Task
 
 
 def explain(
     spark: Any, task: Task, clock: str, files: rows.LogFiles, told: Sequence[Summary], again: Any
-) -> int:
-    """The files of everything that was left out; how many records that is."""
-    temporary = Path(task.layout.folder)
-    explained = [temporary / part.explained for part in told if part.explained]
-    if any(part.refused or part.unreadable for part in told) or again is not None:
-        reasons = _reasons(spark, temporary, told, again)
-        found = rows.located(spark, files, clock, reasons).sortWithinPartitions("position")
-        for row in found.mapInArrow(_Keep(task), summary.SCHEMA).collect():
-            part = summary.load(row.summary)
-            if part.explained:
-                explained.append(temporary / part.explained)
-    return place(explained, temporary.parent / REFUSED)
+) -> list[Written]:
+    """The files of the rows that the tasks left out without knowing where they stand."""
+    if not any(part.refused or part.unreadable for part in told) and again is None:
+        return []
+    reasons = _reasons(spark, task.layout.work, told, again)
+    found = rows.located(spark, files, clock, reasons).sortWithinPartitions("position")
+    explained = [summary.load(row.summary) for row in found.mapInArrow(_Keep(task), summary.SCHEMA).collect()]
+    return [file for part in explained for file in part.explained]
 
 
-def _reasons(spark: Any, temporary: Path, told: Sequence[Summary], again: Any) -> Any:
-    kept = [uri(str(temporary / part.refused)) for part in told if part.refused]
+def _reasons(spark: Any, work: Files, told: Sequence[Summary], again: Any) -> Any:
+    kept = spark_names(work, [part.refused for part in told if part.refused])
     none = spark.createDataFrame([], "record_id long, reason string")
     reasons = spark.read.parquet(*kept) if kept else none
     if again is None:
@@ -61,26 +57,11 @@ class _Keep:
         yield attempt.summary.batch()
 
 
-def keep(folder: Path, file: Path) -> None:
+def keep(lines: Iterable[str], file: Path) -> None:
     """The refused records of an output folder in one file, as they came."""
     with file.open("wb") as kept:
-        for path in sorted(folder.glob("*.jsonl")):
-            with path.open(encoding="utf-8") as lines:
-                kept.writelines(_record(json.loads(line)) for line in lines)
+        kept.writelines(_record(json.loads(line)) for line in lines)
 
 
 def _record(line: dict[str, Any]) -> bytes:
     return base64.b64decode(line["base64"]) if "base64" in line else line.get("record", "").encode()
-
-
-def place(explained: Sequence[Path], folder: Path) -> int:
-    """The files in the folder of refused records; how many lines they hold."""
-    if not explained:
-        return 0
-    folder.mkdir()
-    count = 0
-    for number, path in enumerate(explained):
-        with path.open("rb") as file:
-            count += sum(1 for _ in file)
-        path.replace(folder / f"refused-{number:05d}.jsonl")
-    return count

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from eventlog_spark.output.files import Files, LocalFiles
+
 Ids = npt.NDArray[np.int64]
 _WINDOW = 4_000_000  # ids compared at a time
+
+
+def repeated_in(folder: Files, names: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Each id that the files of a folder hold more than once, and how often; those of a store are fetched."""
+    if isinstance(folder, LocalFiles):
+        yield from repeated(Path(folder.name(name)) for name in names)
+        return
+    with tempfile.TemporaryDirectory(prefix="eventlog-") as here:
+        for name in names:
+            with folder.open(name) as there, (Path(here) / name).open("wb") as file:
+                shutil.copyfileobj(there, file)
+        yield from repeated(Path(here) / name for name in names)
 
 
 def repeated(files: Iterable[Path], window: int = _WINDOW) -> Iterator[tuple[int, int]]:

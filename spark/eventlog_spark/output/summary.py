@@ -27,10 +27,14 @@ class Summary:
     reasons: list[tuple[str, str]] = field(default_factory=list)
     files: list[Written] = field(default_factory=list)
     refused: str | None = None  # a file of record_ids and reasons, if there are any
-    explained: str | None = None  # a file of records that are refused as they stand
+    explained: list[Written] = field(default_factory=list)  # of records that are refused as they stand
     ids: str | None = None  # a file of all record_ids
     kept: str | None = None  # a file of events that are still to be sorted
-    refused_rows: int = 0
+
+    @property
+    def refused_rows(self) -> int:
+        """How many records were left out."""
+        return sum(file.records for file in self.explained)
 
     def refuse(self, where: str, reason: str) -> None:
         """Keep the first reasons as examples."""
@@ -45,14 +49,15 @@ class Summary:
         self.unreadable += other.unreadable
         self.reasons = [*self.reasons, *other.reasons][:_FIRST]
         self.files += other.files
-        self.refused_rows += other.refused_rows
+        self.explained += other.explained
 
     def written_by(self, writing: Summary) -> None:
         """Take the files and events of the tasks that wrote what was folded before."""
         self.files, self.events = writing.files, writing.events
 
     def batch(self) -> pa.RecordBatch:
-        told = {**vars(self), "files": [asdict(file) for file in self.files]}
+        files = {name: [asdict(file) for file in getattr(self, name)] for name in ("files", "explained")}
+        told = vars(self) | files
         return pa.record_batch([pa.array([json.dumps(told)])], names=["summary"])
 
 
@@ -61,7 +66,8 @@ def load(text: str) -> Summary:
     told: dict[str, Any] = json.loads(text)
     told["fates"], told["events"] = Counter(told["fates"]), Counter(told["events"])
     told["noticed"] = Noticed(*told["noticed"])
-    told["files"] = [Written(**file) for file in told["files"]]
+    for name in ("files", "explained"):
+        told[name] = [Written(**file) for file in told[name]]
     told["reasons"] = [(where, reason) for where, reason in told["reasons"]]
     return Summary(**told)
 

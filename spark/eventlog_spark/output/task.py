@@ -6,10 +6,10 @@ import base64
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -25,8 +25,10 @@ from eventlog.core.formats import Format, SheetRow
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.log import SHEET as LOG_SHEET
+from eventlog_spark.cluster.stores import Stores
+from eventlog_spark.input.storage import NO_STORES
 from eventlog_spark.output import documents
-from eventlog_spark.output.parts import Layout, Parts
+from eventlog_spark.output.parts import Layout, Parts, Summed, Written
 from eventlog_spark.output.summary import Summary
 
 Ids = npt.NDArray[np.int64]
@@ -50,6 +52,7 @@ class Task:
     strict: bool = False
     first_part: int = 0  # the number of the shuffle's first part
     longest: int = LONGEST  # rows of a life that are held in memory
+    stores: Stores = NO_STORES  # where the inputs stand
 
     @property
     def format(self) -> Format:
@@ -106,10 +109,12 @@ class Attempt:
         self.part: int = task.first_part + context.partitionId() if part is None and context else part or 0
         self.summary = Summary()
         self.parts = Parts(task.layout, self.part)
-        self._folder = Path(task.layout.folder)
+        self._folder = task.layout.folder
+        self._work = task.layout.work
         self._refused: pq.ParquetWriter | None = None
         self._held: list[tuple[int, str]] = []
-        self._explained: IO[str] | None = None
+        self._explained: Summed | None = None
+        self._closing = ExitStack()
         self._ids: list[Ids] = []
 
     def __enter__(self) -> Self:
@@ -118,14 +123,15 @@ class Attempt:
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.parts.__exit__(kind, fault, trace)
-        if kind is None:
-            self._flush_refused()
-            self._save_ids()
-            self.summary.files = self.parts.files
-        for file in (self._refused, self._explained):
-            if file is not None:
-                file.close()
+        with self._closing:
+            self.parts.__exit__(kind, fault, trace)
+            if kind is None:
+                self._flush_refused()
+                self._save_ids()
+                self.summary.files = self.parts.files
+        if self._explained is not None and kind is None:
+            (told,) = self.summary.explained
+            told.size, told.sha256 = self._explained.size, self._explained.sha256
 
     def see(self, ids: Ids) -> None:
         """Rows whose record_ids must stand nowhere else."""
@@ -145,9 +151,11 @@ class Attempt:
             return
         self._tell(refused.where, refused.reason)
         if self._explained is None:
-            self.summary.explained = uuid.uuid4().hex
-            self._explained = (self._folder / self.summary.explained).open("x", encoding="utf-8")
-        self._explained.write(refused_line(refused, record_ids))
+            name = f"refused-{uuid.uuid4().hex}.jsonl"
+            self.summary.explained = [Written(name, self.part, -1, "", "jsonl")]
+            self._explained = self._closing.enter_context(Summed(self._folder.create(name)))
+        self._explained.write(refused_line(refused, record_ids).encode())
+        self.summary.explained[0].records += 1
 
     def write_changes(self, task: Task, changes: Iterable[Change]) -> None:
         """The changes in the target's format."""
@@ -158,15 +166,18 @@ class Attempt:
                 self.parts.write(numbered_apart(record, self.part))
 
     def keep(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Events in a file of the temporary folder."""
+        """Events in a file that only the job reads."""
         writer = None
         for batch in batches:
             if writer is None:
                 self.summary.kept = uuid.uuid4().hex
-                writer = pq.ParquetWriter(self._folder / self.summary.kept, batch.schema)
+                writer = self._parquet(self.summary.kept, batch.schema)
             writer.write_batch(batch)
-        if writer is not None:
-            writer.close()
+
+    def _parquet(self, name: str, schema: pa.Schema) -> pq.ParquetWriter:
+        """A file that only the job reads, closed with the attempt."""
+        file = self._closing.enter_context(self._work.create(name))
+        return self._closing.enter_context(pq.ParquetWriter(file, schema))
 
     def _counted(self, task: Task, changes: Iterable[Change]) -> Iterator[Change]:
         for change in changes:
@@ -183,7 +194,7 @@ class Attempt:
             return
         if self._refused is None:
             self.summary.refused = uuid.uuid4().hex
-            self._refused = pq.ParquetWriter(self._folder / self.summary.refused, REFUSED)
+            self._refused = self._parquet(self.summary.refused, REFUSED)
         ids, reasons = zip(*self._held, strict=True)
         self._refused.write_batch(
             pa.record_batch([pa.array(ids, pa.int64()), pa.array(reasons, pa.string())], schema=REFUSED)
@@ -193,7 +204,7 @@ class Attempt:
     def _save_ids(self) -> None:
         if self._ids:
             self.summary.ids = uuid.uuid4().hex
-            with (self._folder / self.summary.ids).open("xb") as file:
+            with self._work.create(self.summary.ids) as file:
                 np.save(file, np.sort(np.concatenate(self._ids)))
 
 

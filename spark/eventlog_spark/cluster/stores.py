@@ -1,0 +1,311 @@
+"""Stores that a name with a scheme reaches: S3, HDFS and others, as Python sees them.
+
+Workers of Python have no JVM, so they go through Arrow's file systems; what Hadoop's configuration says of a
+store is translated for them on the driver.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import IO, Any, Self, cast
+
+from pyarrow import fs
+
+from eventlog.core.errors import Misuse
+
+_S3 = ("s3a", "s3", "s3n")
+_CONTAINED = ("gs", "abfs", "abfss")
+_SCHEMES = (*_S3, *_CONTAINED, "hdfs")
+_NAMED = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/]*)/?(.*)", re.DOTALL)
+_BUFFER = 1 << 20
+_KEYS = ("SimpleAWSCredentialsProvider", "TemporaryAWSCredentialsProvider")
+_ROLE = "AssumedRoleCredentialProvider"
+_ANONYMOUS = "AnonymousAWSCredentialsProvider"
+_FOUND = (  # what Arrow's own chain finds as well
+    "EnvironmentVariableCredentialsProvider",
+    "IAMInstanceCredentialsProvider",
+    "InstanceProfileCredentialsProvider",
+    "ContainerCredentialsProvider",
+    "ProfileCredentialsProvider",
+    "WebIdentityTokenFileCredentialsProvider",
+    "WebIdentityTokenCredentialsProvider",
+    "DefaultCredentialsProvider",
+    "DefaultAWSCredentialsProviderChain",
+)
+_ENCRYPTION = ("encryption.algorithm", "server-side-encryption-algorithm")
+
+Setting = Callable[[str], str | None]
+
+
+class Lost(RuntimeError):
+    """A store that does not answer, or says no: no record is at fault, so a task that meets it fails."""
+
+
+def is_remote(name: str) -> bool:
+    """Whether a name is of a store, and not of a file that the machine has."""
+    found = _NAMED.match(name)
+    return found is not None and found[1].lower() != "file"
+
+
+def plain(name: str) -> str:
+    """The name; that of a file without its scheme."""
+    found = _NAMED.fullmatch(name)
+    if found is None or found[1].lower() != "file":
+        return name
+    if found[2] not in ("", "localhost"):
+        raise Misuse(f"{name}: a file of this machine has three slashes: file:///{found[3]}")
+    return "/" + found[3]
+
+
+@dataclass(frozen=True)
+class Store:
+    """A bucket, a container or a name node; it travels in pickled code only, for it may hold a key."""
+
+    root: str  # as names begin: s3a://bucket
+    given: tuple[tuple[str, Any], ...] = field(default=(), repr=False)
+
+    @property
+    def files(self) -> fs.FileSystem:
+        """The store as Arrow reaches it, opened once in each process."""
+        return _opened(self)
+
+    def place(self, name: str) -> str:
+        """What Arrow calls a name of this store."""
+        rest = name[len(self.root) :].strip("/")
+        scheme, _, host = self.root.partition("://")
+        return f"/{rest}" if scheme == "hdfs" else f"{host.partition('@')[0]}/{rest}".rstrip("/")
+
+    def name(self, place: str) -> str:
+        """The name of what Arrow calls so."""
+        return f"{self.root}/{place.lstrip('/').removeprefix(self.place(self.root).lstrip('/')).lstrip('/')}"
+
+    def open(self, name: str) -> IO[bytes]:
+        """A file to read, at any place of it."""
+        with lost(name):
+            file = self.files.open_input_file(self.place(name))
+        return cast(IO[bytes], io.BufferedReader(_Reached(file, name), _BUFFER))
+
+    def create(self, name: str) -> IO[bytes]:
+        """A file to write; it is there once it is closed."""
+        with lost(name):
+            file = self.files.open_output_stream(self.place(name))
+        return cast(IO[bytes], io.BufferedWriter(_Reached(file, name), _BUFFER))
+
+    def below(self, name: str) -> list[tuple[str, fs.FileInfo]]:
+        """The files under a folder, in the order of their names; none where there is no such folder."""
+        with lost(name):
+            chosen = fs.FileSelector(self.place(name), allow_not_found=True, recursive=True)
+            found = self.files.get_file_info(chosen)
+        files = ((self.name(file.path), file) for file in found if file.type == fs.FileType.File)
+        return sorted(files, key=lambda file: file[0])
+
+    def look(self, name: str) -> fs.FileInfo:
+        """What stands under the name."""
+        with lost(name):
+            return self.files.get_file_info(self.place(name))
+
+    def text(self, name: str) -> str | None:
+        """A small file; None where there is none."""
+        if self.look(name).type != fs.FileType.File:
+            return None
+        with self.open(name) as file:
+            return file.read().decode()
+
+    def put(self, name: str, text: str) -> None:
+        """A small file, whole."""
+        with self.create(name) as file:
+            file.write(text.encode())
+
+    def drop(self, names: Iterable[str]) -> None:
+        """Remove files."""
+        for name in names:
+            with lost(name):
+                self.files.delete_file(self.place(name))
+
+
+@lru_cache(maxsize=64)
+def _opened(store: Store) -> fs.FileSystem:
+    with lost(store.root):
+        if store.root.partition("://")[0] in _S3:
+            return fs.S3FileSystem(**dict(store.given))
+        return fs.FileSystem.from_uri(store.root + "/")[0]
+
+
+@contextmanager
+def lost(name: str) -> Iterator[None]:
+    """What a store says, with the name of what was asked for."""
+    try:
+        yield
+    except (OSError, ImportError, NotImplementedError) as fault:
+        raise Lost(f"{name}: {' '.join(str(fault).split())}") from None
+
+
+class _Reached(io.RawIOBase):
+    """A file of a store, of which what goes wrong is no fault of a record."""
+
+    def __init__(self, file: Any, name: str) -> None:
+        self._file = file
+        self._name = name
+
+    def readable(self) -> bool:
+        return bool(self._file.readable())
+
+    def writable(self) -> bool:
+        return bool(self._file.writable())
+
+    def seekable(self) -> bool:
+        return bool(self._file.seekable())
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._file.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        with lost(self._name):
+            return int(self._file.readinto(buffer))
+
+    def write(self, data: Any) -> int:
+        with lost(self._name):
+            return int(self._file.write(bytes(data)))  # the buffer is used again
+
+    def close(self) -> None:
+        if not self.closed:
+            try:
+                with lost(self._name):
+                    self._file.close()
+            finally:
+                super().close()
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The stores that the names of a job lead to."""
+
+    known: tuple[Store, ...] = ()
+
+    @classmethod
+    def reached(cls, spark: Any, names: Iterable[str]) -> Self:
+        """Those of these names, as the session is configured."""
+        return cls(tuple(_store(spark, root) for root in sorted({_root(n) for n in names if is_remote(n)})))
+
+    def of(self, name: str) -> Store | None:
+        """The store of a name; None for a file that every machine has."""
+        if not is_remote(name):
+            return None
+        root = _root(name)
+        found = next((store for store in self.known if store.root == root), None)
+        if found is None:
+            raise Misuse(
+                f"{name}: files of a store are read by `eventlog backlog`, or by sources of Spark's own"
+            )
+        return found
+
+    def open(self, name: str) -> IO[bytes]:
+        """The bytes of a file, wherever it stands."""
+        store = self.of(name)
+        return open(name, "rb") if store is None else store.open(name)
+
+    def opener(self, name: str) -> Callable[[str], IO[bytes]] | None:
+        """What opens a file of a store; None for one that every machine has."""
+        store = self.of(name)
+        return None if store is None else store.open
+
+
+def _root(name: str) -> str:
+    found = _NAMED.match(name)
+    assert found is not None
+    if found[1] not in _SCHEMES or not (found[2] or found[1] == "hdfs"):
+        raise Misuse(f"{name}: names begin with {', '.join(f'{one}://' for one in _SCHEMES)} or file:///")
+    return f"{found[1]}://{found[2]}"
+
+
+def _store(spark: Any, root: str) -> Store:
+    scheme, _, bucket = root.partition("://")
+    if scheme not in _S3:
+        return Store(root)
+    configured = spark.sparkContext._jsc.hadoopConfiguration()
+
+    def said(name: str) -> str | None:
+        """What is said of this bucket, else of all; from a file of credentials too."""
+        for one in (f"fs.s3a.bucket.{bucket}.{name}", f"fs.s3a.{name}"):
+            found = configured.getPassword(one)
+            text = "" if found is None else "".join(found).strip()
+            if text:
+                return text
+        return None
+
+    given = s3_given(said)
+    if not given.keys() & {"region", "endpoint_override"}:
+        with lost(root):
+            given["region"] = fs.resolve_s3_region(bucket)
+    return Store(root, tuple(sorted(given.items())))
+
+
+def s3_given(said: Setting) -> dict[str, Any]:
+    """What Arrow is told of a bucket, by what Hadoop's S3A is: `said` gives the setting of a name without
+    `fs.s3a.`."""
+    for name in _ENCRYPTION:
+        if said(name):
+            raise Misuse(f"fs.s3a.{name}: tasks leave encryption to the bucket, which has a default for it")
+    secure = said("connection.ssl.enabled") != "false"
+    given: dict[str, Any] = {"scheme": "https" if secure else "http"} | _credentials(said)
+    endpoint = said("endpoint")
+    if endpoint is not None:
+        scheme, between, host = endpoint.rpartition("://")
+        given |= {"endpoint_override": host.rstrip("/")} | ({"scheme": scheme} if between else {})
+        given["force_virtual_addressing"] = said("path.style.access") != "true"
+    region = said("endpoint.region")
+    return given if region is None else given | {"region": region}
+
+
+def _credentials(said: Setting) -> dict[str, Any]:
+    told = said("aws.credentials.provider") or ""
+    providers = [name.strip().rpartition(".")[2] for name in told.split(",")]
+    strange = [name for name in filter(None, providers) if name not in (*_KEYS, *_FOUND, _ROLE, _ANONYMOUS)]
+    if strange:
+        raise Misuse(f"fs.s3a.aws.credentials.provider: tasks of Python have nothing like {strange[0]}")
+    if providers[0] == _ANONYMOUS:
+        return {"anonymous": True}
+    role = said("assumed.role.arn")
+    if _ROLE in providers and role is not None:
+        return {"role_arn": role, "session_name": said("assumed.role.session.name") or "eventlog"}
+    key, secret, token = (said(name) for name in ("access.key", "secret.key", "session.token"))
+    if key is None or secret is None or (any(providers) and not set(_KEYS) & set(providers)):
+        return {}
+    return {"access_key": key, "secret_key": secret} | ({} if token is None else {"session_token": token})
+
+
+def create_new(spark: Any, name: str, text: str) -> bool:
+    """Whether a small file was written that nobody had written before; in one step, where the store can.
+
+    Hadoop's own client does it: Arrow's cannot put on a condition.
+    """
+    context = spark.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path(name)
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        files = path.getFileSystem(context._jsc.hadoopConfiguration())
+        if files.hasPathCapability(path, _CONDITIONAL):
+            stream = files.createFile(path).must(_CONDITIONAL, True).build()
+        else:
+            stream = files.create(path, False)
+        stream.write(bytearray(text.encode()))
+        stream.close()
+    except Py4JJavaError as fault:
+        kind, told = fault.java_exception.getClass().getName(), fault.java_exception.getMessage()
+        if kind.rpartition(".")[2] in _TAKEN:
+            return False
+        raise Lost(f"{name}: {told}") from None
+    return True
+
+
+_CONDITIONAL = "fs.option.create.conditional.overwrite"
+_TAKEN = ("FileAlreadyExistsException", "RemoteFileChangedException")

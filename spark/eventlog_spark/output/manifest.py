@@ -1,0 +1,65 @@
+"""What a finished output folder says of itself; whoever reads one reads what its manifest names."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from eventlog.core.errors import EventlogError, Misuse
+
+SUCCESS, MANIFEST, MARKER = "_SUCCESS", "_manifest.json", "_job.json"
+
+Text = Callable[[str], str | None]  # a small file of the folder, None where there is none
+
+
+class NotAsToldBy(EventlogError):
+    """{0} is not as the manifest says: remove the folder and run again"""
+
+
+class NotDone(Misuse):
+    """{0} is of a backlog that is not done: run it again first"""
+
+
+class Changed(EventlogError):
+    """{0}/_manifest.json was cut off or changed: what stands there cannot be told; remove the folder"""
+
+
+def seal(manifest: str) -> str:
+    """What `_SUCCESS` says of a manifest, where it says anything."""
+    return f"{hashlib.sha256(manifest.encode()).hexdigest()}\n"
+
+
+def delivered(folder: str, text: Text, sizes: Mapping[str, int]) -> dict[str, Any] | None:
+    """The manifest of a folder of a backlog, None if it has not said that it is done. `sizes` are of the
+    files that stand there."""
+    success = text(SUCCESS)
+    if success is None:
+        return None
+    return read(folder, text(MANIFEST), success.strip(), sizes)
+
+
+def read(folder: str, text: str | None, sealed: str, sizes: Mapping[str, int]) -> dict[str, Any]:
+    """The manifest, if it is whole and the files are as it says."""
+    if text is None or (sealed and seal(text).strip() != sealed):
+        raise Changed(folder)
+    try:
+        told: dict[str, Any] = json.loads(text)
+        listed = [(part["name"], part["bytes"]) for part in [*told["parts"], *told.get("refused", ())]]
+    except (ValueError, TypeError, KeyError) as fault:
+        raise Changed(folder) from fault
+    for name, size in listed:
+        if sizes.get(name) != size:
+            raise NotAsToldBy(f"{folder}/{name}")
+    return told
+
+
+def inputs(folder: str, text: Text, sizes: Mapping[str, int]) -> Sequence[str] | None:
+    """The files of a folder that count, if it is a backlog's; None if it is any other."""
+    if MARKER not in sizes:
+        return None
+    told = delivered(folder, text, sizes)
+    if told is None:
+        raise NotDone(folder)
+    return [part["name"] for part in told["parts"]]

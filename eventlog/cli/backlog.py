@@ -82,6 +82,11 @@ def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]
 @click.option("--refused", type=click.Path(path_type=Path), help="keep bad records here too, as they came")
 @click.option("--strict", is_flag=True, help="stop at the first bad record")
 @click.option("--report", type=click.Path(path_type=Path), help="write a page with plots here")
+@click.option(
+    "--history",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="compare with the last run that this file tells of, and add this one to it",
+)
 @settings_options([*DECLARING, ("the tables of a live log", TableSettings)])
 def backlog(
     inputs: tuple[str, ...],
@@ -108,6 +113,7 @@ def backlog(
     refused: Path | None,
     strict: bool,
     report: Path | None,
+    history: Path | None,
     **given: Any,
 ) -> None:
     """Read INPUTS and write them in another format, as `convert` would, on Spark.
@@ -119,13 +125,13 @@ def backlog(
     with extra("spark", "a backlog"):
         from eventlog_spark.job import Backlog
         from eventlog_spark.live.delivery import Live
-        from eventlog_spark.run import run
+        from eventlog_spark.run import Pages, run
     refuse_strangers(DECLARING, taking_part(source_format, target_format))
     if order in _OF_SEQUENCES and source_format not in SEQUENCERS:
         raise Misuse(f"--order {order} is of change tables and messages, and what is read is {source_format}")
     if order == "log" and source_format in SEQUENCERS:
         raise Misuse("--order log is of a log: that of change tables and messages is --order sequence")
-    for path in filter(None, (report, refused)):
+    for path in filter(None, (report, refused, history)):
         need_folder(path, str(path))
     with ExitStack() as stack:
         bar = stack.enter_context(job_progress(say))
@@ -153,6 +159,14 @@ def backlog(
             expand_truncate,
         )
         wanted = Backlog(job, clock(), order, documents or 0, partitions or 0, strict)
-        left_out = run(wanted, live, master, dict(conf), report, refused, bar.say, bar.tell)
+        left_out = run(
+            wanted,
+            live,
+            master,
+            dict(conf),
+            Pages(report, refused, history),
+            bar.say,
+            lambda far: bar.tell(*far),
+        )
     if left_out:
         sys.exit(1)

@@ -12,10 +12,12 @@ from pathlib import Path
 import click
 
 from eventlog.files.inputs import Advance
+from eventlog.web.words import count, duration
 
 _PATIENCE = 2.0  # seconds of silence before a bar
 _EVERY = 10.0  # seconds between two lines where no terminal shows a bar
 _WIDTH = 40
+_SOME = 0.02  # of the work, from which on the rest can be told
 _WIPE = "\r\033[K"
 
 
@@ -61,26 +63,36 @@ class JobBar:
             self.wipe()
             self._say(sentence)
 
-    def tell(self, done: int, known: int) -> None:
-        """How many tasks are done, of those that are known."""
+    def tell(self, share: float, read: int, done: int) -> None:
+        """How much of the work is done, how many rows were read, and how many of these are done."""
         with self._lock:
-            self._share = max(self._share, done / known if known else 0.0)
+            self._share = max(self._share, share)
+            rows = f"{count(done)} of {count(read)} rows are done" if done else f"{count(read)} rows are read"
             if self._terminal:
-                self._draw()
-            elif known and time.monotonic() > self._told + _EVERY:
+                self._draw(rows if read else "")
+            elif self._share and time.monotonic() > self._told + _EVERY:
                 self._told = time.monotonic()
-                self._say(f"{done} of {known} tasks are done")
+                said = [rows if read else f"{self._share:.0%} is done", *self._left()]
+                self._say(", ".join(said))
+
+    def _left(self) -> list[str]:
+        """How long it will take, once that can be told."""
+        seconds = time.monotonic() - self._begun
+        if seconds < _PATIENCE or not _SOME < self._share < 1:
+            return []
+        return [f"about {duration(round(seconds * (1 / self._share - 1)))} left"]
 
     def wipe(self) -> None:
         """Take the bar away."""
         if self._terminal:
             click.echo(_WIPE, nl=False, err=True)
 
-    def _draw(self) -> None:
+    def _draw(self, rows: str) -> None:
         full = round(self._share * _WIDTH)
         seconds = time.monotonic() - self._begun
-        bar = f"  [{'#' * full}{'-' * (_WIDTH - full)}] {self._share:4.0%}  {seconds:.0f} s"
-        click.echo(_WIPE + bar, nl=False, err=True)
+        bar = f"  [{'#' * full}{'-' * (_WIDTH - full)}] {self._share:4.0%}"
+        said = ", ".join(filter(None, (rows, f"{seconds:.0f} s", *self._left())))
+        click.echo(f"{_WIPE}{bar}  {said}", nl=False, err=True)
 
 
 @contextmanager

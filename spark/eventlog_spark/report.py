@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 from pyspark.sql import functions as f
 
 from eventlog.web.chart import bars
-from eventlog.web.layout import Column, facts, paper, table
+from eventlog.web.layout import Column, clipped, facts, paper, table
 from eventlog.web.markup import Markup, Node, tag
 from eventlog.web.server import packaged
 from eventlog.web.words import count, duration
 from eventlog_spark.cluster.stores import Stores
+from eventlog_spark.history import Run, compared
 from eventlog_spark.input import rows
 from eventlog_spark.input.storage import File
 from eventlog_spark.job import Backlog, Result
 
 _BARS = 120  # of the plot over time
 _LISTED = 20
+_LARGEST = 10  # objects
+_REASONS = 200  # that are told apart
+_SAMPLES = 3  # of each reason
+_SHOWN = 200  # letters of a record or a key
+_VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|[0-9]+")
 _NUMBER = Column("Number", "number")
 
 # Beginnings of an event_time: their length, how they are read, the seconds between two where that is fixed.
@@ -30,15 +38,21 @@ _MINUTE, _HOUR, _DAY = (16, "%Y-%m-%d %H:%M", 60), (13, "%Y-%m-%d %H", 3_600), (
 _MONTH, _YEAR = (7, "%Y-%m", 0), (4, "%Y", 0)
 
 
-def write(spark: Any, path: Path, backlog: Backlog, result: Result, seconds: float) -> None:
-    """The page of a job that is done, and took so long until here."""
+def write(
+    spark: Any, path: Path, backlog: Backlog, result: Result, done: Run, before: Run | None = None
+) -> None:
+    """The page of a job that is done; `before` is what the last one came to."""
     manifest = result.manifest
+    frame = _frame(spark, backlog, manifest["inputs"])
     content = [
-        facts(_facts(backlog, result, seconds)),
-        _times(spark, backlog, manifest["inputs"]),
+        facts(_facts(backlog, result, done, before)),
+        _phases(result, done, before),
+        None if frame is None else _times(frame),
         _counts("Rows", "What became of them", manifest["counts"]),
         _counts("Events", "Table and operation", manifest["events"]),
-        _counts("Refused", "Reason", _reasons(result.folder.refused())),
+        None if frame is None else _largest(frame, done.rows),
+        _parts(manifest["parts"]),
+        _refusals(reasons(result.folder.refused())),
         _inputs(manifest["inputs"]),
     ]
     title = f"{manifest['from']} to {manifest['to']}"
@@ -46,14 +60,53 @@ def write(spark: Any, path: Path, backlog: Backlog, result: Result, seconds: flo
     path.write_text(page, "utf-8", errors="replace")
 
 
-def _facts(backlog: Backlog, result: Result, seconds: float) -> Iterator[tuple[str, Node]]:
-    handled = result.manifest["counts"]["rows"]
-    yield "Rows", count(handled)
-    yield "Duration", "none: the folder held the output" if result.before else duration(seconds)
+def _facts(backlog: Backlog, result: Result, done: Run, before: Run | None) -> Iterator[tuple[str, Node]]:
+    yield "Rows", count(done.rows)
+    yield "Duration", "none: the folder held the output" if result.before else duration(done.seconds)
     if not result.before:
-        yield "Speed", f"{count(round(handled / max(seconds, 0.001)))} rows a second"
+        yield "Speed", f"{count(round(done.speed))} rows a second"
+        for number, sentence in enumerate(compared(done, before) if before is not None else ()):
+            yield "" if number else "Last run", sentence
     yield "Output", backlog.job.output
     yield "Order", result.manifest["order"]
+
+
+def _phases(result: Result, done: Run, before: Run | None) -> Node:
+    if result.before:
+        return None
+    earlier = {} if before is None else before.phases
+    rows = [
+        (name, duration(seconds), duration(earlier[name]) if name in earlier else "")
+        for name, seconds in done.phases.items()
+    ]
+    columns = ("Phase", Column("Time", "number"), Column("Last run", "number"))
+    return [tag("h2", "Time"), table("", columns, rows)]
+
+
+def _largest(frame: Any, rows: int) -> Node:
+    """The objects of most rows: each is the work of one task."""
+    named = f.col("table_name").isNotNull()
+    found = frame.where(named).groupBy("table_name", "table_key").count()
+    largest = found.orderBy(f.desc("count"), "table_name", "table_key").limit(_LARGEST).collect()
+    told = [
+        (name, clipped(key or "", _SHOWN), count(number), f"{number / max(rows, 1):.1%}")
+        for name, key, number in largest
+    ]
+    columns = ("Table", "Key", Column("Rows", "number"), Column("Share", "number"))
+    return [tag("h2", "Largest objects"), table("One object is the work of one task.", columns, told)]
+
+
+def _parts(parts: Sequence[Mapping[str, Any]]) -> Node:
+    """How evenly the parts are filled."""
+    if not parts:
+        return None
+    told = [
+        (name, *(count(round(of(part[key] for part in parts))) for of in (min, median, max)))
+        for name, key in (("Records", "records"), ("Bytes", "bytes"))
+    ]
+    numbers = [Column(name, "number") for name in ("Smallest", "Median", "Largest")]
+    columns = [Column(""), *numbers]
+    return [tag("h2", "Parts"), table(f"{count(len(parts))} files", columns, told)]
 
 
 def _inputs(inputs: Sequence[Mapping[str, Any]]) -> Markup:
@@ -69,13 +122,17 @@ def _counts(title: str, name: str, counted: Mapping[str, int]) -> Node:
     return [tag("h2", title), table(caption, (name, _NUMBER), [(n, count(c)) for n, c in counted.items()])]
 
 
-def _times(spark: Any, backlog: Backlog, inputs: Sequence[Mapping[str, Any]]) -> Node:
-    """The rows of a log over their event_time."""
+def _frame(spark: Any, backlog: Backlog, inputs: Sequence[Mapping[str, Any]]) -> Any:
+    """The rows of a log once more; None for any other source."""
     if backlog.job.source_format != "log":
         return None
     named = [File(**file) for file in inputs]
     files = rows.sort_out(named, stores=Stores.reached(spark, (file.name for file in named)))
-    frame = rows.read(spark, files, backlog.rules, backlog.clock, None, True, backlog.job.tables, False)
+    return rows.read(spark, files, backlog.rules, backlog.clock, None, True, backlog.job.tables, False)
+
+
+def _times(frame: Any) -> Node:
+    """The rows of a log over their event_time."""
     counted = _counted(frame, _HOUR[0])
     if len(counted) * 60 <= _BARS:
         counted = _counted(frame, _MINUTE[0])
@@ -118,6 +175,33 @@ def _filled(counted: Mapping[str, int], form: str, step: int) -> dict[str, int]:
     return {name: counted.get(name, 0) for name in names}
 
 
-def _reasons(lines: Iterable[str]) -> dict[str, int]:
-    counted = Counter(json.loads(line)["reason"] for line in lines)
-    return dict(counted.most_common(_LISTED))
+class Reason(NamedTuple):
+    """Why records were refused, and some of them: where they stood, what was said, and how they begin."""
+
+    number: int
+    samples: list[tuple[str, str, str]]
+
+
+def reasons(lines: Iterable[str]) -> dict[str, Reason]:
+    """The refused records by their reason, of which the values are left out; the most frequent first."""
+    found: dict[str, Reason] = {}
+    for line in map(json.loads, lines):
+        reason = _VALUE.sub("…", line["reason"])
+        if reason not in found and len(found) >= _REASONS:
+            reason = "other reasons"
+        number, samples = found.get(reason, Reason(0, []))
+        if len(samples) < _SAMPLES:
+            record = line.get("record") or line.get("base64", "")
+            samples.append((line["where"], line["reason"], record[:_SHOWN]))
+        found[reason] = Reason(number + 1, samples)
+    return dict(sorted(found.items(), key=lambda one: -one[1].number))
+
+
+def _refusals(found: Mapping[str, Reason]) -> Node:
+    if not found:
+        return None
+    summed = [(reason, count(told.number)) for reason, told in found.items()]
+    samples = [sample for told in found.values() for sample in told.samples]
+    caption = f"{count(sum(told.number for told in found.values()))} in all"
+    shown = table("Some of them", ("Where", "Reason", "Record"), samples)
+    return [tag("h2", "Refused"), table(caption, ("Reason", _NUMBER), summed), shown]

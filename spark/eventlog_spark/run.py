@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
 from eventlog.core.extras import extra
 from eventlog_spark.cluster.progress import Tell, watched
 from eventlog_spark.cluster.session import session, translated
+from eventlog_spark.history import Run, compared, last, note
 from eventlog_spark.job import Backlog, Result, run_job
 from eventlog_spark.live.delivery import Live, run_live
 from eventlog_spark.output.refused import keep
@@ -17,13 +20,51 @@ from eventlog_spark.report import write as write_report
 Say = Callable[[str], None]
 
 
+class Pages(NamedTuple):
+    """The files that a run writes beside its output."""
+
+    report: Path | None = None
+    refused: Path | None = None
+    history: Path | None = None
+
+
+class Clock:
+    """What took how long."""
+
+    def __init__(self, say: Say) -> None:
+        self._say = say
+        self._begun = self._latest = time.monotonic()
+        self._name = ""
+        self._phases: dict[str, float] = {}
+
+    def stage(self, name: str) -> None:
+        """What comes next begins."""
+        self._say(f"{name} ({time.monotonic() - self._begun:.0f} s)")
+        self._end()
+        self._name = name
+
+    def phases(self) -> dict[str, float]:
+        """How long each took until now."""
+        self._end()
+        return dict(self._phases)
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self._begun
+
+    def _end(self) -> None:
+        now = time.monotonic()
+        if self._name:
+            self._phases[self._name] = self._phases.get(self._name, 0.0) + round(now - self._latest, 3)
+        self._latest = now
+
+
 def run(
     backlog: Backlog,
     live: Live | None,
     master: str | None,
     conf: Mapping[str, str],
-    report: Path | None,
-    refused: Path | None,
+    pages: Pages,
     say: Say,
     tell: Tell,
 ) -> int:
@@ -31,28 +72,37 @@ def run(
     if backlog.job.given.get("kafka"):
         with extra("kafka", "--kafka"):
             from eventlog_spark.live.topics import run_topics
-    started = 0.0
-
-    def stage(name: str) -> None:
-        say(f"{name} ({time.monotonic() - started:.0f} s)")
-
+    job = backlog.job
+    before = None if pages.history is None else last(pages.history, job.source_format, job.target_format)
     with translated(), session(master, conf) as spark, watched(spark, tell):
-        started = time.monotonic()  # Spark's own start is no part of the job
+        clock = Clock(say)  # Spark's own start is no part of the job
         if live is not None:
-            result = run_live(spark, backlog, live, stage)
-        elif backlog.job.given.get("kafka"):
-            result = run_topics(spark, backlog, stage)
+            result = run_live(spark, backlog, live, clock.stage)
+        elif job.given.get("kafka"):
+            result = run_topics(spark, backlog, clock.stage)
         else:
-            result = run_job(spark, backlog, stage)
-        if report is not None:
-            stage("report")
-            write_report(spark, report, backlog, result, time.monotonic() - started)
-    if refused is not None:
-        keep(result.folder.refused(), refused)
-    for sentence in sentences(result, time.monotonic() - started):
+            result = run_job(spark, backlog, clock.stage)
+        done = _done(backlog, result, clock)
+        if pages.report is not None:
+            clock.stage("report")
+            write_report(spark, pages.report, backlog, result, done, before)
+        if pages.refused is not None:
+            keep(result.folder.refused(), pages.refused)
+    for sentence in sentences(result, done.seconds):
         say(sentence)
-    left_out: int = result.manifest["counts"]["refused"]
-    return left_out
+    if not result.before:
+        for sentence in compared(done, before) if before is not None else ():
+            say(sentence)
+        if pages.history is not None:
+            note(pages.history, done)
+    return done.refused
+
+
+def _done(backlog: Backlog, result: Result, clock: Clock) -> Run:
+    counts = result.manifest["counts"]
+    ended = datetime.now(UTC).isoformat(" ", "seconds")
+    formats = backlog.job.source_format, backlog.job.target_format
+    return Run(ended, *formats, counts["rows"], counts["refused"], clock.seconds, clock.phases())
 
 
 def sentences(result: Result, seconds: float) -> list[str]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from eventlog_spark.cluster.java import NoJava, find_java, version
+from eventlog_spark.history import Run, last, note
 
 from tests.databases import Database
 from tests.spark.helpers import TABLES
@@ -42,6 +43,7 @@ def tools_without_java(folder: Path) -> Path:
 
 def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
     (tmp_path / "tables.toml").write_text(TABLES, "utf-8")
+    note(tmp_path / "history.jsonl", Run("yesterday", "log", "xds", 1_000, 0, 10.0, {"fold": 8.0}))
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.csv").write_text(HEADER + "1,2,usr,idu=1,fname,a,b\n", "utf-8")
     (tmp_path / "logs" / "_b.csv").write_text("not this one")
@@ -49,6 +51,7 @@ def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
     done = command(
         *("--from", "log", "--to", "xds", "--tables", tmp_path / "tables.toml", "-o", tmp_path / "out"),
         *("--report", tmp_path / "report.html", "--documents", "1", "--master", "local[1]"),
+        *("--history", tmp_path / "history.jsonl"),
         *(tmp_path / "logs", tmp_path / "c*.csv"),
         JAVA_HOME="/nowhere",
         PATH=str(tools_without_java(tmp_path)),
@@ -63,6 +66,13 @@ def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
     assert "usr modify" in page
     assert "unknown table" in page
     assert "<script" not in page
+    assert "the last run (yesterday): 1 000 rows in 10 s, 100 rows/s; this one is " in done.stderr
+    assert "the last run (yesterday): 1 000 rows in 10 s" in page
+    assert "Largest objects" in page
+    latest = last(tmp_path / "history.jsonl", "log", "xds")
+    assert latest is not None
+    assert (latest.rows, latest.refused) == (3, 1)
+    assert "fold" in latest.phases
 
 
 def test_a_live_log_is_read_with_the_settings_of_its_publisher(postgres: Database, tmp_path: Path) -> None:

@@ -7,21 +7,20 @@ import re
 from typing import Any
 
 import pytest
-from eventlog_spark.cluster.progress import tasks, watched
+from eventlog_spark.cluster.progress import Far, far, watched
 
 from eventlog.cli.progress import job_progress
 
 
-def test_in_the_end_all_tasks_of_a_job_are_done_those_of_earlier_jobs_left_out(spark: Any) -> None:
-    tracker = spark.sparkContext.statusTracker()
-    before = set(tracker.getJobIdsForGroup(None))
-    told: list[tuple[int, int]] = []
-    with watched(spark, lambda done, known: told.append((done, known)), every=0.01):
-        spark.range(0, 1_000, 1, 3).groupBy("id").count().count()
-    done, known = tasks(tracker, before)
-    assert done == known >= 3
-    assert tasks(tracker, set(tracker.getJobIdsForGroup(None))) == (0, 0)
-    assert all(done <= known for done, known in told)
+def test_in_the_end_all_rows_of_a_job_are_done_those_of_earlier_jobs_left_out(spark: Any) -> None:
+    context = spark.sparkContext
+    before = set(context.statusTracker().getJobIdsForGroup(None))
+    told: list[Far] = []
+    with watched(spark, told.append, every=0.01):
+        spark.range(0, 1_000, 1, 3).repartition(4, "id").selectExpr("id + 1 as next").toArrow()
+    assert far(context, before) == Far(1.0, 1_000, 1_000)
+    assert far(context, set(context.statusTracker().getJobIdsForGroup(None))) == Far(0.0, 0, 0)
+    assert all(0 <= one.share <= 1 and one.done <= one.read for one in told)
 
 
 class Terminal(io.StringIO):
@@ -34,15 +33,37 @@ def test_a_bar_stands_still_rather_than_go_back(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("sys.stderr", screen)
     said: list[str] = []
     with job_progress(said.append) as bar:
-        for done, known in ((0, 0), (1, 2), (1, 4), (4, 4)):
-            bar.tell(done, known)
+        for share, read, done in ((0.0, 0, 0), (0.5, 2_000, 0), (0.4, 2_500, 100), (1.0, 2_500, 2_500)):
+            bar.tell(share, read, done)
         bar.say("commit")
     assert re.findall(r"(\d+)%", screen.getvalue()) == ["0", "50", "50", "100"]
+    assert re.findall(r"%  ([0-9 of]+ rows are \w+), 0 s", screen.getvalue()) == [
+        "2 000 rows are read",
+        "100 of 2 500 rows are done",
+        "2 500 of 2 500 rows are done",
+    ]
     assert screen.getvalue().endswith("\r\x1b[K")
     assert said == ["commit"]
 
 
 def test_without_a_terminal_there_is_no_bar(capsys: pytest.CaptureFixture[str]) -> None:
     with job_progress(lambda sentence: None) as bar:
-        bar.tell(1, 2)
+        bar.tell(0.5, 0, 0)
     assert capsys.readouterr().err == ""
+
+
+def test_what_is_left_is_told_from_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each ten seconds a line, where no terminal shows a bar."""
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    said: list[str] = []
+    told = [(20, 0.01, 0, 0), (40, 0.25, 3_000, 0), (45, 0.3, 3_000, 0), (90, 0.5, 3_000, 10)]
+    with job_progress(said.append) as bar:
+        for seconds, share, read, done in told:
+            clock[0] = seconds
+            bar.tell(share, read, done)
+    assert said == [
+        "1% is done",
+        "3 000 rows are read, about 2 min left",
+        "10 of 3 000 rows are done, about 1 min 30 s left",
+    ]

@@ -144,4 +144,4 @@ def test_what_the_files_sink_knows_to_be_out_is_not_repeated(
     assert sorted(name.partition(".")[2] for name in known) == ["", "2"]
     assert [name.partition(".")[2] for name in found] == ["3", ""]
     assert set(letters(store)) == {"S"}
-    assert Settlement.read(str(tmp_path / "out" / "_frozen" / "remembered.json")).rows
+    assert Settlement.read((tmp_path / "out" / "_frozen" / "remembered.json").read_text()).rows

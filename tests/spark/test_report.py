@@ -1,9 +1,14 @@
-"""The plot of a backlog's page: a bar for each minute, hour or day that fits."""
+"""What a backlog tells of itself: its plot, why records were refused, and how the last run went."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
-from eventlog_spark.report import over_time
+from eventlog_spark.history import NoHistory, Run, compared, last, note
+from eventlog_spark.report import over_time, reasons
 
 
 @pytest.mark.parametrize(
@@ -30,3 +35,59 @@ def test_a_time_in_which_nothing_happened_has_a_bar() -> None:
         "2025-03-23 10:58": 0,
         "2025-03-23 10:59": 2,
     }
+
+
+def line(n: int, reason: str, **more: str) -> str:
+    return json.dumps({"where": f"log.csv:{n}", "reason": reason} | more)
+
+
+def test_reasons_are_told_apart_without_their_values() -> None:
+    lines = [line(n, f"unknown table 'x{n}'", record=f"{n},2,x{n}\n" * 100) for n in range(5)]
+    lines += [line(9, "record_id 9 stands 2 times", base64="/w=="), line(10, "record_id 10 stands 3 times")]
+    found = reasons(lines)
+    assert [(reason, told.number) for reason, told in found.items()] == [
+        ("unknown table …", 5),
+        ("record_id … stands … times", 2),
+    ]
+    assert [sample[:2] for sample in found["unknown table …"].samples] == [
+        ("log.csv:0", "unknown table 'x0'"),
+        ("log.csv:1", "unknown table 'x1'"),
+        ("log.csv:2", "unknown table 'x2'"),
+    ]
+    assert all(len(record) <= 200 for told in found.values() for *_, record in told.samples)
+
+
+def test_reasons_that_never_end_are_bounded() -> None:
+    found = reasons(line(n, "-" * n) for n in range(1_000))
+    assert len(found) == 201
+    assert next(iter(found.items()))[0] == "other reasons"
+
+
+RUN = Run("2025-03-23 10:57:19+00:00", "log", "xds", 1_000, 0, 10.0, {"fold": 8.0, "commit": 1.0})
+
+
+def test_a_run_is_compared_with_the_last_one_between_the_same_formats(tmp_path: Path) -> None:
+    file = tmp_path / "history.jsonl"
+    assert last(file, "log", "xds") is None
+    for run in (replace(RUN, rows=5), RUN, replace(RUN, source="changes")):
+        note(file, run)
+    before = last(file, "log", "xds")
+    assert before == RUN
+    now = replace(RUN, seconds=20.0, refused=3, phases={"fold": 18.0, "commit": 2.0})
+    assert compared(now, RUN) == [
+        "the last run (2025-03-23 10:57:19+00:00): 1 000 rows in 10 s, 100 rows/s; this one is 50 % slower",
+        "3 more left out than in the last run",
+        "fold took 18 s, in the last run 8 s",
+    ]
+    assert compared(RUN, RUN)[0].endswith("this one is as fast")
+    assert compared(replace(RUN, rows=0), RUN)[0].endswith("not to be compared")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"ended": 1}', "[" * 100_000])
+def test_a_file_that_is_no_history(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "history.jsonl"
+    note(file, RUN)
+    with file.open("a") as more:
+        more.write(text)
+    with pytest.raises(NoHistory, match="line 2 of"):
+        last(file, "log", "xds")

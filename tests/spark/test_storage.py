@@ -39,6 +39,7 @@ SERVER = pytest.mark.skipif(
     not storage.ADDRESS, reason="EVENTLOG_TEST_S3 names no S3 server: .ci/storage starts one"
 )
 TIME = "2025-03-23 10:57:19"
+CURRENT = b"idu,fname,lname,photo,born,on,age,usr_phone.no\n1,Jack,,,,,,\n7,Ann,Doe,,,,,\n"
 TYPES = {0: 9, 7: 6, 51: 8}  # others are updates
 ROWS = [
     (
@@ -109,7 +110,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
     log, more = write_log(here / "log.parquet", ROWS[:300]), write_log(here / "more.csv", ROWS[300:])
     for file in (log, more):
         put(f"{bucket}/logs/{file.name}", file.read_bytes())
-    put(f"{bucket}/usr.csv", b"idu,fname\n1,Jack\n7,Ann\n")
+    put(f"{bucket}/usr.csv", CURRENT)
     put(f"{bucket}/out/_job.json", b'{"job": "troubled"}\n')
     put(f"{bucket}/out/run=dead/part-00000-left.xml", b"<nds>of a run that died</nds>\n")
     marks = here / "marks"

@@ -1,27 +1,33 @@
-"""How far a job is, told while Spark works."""
+"""How far a job is, told while Spark works: in rows, as the executors count them."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import Any
-
-Tell = Callable[[int, int], None]  # how many tasks are done, of how many that are known
+from typing import Any, NamedTuple
 
 _EVERY = 0.5  # seconds
 
 
+class Far(NamedTuple):
+    """How far a job is, as far as more is not known yet: Spark plans as it goes."""
+
+    share: float
+    read: int  # rows that are on their way to their objects
+    done: int  # of these
+
+
+Tell = Callable[[Far], None]
+
+
 @contextmanager
 def watched(spark: Any, tell: Tell, every: float = _EVERY) -> Iterator[None]:
-    """Tell every so often how many tasks of the block's jobs are done, and how many there are.
-
-    Spark plans as it goes: on the way more become known.
-    """
+    """Tell every so often how far the block's jobs are."""
     over = threading.Event()
-    tracker = spark.sparkContext.statusTracker()
-    earlier = set(tracker.getJobIdsForGroup(None))
-    watcher = threading.Thread(target=_watch, args=(tracker, earlier, tell, every, over), daemon=True)
+    context = spark.sparkContext
+    earlier = set(context.statusTracker().getJobIdsForGroup(None))
+    watcher = threading.Thread(target=_watch, args=(context, earlier, tell, every, over), daemon=True)
     watcher.start()
     try:
         yield
@@ -30,19 +36,38 @@ def watched(spark: Any, tell: Tell, every: float = _EVERY) -> Iterator[None]:
         watcher.join()
 
 
-def _watch(tracker: Any, earlier: Collection[int], tell: Tell, every: float, over: threading.Event) -> None:
+def _watch(context: Any, earlier: Collection[int], tell: Tell, every: float, over: threading.Event) -> None:
     while not over.wait(every):
-        tell(*tasks(tracker, earlier))
+        tell(far(context, earlier))
 
 
-def tasks(tracker: Any, earlier: Collection[int]) -> tuple[int, int]:
-    """How many tasks are done, and how many are known; of a job that is over all are, skipped ones too."""
-    done = known = 0
+class _Stage(NamedTuple):
+    tasks: int
+    done: int
+    written: int  # rows that it gave to others
+    read: int  # rows that it got from others
+
+
+def far(context: Any, earlier: Collection[int]) -> Far:
+    """How far the jobs are that are not among the earlier: half of it is reading where rows are shuffled."""
+    stages = list(_stages(context, earlier))
+    written, read = (sum(stage[at] for stage in stages) for at in (2, 3))
+    reading = [stage for stage in stages if not stage.read] or stages
+    tasks = sum(stage.tasks for stage in reading)
+    share = sum(stage.done for stage in reading) / tasks if tasks else 0.0
+    return Far((share + min(1.0, read / written)) / 2 if written else share, written, read)
+
+
+def _stages(context: Any, earlier: Collection[int]) -> Iterator[_Stage]:
+    tracker, store = context.statusTracker(), context._jsc.sc().statusStore()
+    seen: set[int] = set()
     for number in set(tracker.getJobIdsForGroup(None)) - set(earlier):
         job = tracker.getJobInfo(number)
-        stages = [tracker.getStageInfo(stage) for stage in (job.stageIds if job else ())]
-        planned = sum(stage.numTasks for stage in stages if stage)
-        known += planned
         over = job is not None and job.status != "RUNNING"
-        done += planned if over else sum(stage.numCompletedTasks for stage in stages if stage)
-    return done, known
+        for stage in set(job.stageIds if job else ()) - seen:
+            seen.add(stage)
+            told = tracker.getStageInfo(stage)
+            if told is not None:
+                facts = store.lastStageAttempt(stage)
+                done = told.numTasks if over else told.numCompletedTasks
+                yield _Stage(told.numTasks, done, facts.shuffleWriteRecords(), facts.shuffleReadRecords())

@@ -15,6 +15,7 @@ from typing import Any
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.extras import extra
 from eventlog_spark.cluster.java import find_java, scratch
+from eventlog_spark.cluster.stores import Lost
 
 # What a task of ours needs, whatever the cluster: one clock, batches that suit Arrow, no guessing of plans.
 _CONF = {
@@ -114,6 +115,8 @@ def translated() -> Iterator[None]:
 
     try:
         yield
+    except Lost as fault:
+        raise EventlogError(str(fault)) from None
     except (PySparkException, Py4JError) as fault:
         told = _OWN_ERROR.findall(str(fault))
         raise EventlogError(told[-1] if told else f"Spark: {_first_words(str(fault))}") from None

@@ -30,8 +30,8 @@ from tests.spark.lives import told as told_by
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
 from eventlog_spark.cluster.stores import Lost, Store, Stores, plain, s3_given
+from eventlog_spark.input import manifest
 from eventlog_spark.input.storage import expand
-from eventlog_spark.output import manifest
 from eventlog_spark.output.commit import Occupied, OtherJob
 from eventlog_spark.output.store import StoreFolder
 

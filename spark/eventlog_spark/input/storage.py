@@ -14,7 +14,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.files.inputs import container_of
 from eventlog_spark.cluster.stores import Store, Stores, is_remote, plain
-from eventlog_spark.output import manifest
+from eventlog_spark.input import manifest
 
 _PART = 128 << 20  # bytes of input that make one partition
 _FEWEST = 4

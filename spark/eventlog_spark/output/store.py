@@ -16,10 +16,10 @@ from typing import Any
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog_spark.cluster.stores import Store, Stores, create_new, is_remote, plain
-from eventlog_spark.output import manifest
+from eventlog_spark.input import manifest
+from eventlog_spark.input.manifest import MANIFEST, MARKER, SUCCESS
 from eventlog_spark.output.commit import Folder, Occupied, OtherJob, Output, listed_as
 from eventlog_spark.output.files import Files, StoreFiles
-from eventlog_spark.output.manifest import MANIFEST, MARKER, SUCCESS
 from eventlog_spark.output.parts import Written
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -60,13 +61,15 @@ def message(
 
 
 def deliver(folder: Path, name: str, messages: Sequence[tuple[str, int, int, bytes]]) -> None:
-    """Messages as a file stream gives them, in the columns of Kafka's."""
+    """Messages as a file stream gives them, in the columns of Kafka's: files in the order of their times."""
     lines = [
         json.dumps({"topic": topic, "partition": partition, "offset": offset, "value": value.decode()})
         for topic, partition, offset, value in messages
     ]
     hidden = folder / f".{name}"
     hidden.write_text("".join(f"{line}\n" for line in lines))
+    time = 1_700_000_000 + sum(1 for _ in folder.iterdir())
+    os.utime(hidden, (time, time))
     hidden.rename(folder / f"{name}.json")
 
 

@@ -15,6 +15,7 @@ from eventlog.core.errors import EventlogError, Refused
 from tests.installed import ROOT
 from tests.spark.messages import TABLES, deliver, message, stream
 
+pytest.importorskip("google.protobuf", reason="protobuf is not installed")
 Placed = tuple[str, int, int, bytes]
 
 

@@ -85,7 +85,7 @@ class Transactions(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         """A batch with messages."""
         messages = (
-            Message(topic or "", int(partition or 0), int(offset), value)
+            Message(topic, int(partition), int(offset), value)
             for frame in rows
             for topic, partition, offset, value in zip(
                 frame["topic"], frame["partition"], frame["offset"], frame["value"], strict=True

@@ -57,6 +57,7 @@ def into_tables(
     """
     sink = _sink(tables, to_url, to_delta, refused, given)
     frame = messages.select(*(f.col(name).cast(kind).alias(name) for name, kind in _COLUMNS.items()))
+    frame = frame.fillna({"topic": "", "partition": 0})
     bounds = read_given(_of(given, _SETTINGS), StreamSettings, MessageSettings)
     state = Transactions(tables, sink.reading, settings.build(StreamSettings, bounds))
     task = frame.withColumn("task", f.lit("")).groupBy("task")

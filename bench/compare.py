@@ -1,23 +1,28 @@
-"""What a poll costs where the log is filled by comparing: an embedded PostgreSQL, a table of ten columns.
+"""What comparing costs, a table of ten columns: a poll of a log that it fills, and two states on Spark.
 
-The floor is one ordered scan of the table with its digests, read and dropped. The base is made by
-`startup-option = "future"`. Judge ratios within one run: machines differ, and so do minutes on one machine.
+`database`: an embedded PostgreSQL; the floor is one ordered scan of the table with its digests, read and
+dropped. The base is made by `startup-option = "future"`, above a million rows by one statement. `spark`: two
+states in Parquet beside a hand-written `exceptAll` both ways, on two cores. Judge ratios within one run:
+machines differ, and so do minutes on one machine.
 
-    eventlog bench compare [rows]
+    eventlog bench compare [ROWS] [database|spark]
 """
 
 from __future__ import annotations
 
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.compare.sqldigest import digest_of
+from eventlog.compare.sqldigest import digest_of, key_hash_of
+from eventlog.core import tablesfile
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.publisher.comparing import Comparing, ComparingSettings
 from eventlog.publisher.config import Config
@@ -32,6 +37,7 @@ from eventlog.sql.schema import migrate
 
 ROWS = 1_000_000
 RUNS = 3
+SHARES = (0, 0.001, 0.1)
 COLUMNS = """
   idu integer primary key, fname text, lname text, mail text, phone text, street text, city text,
   born date, height numeric(6,2), active boolean, changed timestamp"""
@@ -39,9 +45,33 @@ VALUES = """
   n, 'Jack' || n, 'Frost' || n % 1000, 'jack' || n || '@example.org', '+49 228 ' || n,
   'Main Street ' || n % 200, 'Bonn', date '1970-01-01' + n % 20000, 1 + n % 100 / 100.0,
   n % 3 = 0, timestamp '2025-03-23 10:57:19'"""
+STATE = (
+    "cast(id as int) idu",
+    "'Jack' || id fname",
+    "'Frost' || id % 1000 lname",
+    "'jack' || id || '@example.org' mail",
+    "'+49 228 ' || id phone",
+    "'Main Street ' || id % 200 street",
+    "date_add(date '1970-01-01', cast(id % 20000 as int)) born",
+    "cast(1 + id % 100 / 100.0 as decimal(6, 2)) height",
+    "id % 3 = 0 active",
+    "timestamp '2025-03-23 10:57:19' changed",
+)
+TABLES = """
+[tables.usr]
+key = ["idu"]
+columns = { idu = "integer", fname = "text", lname = "text", mail = "text", phone = "text", street = "text", city = "text", born = "date", height = "numeric(6,2)", active = "boolean", changed = "timestamp" }
+"""  # noqa: E501
 
 
-def main(rows: int) -> None:
+def main(rows: int, only: str = "") -> None:
+    """Print what was measured."""
+    for name, measure in (("database", database), ("spark", spark)):
+        if only in ("", name):
+            measure(rows)
+
+
+def database(rows: int) -> None:
     """Print the floor, and what polls cost."""
     with embedded_postgres(settings=FAST) as server:
         engine = connect(server.url, keep_open=4)
@@ -60,13 +90,14 @@ def main(rows: int) -> None:
 
 def _measure(engine: Engine, store: Store, config: Config, leader: Leader, rows: int) -> None:
     first = Comparing(config, store, leader.epoch, ComparingSettings(startup_option="future"))
-    print(f"{rows} rows of ten columns; base: {_timed(first.poll):.1f} s")
+    base = first.poll if rows <= ROWS else partial(_keep_all, engine, store, config, leader, rows)
+    print(f"{rows} rows of ten columns; base: {_timed(base):.1f} s", flush=True)
     _run(engine, "vacuum analyze eventlog_known")
     comparing = Comparing(config, store, leader.epoch, ComparingSettings())
     comparing.poll()
-    for share in (0, 0.001, 0.1):
+    for share in SHARES:
         floors, polls = [], []
-        for run in range(RUNS):
+        for run in range(RUNS if rows <= ROWS else 1):
             changed = int(rows * share)
             _run(engine, f"update usr set city = 'Köln {share} {run}' where idu <= {changed}")
             _run(engine, "vacuum analyze usr")
@@ -76,7 +107,61 @@ def _measure(engine: Engine, store: Store, config: Config, leader: Leader, rows:
             _run(engine, "vacuum analyze eventlog_known")
         floor, poll = statistics.median(floors), statistics.median(polls)
         told = f"floor {floor:.2f} s, poll {poll:.2f} s, {poll / floor:.2f} times the floor"
-        print(f"{share:6.1%} changed: {told}")
+        print(f"{share:6.1%} changed: {told}", flush=True)
+
+
+def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows: int) -> None:
+    """Take the rows for what the receiver has, by one statement: as a start does, in less time."""
+    tables = read_tables(engine, store.log, config)
+    ((table, readable),) = read_readable(engine, store.log, tables).items()
+    key = f"'idu=' || {readable.key_texts[0]}"
+    digest = digest_of(POSTGRESQL, zip(table.data, readable.expressions, strict=True))
+    pairs = (f"'{one.name}', {text}" for one, text in zip(table.data, readable.expressions, strict=True))
+    with store.work(leader.epoch) as work:
+        work.known().begin(str(table))
+    _run(
+        engine,
+        f"""insert into eventlog_known (object_table, key_hash, object_key, digest, row_values)
+        select '{table}', {key_hash_of(POSTGRESQL, key)}, {key}, {digest},
+          cast(json_strip_nulls(json_build_object({", ".join(pairs)})) as text)
+        from {readable.source} t""",
+    )
+    with store.work(leader.epoch) as work:
+        known = work.known()
+        known.advance(str(table), rows, known.mark())
+
+
+def spark(rows: int) -> None:
+    """Print what two states cost, and what `exceptAll` both ways does."""
+    from eventlog_spark import compare
+    from eventlog_spark.cluster.session import start
+
+    tables = tablesfile.read(TABLES)
+    with tempfile.TemporaryDirectory() as folder:
+        session = start("local[2]", {"spark.sql.shuffle.partitions": "8"})
+        old = session.read.parquet(_state(folder, session, rows, "old", 0))
+        for share in SHARES:
+            new = session.read.parquet(_state(folder, session, rows, f"new-{share}", share))
+            works: dict[str, Callable[[], Any]] = {
+                "exceptAll both ways": lambda: old.exceptAll(new).unionAll(new.exceptAll(old)),  # noqa: B023
+                "compare": lambda: compare({"usr": old}, {"usr": new}, tables),  # noqa: B023
+            }
+            found: dict[str, list[float]] = {name: [] for name in works}
+            for _ in range(RUNS + 1):  # the first warms up
+                for name, work in works.items():
+                    writer = work().write.format("noop").mode("overwrite")
+                    found[name].append(_timed(writer.save))
+            theirs, ours = (statistics.median(seconds[1:]) for seconds in found.values())
+            told = f"exceptAll both ways {theirs:.1f} s, compare {ours:.1f} s, {ours / theirs:.2f} of it"
+            print(f"{share:6.1%} changed on Spark: {told}", flush=True)
+        session.stop()
+
+
+def _state(folder: str, session: Any, rows: int, name: str, share: float) -> str:
+    """The rows in Parquet, this share of them changed."""
+    made = session.range(1, rows + 1).selectExpr(*STATE, f"if(id <= {rows * share}, 'Köln', 'Bonn') city")
+    made.repartition(8).write.parquet(f"{folder}/{name}")
+    return f"{folder}/{name}"
 
 
 def _floor(engine: Engine, store: Store, config: Config) -> None:
@@ -108,4 +193,4 @@ def _timed(work: Callable[[], Any]) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROWS)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROWS, *sys.argv[2:3])

@@ -81,7 +81,8 @@ class Replica(Receiver):
         for event in etree.fromstring(document.text.encode()).iterfind("input/*"):
             key = str(event.findtext("association")).partition(",table=")[0]
             event_id = str(event.get("event-id"))
-            mood = self.moods.pop(key, "success")
+            taken = event_id in self._seen  # and nobody heard it
+            mood = "success" if taken else self.moods.pop(key, "success")
             if mood != "success":
                 said.append(Status(Level[mood.upper()], event_id, "no"))
             if mood in ("success", "warning") and event_id not in self._seen:

@@ -34,11 +34,10 @@ def test_statements_do_not_grow_with_what_differs(world: World) -> None:
 
     replica = Replica()
     with life(world, replica, batch_size=100) as publisher:
-        for number in range(3):
+        for number in range(300):
             world.user(number)
-        publisher.cycle()
-        for number in range(3, 300):
-            world.user(number)
+        while publisher.cycle():
+            pass
         event.listen(world.engine, "before_cursor_execute", note)
         try:
             few: list[tuple[str, int]] = []
@@ -47,7 +46,7 @@ def test_statements_do_not_grow_with_what_differs(world: World) -> None:
                 world.change("update usr set fname = :f where idu < :n", f=f"x{number}", n=number)
                 seen.clear()
                 publisher.poll()
-                told += [s for s in seen if world.log.table in s[0] and "insert" in s[0]]
+                told += [s for s in seen if world.log.table in s[0] and not s[0].startswith("select")]
                 publisher.cycle()
         finally:
             event.remove(world.engine, "before_cursor_execute", note)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
@@ -102,8 +102,15 @@ def place(request: pytest.FixtureRequest, world: World, tmp_path: Path) -> Itera
         engine.dispose()
 
 
+TAKEN_UNHEARD = [("row", 0, None, None), ("cycle",), ("gone", 0), ("answer", 0, "crash"), ("cycle",)]
+
+
 @LAW
 @given(steps=STEPS, given_settings=SETTINGS)
+@example(
+    steps=[*TAKEN_UNHEARD, ("answer", 0, "error"), ("cycle",)],
+    given_settings={"state_values": False, "batch_size": 1, "retry_wait": 0},
+)
 def test_whatever_happens_the_replica_is_the_table_in_the_end(
     world: World, place: Place, steps: list[tuple[Any, ...]], given_settings: dict[str, Any]
 ) -> None:

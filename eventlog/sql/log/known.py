@@ -62,6 +62,11 @@ class Step(NamedTuple):
         """Whether nothing of the object is left to be known."""
         return self.digest is None and not self.rows
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether what is known of the object stays until its event is settled."""
+        return self.existed and bool(self.rows)
+
 
 def sealed(table: str, key: str, digest: str | None, values: str | None) -> str | None:
     """The values of an object as they are kept, behind a checksum over all that is kept of it."""
@@ -159,7 +164,8 @@ class Known:
         if mark is not None:
             places, steps = {}, [one._replace(rows=()) for one in steps]
         self._set("known_forget", [_place(one) for one in steps if one.existed and one.forgets])
-        self._set("known_put", [_row(one, places) for one in steps if not one.forgets])
+        self._set("known_next", [_next(one, places) for one in steps if one.goes_on])
+        self._set("known_put", [_row(one, places) for one in steps if not (one.forgets or one.goes_on)])
         for one in steps:
             counts[one.object_table] += (not one.forgets) - one.existed
         for table in sorted({one.object_table for one in steps}):
@@ -206,11 +212,18 @@ def _place(one: Step) -> dict[str, Any]:
 def _row(one: Step, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
     """What the state keeps of a step's object, `places` being where the rows of its event stand."""
     table, key = one.object_table, one.object_key
-    first, last = places.get((table, key), (None, None))
-    return _place(one) | {
+    return _next(one, places) | {
         "object_key": key,
         "digest": one.digest,
         "row_values": sealed(table, key, one.digest, one.row_values),
+    }
+
+
+def _next(one: Step, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
+    """To what a step's event leads, `places` being where its rows stand."""
+    table, key = one.object_table, one.object_key
+    first, last = places.get((table, key), (None, None))
+    return _place(one) | {
         "next_digest": one.next_digest,
         "next_values": sealed(table, key, one.next_digest, one.next_values),
         "first_id": first,

@@ -90,6 +90,12 @@ where key_hash <> 'base' and (first_id is null or failed = 1)
 -- Forgets one object.
 delete from {known} where object_table = :object_table and key_hash = :key_hash
 
+-- known_next --
+-- Keeps to what the event of an object leads that is known already.
+update {known}
+set next_digest = :next_digest, next_values = :next_values, first_id = :first_id, last_id = :last_id, failed = 0
+where object_table = :object_table and key_hash = :key_hash
+
 -- known_forget_table --
 -- Forgets what is known of a table.
 delete from {known} where object_table = :object_table

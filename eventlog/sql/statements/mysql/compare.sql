@@ -1,3 +1,11 @@
+-- known_next --
+-- Keeps to what the event of an object leads that is known already; many such rows go as one insert.
+insert into {known} (object_table, key_hash, object_key, next_digest, next_values, first_id, last_id)
+values (:object_table, :key_hash, '', :next_digest, :next_values, :first_id, :last_id)
+on duplicate key update
+  next_digest = values(next_digest), next_values = values(next_values),
+  first_id = values(first_id), last_id = values(last_id), failed = 0
+
 -- known_put --
 -- Keeps what the receiver has of an object, and to what its event leads, in place of what was kept of it.
 insert into {known} (object_table, key_hash, object_key, digest, row_values, next_digest, next_values, first_id, last_id)

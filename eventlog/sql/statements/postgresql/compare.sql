@@ -24,7 +24,7 @@ where k.object_table = :object_table and k.key_hash <> 'base'
 -- known_forget_all --
 -- Forgets objects.
 delete from {known} k
-using json_to_recordset(cast(:rows as json)) as g (object_table text, key_hash text)
+using json_to_recordset(cast(:rows as json)) as g (object_table text, key_hash char(32))
 where k.object_table = g.object_table and k.key_hash = g.key_hash
 
 -- known_put_all --
@@ -38,6 +38,14 @@ on conflict (object_table, key_hash) do update set
   object_key = excluded.object_key, digest = excluded.digest, row_values = excluded.row_values,
   next_digest = excluded.next_digest, next_values = excluded.next_values,
   first_id = excluded.first_id, last_id = excluded.last_id, failed = 0
+
+-- known_next_all --
+-- Keeps to what the events of objects lead that are known already.
+update {known} k
+set next_digest = g.next_digest, next_values = g.next_values, first_id = g.first_id, last_id = g.last_id, failed = 0
+from json_to_recordset(cast(:rows as json)) as g (
+  object_table text, key_hash char(32), next_digest text, next_values text, first_id bigint, last_id bigint)
+where k.object_table = g.object_table and k.key_hash = g.key_hash
 
 -- compare_log_all --
 -- Logs rows about objects, which nobody's user wrote.

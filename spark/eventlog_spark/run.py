@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from eventlog.convert.conversion import format_named
 from eventlog.core.extras import extra
 from eventlog_spark.cluster.progress import Tell, watched
 from eventlog_spark.cluster.session import session, translated
@@ -74,7 +75,8 @@ def run(
             from eventlog_spark.live.topics import run_topics
     job = backlog.job
     before = None if pages.history is None else last(pages.history, job.source_format, job.target_format)
-    with translated(), session(master, conf) as spark, watched(spark, tell):
+    folded = format_named(job.source_format).folded
+    with translated(), session(master, conf) as spark, watched(spark, tell, folded):
         clock = Clock(say)  # Spark's own start is no part of the job
         if live is not None:
             result = run_live(spark, backlog, live, clock.stage)

@@ -23,6 +23,14 @@ def test_in_the_end_all_rows_of_a_job_are_done_those_of_earlier_jobs_left_out(sp
     assert all(0 <= one.share <= 1 and one.done <= one.read for one in told)
 
 
+def test_small_jobs_ahead_are_no_share_of_what_is_shuffled(spark: Any) -> None:
+    context = spark.sparkContext
+    before = set(context.statusTracker().getJobIdsForGroup(None))
+    spark.range(10).collect()
+    assert far(context, before) == Far(0.0, 0, 0)
+    assert far(context, before, shuffled=False) == Far(1.0, 0, 0)
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -22,23 +22,23 @@ Tell = Callable[[Far], None]
 
 
 @contextmanager
-def watched(spark: Any, tell: Tell, every: float = _EVERY) -> Iterator[None]:
-    """Tell every so often how far the block's jobs are."""
+def watched(spark: Any, tell: Tell, shuffled: bool = True, every: float = _EVERY) -> Iterator[None]:
+    """Tell every so often how far the block's jobs are; whether rows are `shuffled` on their way."""
     over = threading.Event()
     context = spark.sparkContext
     earlier = set(context.statusTracker().getJobIdsForGroup(None))
-    watcher = threading.Thread(target=_watch, args=(context, earlier, tell, every, over), daemon=True)
+
+    def watch() -> None:
+        while not over.wait(every):
+            tell(far(context, earlier, shuffled))
+
+    watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
         yield
     finally:
         over.set()
         watcher.join()
-
-
-def _watch(context: Any, earlier: Collection[int], tell: Tell, every: float, over: threading.Event) -> None:
-    while not over.wait(every):
-        tell(far(context, earlier))
 
 
 class _Stage(NamedTuple):
@@ -48,14 +48,17 @@ class _Stage(NamedTuple):
     read: int  # rows that it got from others
 
 
-def far(context: Any, earlier: Collection[int]) -> Far:
-    """How far the jobs are that are not among the earlier: half of it is reading where rows are shuffled."""
+def far(context: Any, earlier: Collection[int], shuffled: bool = True) -> Far:
+    """How far the jobs are that are not among the earlier. Where rows are shuffled half of it is reading, and
+    small jobs before that, as for a schema, are no part of it."""
     stages = list(_stages(context, earlier))
     written, read = (sum(stage[at] for stage in stages) for at in (2, 3))
     reading = [stage for stage in stages if not stage.read] or stages
     tasks = sum(stage.tasks for stage in reading)
     share = sum(stage.done for stage in reading) / tasks if tasks else 0.0
-    return Far((share + min(1.0, read / written)) / 2 if written else share, written, read)
+    if not shuffled:
+        return Far(share, 0, 0)
+    return Far((share + min(1.0, read / written)) / 2 if written else 0.0, written, read)
 
 
 def _stages(context: Any, earlier: Collection[int]) -> Iterator[_Stage]:

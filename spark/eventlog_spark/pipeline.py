@@ -9,6 +9,7 @@ from typing import Any
 
 from eventlog.core.settings import build
 from eventlog.files.limits import Limits
+from eventlog_spark.cluster.progress import aside
 from eventlog_spark.fold.meeting import by_object, met
 from eventlog_spark.fold.tasks import FoldToEvents, FoldToParts, WriteEvents
 from eventlog_spark.input import rows
@@ -62,7 +63,8 @@ class Pipeline:
         if not files.native or not len(self.task.tables):
             return Noticed()
         watch = Watch(self.task.tables, self.task.asked)
-        some = rows.first(self.spark, files, self.task.rules, self.task.tables)
+        with aside(self.spark):
+            some = rows.first(self.spark, files, self.task.rules, self.task.tables)
         return reduce(Noticed.also, map(watch.look, some.to_batches()), Noticed())
 
     def _met(self, files: rows.LogFiles, noticed: Noticed, left_out: Any = None) -> list[Summary]:

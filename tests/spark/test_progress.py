@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from eventlog_spark.cluster.progress import Far, far, watched
+from eventlog_spark.cluster.progress import Far, aside, far, watched
 
 from eventlog.cli.progress import job_progress
 
@@ -26,6 +26,9 @@ def test_in_the_end_all_rows_of_a_job_are_done_those_of_earlier_jobs_left_out(sp
 def test_small_jobs_ahead_are_no_share_of_what_is_shuffled(spark: Any) -> None:
     context = spark.sparkContext
     before = set(context.statusTracker().getJobIdsForGroup(None))
+    with aside(spark):
+        spark.range(0, 100, 1, 3).limit(50).toArrow()
+    assert far(context, before, shuffled=False) == Far(0.0, 0, 0)
     spark.range(10).collect()
     assert far(context, before) == Far(0.0, 0, 0)
     assert far(context, before, shuffled=False) == Far(1.0, 0, 0)

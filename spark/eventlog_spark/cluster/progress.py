@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 _EVERY = 0.5  # seconds
+_GROUP = "spark.jobGroup.id"
 
 
 class Far(NamedTuple):
@@ -39,6 +40,17 @@ def watched(spark: Any, tell: Tell, shuffled: bool = True, every: float = _EVERY
     finally:
         over.set()
         watcher.join()
+
+
+@contextmanager
+def aside(spark: Any) -> Iterator[None]:
+    """Jobs that are no part of the work, and so of no progress."""
+    context = spark.sparkContext
+    context.setLocalProperty(_GROUP, "aside")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_GROUP, None)
 
 
 class _Stage(NamedTuple):

@@ -1,0 +1,72 @@
+"""A standalone cluster of two machines that share nothing but an S3 server; one dies, one stands still."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests import storage
+from tests.installed import ROOT
+from tests.spark.helpers import by_object, converted, job, write_log
+
+APART = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
+
+
+def missing() -> str:
+    """Why no cluster can be had here."""
+    if not os.environ.get("CI_FULL") and not os.environ.get("EVENTLOG_TEST_CLUSTER"):
+        return "it is for the night: set CI_FULL or EVENTLOG_TEST_CLUSTER"
+    if not storage.JARS:
+        return "EVENTLOG_TEST_S3_JARS names no client: .ci/storage fetches it"
+    if shutil.which("ip") is None or shutil.which("unshare") is None:
+        return "there is no ip or no unshare"
+    bridge = "ip link add bridge type bridge && ip link add to-one type veth peer name eth0"
+    tried = subprocess.run([*APART, "sh", "-c", bridge], capture_output=True, text=True, check=False)
+    return f"no namespaces: {tried.stderr.strip()}" if tried.returncode else ""
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """A folder that every user can enter."""
+    made = Path(tempfile.mkdtemp(prefix="eventlog-cluster-"))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made)
+
+
+REASON = missing()
+
+
+@pytest.mark.timeout(1_800)
+@pytest.mark.skipif(bool(REASON), reason=REASON)
+def test_machines_that_share_nothing_but_a_store(folder: Path, tmp_path: Path) -> None:
+    from eventlog_spark.cluster.java import find_java
+
+    from tests.spark.real_cluster import ROWS
+
+    paths = os.pathsep.join((str(ROOT), str(ROOT / "spark")))
+    done = subprocess.run(
+        [*APART, sys.executable, Path(__file__).with_name("real_cluster.py"), folder],
+        env=os.environ | {"PYTHONPATH": paths, "JAVA_HOME": str(find_java())},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=1_500,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    told = json.loads(done.stdout)
+    assert told["code"] == 0, told["said"]
+    assert told["killed"] >= 2  # the worker and its executor
+    assert any("/part-" in name for name in told["then"])
+    assert "_manifest.json" not in told["then"]
+    assert {"_SUCCESS", "_manifest.json"} < set(told["done"])
+    expected, _ = converted(job([write_log(tmp_path / "log.parquet", ROWS)], tmp_path / "expected"))
+    assert by_object(told["documents"], ROWS) == by_object(expected, ROWS)

@@ -1,10 +1,11 @@
 """All benchmarks, several times in turn, as one report: Markdown, and a page with plots.
 
-    eventlog bench report [--quick | --scale] [--runs 5] [--only NAME] [-o FOLDER]
+    eventlog bench report [--quick | --scale] [--runs 5] [--only NAME] [-o FOLDER] [--page FILE]
 
 A figure of the report is the median of the runs, and behind each line stands how far its first figure went
 apart, as a share of its median. Ratios are those that the benchmarks tell of one run. What cannot run here is
-named with the reason. `--quick` has small sizes, `--scale` the largest, once each.
+named with the reason. `--quick` has small sizes, `--scale` the largest, once each. `--page` writes the report
+between two lines of a page that has them, as docs/performance.md does. It begins with a paragraph to quote.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
+from eventlog.core.errors import Misuse
 from eventlog.web.chart import bars
 from eventlog.web.layout import facts, paper
 from eventlog.web.markup import Markup, tag
@@ -38,12 +40,36 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
     "apply": {"quick": "50000", "full": "200000", "scale": "2000000"},
     "compare": {"quick": "50000", "full": "1000000", "scale": "10000000"},
     "triggers": {"quick": "20000", "full": "200000"},
-    "peers": {"quick": "2000 --rounds 1", "full": "20000 --rounds 1"},
+    "scale": {
+        "quick": "--most 100000 --tries 1 --only rows",
+        "full": "--most 1000000 --tries 1",
+        "scale": "--most 50000000",
+    },
+    "peers": {"quick": "10000 --rounds 1", "full": "20000 --rounds 1"},
     "spark": {"quick": "100000 1 even", "full": "1000000 1", "scale": "100000000 1 even"},
 }
 PACKAGES = ("lxml", "numpy", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
 _MANY = 3  # lines from which on a plot says more than they do
+
+
+# The sentences of the paragraph to quote: of which benchmark, the line, and what its figures say.
+QUOTED = (
+    (
+        "publisher",
+        r"three rows an object .*\) +ranges +([\d,]+) rows/s",
+        "{} rows of a log a second become documents in a folder, each there exactly once",
+    ),
+    ("convert", r"csv .*by column +([\d,]+)", "`convert` makes documents of {} rows of CSV a CPU second"),
+    (
+        "peers",
+        r"eventlog, query-back.*RUN +([\d.]+) x",
+        "with its triggers the same writes take {} times as long as without",
+    ),
+    ("peers", r"PgQ.*RUN +([\d.]+) x", "with PgQ's trigger in C {} times"),
+    ("peers", r"Debezium.*RUN +([\d.]+) x", "with Debezium, which reads the server's own log, {} times"),
+)
+MARKS = ("<!-- make bench writes from here -->", "<!-- to here -->")
 
 
 class Line(NamedTuple):
@@ -93,9 +119,28 @@ def _like(text: str, number: float) -> str:
     return f"{number:,.{digits}f}" if "," in text or number >= 10_000 else f"{number:.{digits}f}"
 
 
+def quote(sections: Sequence[Section], about: Mapping[str, str]) -> str:
+    """A paragraph that somebody may quote, of what was measured; empty where nothing of it was."""
+    said = []
+    for name, pattern, sentence in QUOTED:
+        texts = [
+            line.text for section in sections if section.command.split()[2] == name for line in section.lines
+        ]
+        found = next(filter(None, (re.search(pattern, text) for text in texts)), None)
+        if found is not None:
+            said.append(sentence.format(*found.groups()))
+    told = "; ".join(said)
+    runs = max((section.runs for section in sections), default=1)
+    of = f"medians of {runs} runs" if runs > 1 else "one run"
+    machine, date = about.get("machine", "this machine"), about.get("date", "")
+    return told and f"On {machine}, {date}, {of}: {told}."
+
+
 def markdown(sections: Sequence[Section], about: Mapping[str, str]) -> str:
     """The report as a page of Markdown."""
-    told = ["# What was measured", "", *(f"- {name}: {value}" for name, value in about.items())]
+    quoted = quote(sections, about)
+    told = ["# What was measured", "", *([f"> {quoted}", ""] if quoted else [])]
+    told += [f"- {name}: {value}" for name, value in about.items()]
     for section in sections:
         told += ["", f"## {section.command}", ""]
         if section.skipped is not None:
@@ -110,6 +155,16 @@ def _block(lines: Sequence[Line]) -> Iterator[str]:
     wide = max((len(line.text) for line in lines if line.spread is not None), default=0)
     for line in lines:
         yield line.text if line.spread is None else f"{line.text:<{wide}}   within {line.spread:.0%}"
+
+
+def within(page: str, report: str) -> str:
+    """A page of Markdown with the report between its marks, a level deeper and without a title of its own."""
+    before, begun, rest = page.partition(MARKS[0])
+    _, ended, after = rest.partition(MARKS[1])
+    if not begun or not ended:
+        raise Misuse(f"the page has no lines {' and '.join(MARKS)}")
+    body = re.sub(r"^#(?=#)", "##", report.partition("\n\n")[2], flags=re.MULTILINE)
+    return f"{before}{begun}\n\n{body}\n{ended}{after}"
 
 
 def page(sections: Sequence[Section], about: Mapping[str, str]) -> str:
@@ -177,11 +232,16 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=5, help="of each benchmark (5)")
     parser.add_argument("--only", choices=SIZES, action="append", default=[], help="only this benchmark")
     parser.add_argument("-o", "--output", type=Path, help="a folder for report.md and report.html")
+    parser.add_argument("--page", type=Path, help="a page of Markdown that has the report between two lines")
     given = parser.parse_args()
+    if given.page is not None:
+        within(given.page.read_text(), "")  # told before anything is measured
     chosen = given.form or "full"
     about = this_machine() | {"form": chosen}
     sections = list(measured(chosen, 1 if chosen == "scale" else given.runs, given.only))
     print(markdown(sections, about))
+    if given.page is not None:
+        given.page.write_text(within(given.page.read_text(), markdown(sections, about)))
     if given.output is not None:
         given.output.mkdir(parents=True, exist_ok=True)
         (given.output / "report.md").write_text(markdown(sections, about))

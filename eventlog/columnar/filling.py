@@ -106,15 +106,19 @@ def atoms(batch: Batch, known: Known, said: Said, answers: Answers, runs: Runs, 
         return Atoms(parts, part, old, new, sizes)
     objects = batch.objects[rows[asked]]
     tables, ops = batch.table_of[objects], runs.ops[runs.of_row[source[asked]]]
+    by_table = np.argsort(tables, kind="stable")
+    ends = np.cumsum(np.bincount(tables, minlength=len(batch.tables)))
     for at_table, current in answers.tables.items():
         table = known.spelled(batch.tables[at_table]).table
         assert table is not None
         by_name = {column.name: at for at, column in enumerate(table.data)}
-        named = np.array([by_name.get(p.column, 0) for p in said.parts], np.int64)
-        kinds = batch.kinds[rows[asked]]
-        column = np.where(kinds > 6, named[said.codes[rows[asked]]], place[asked])
+        mine = by_table[ends[at_table - 1] if at_table else 0 : ends[at_table]]
+        column = place[asked[mine]]
+        by_field = np.flatnonzero(batch.kinds[rows[asked[mine]]] > 6)
+        codes = said.codes[rows[asked[mine[by_field]]]].tolist()
+        column[by_field] = [by_name.get(said.parts[code].column, 0) for code in codes]
         for at, cells in enumerate(current.columns):
-            some = np.flatnonzero((tables == at_table) & (column == at))
+            some = mine[column == at]
             if not len(some):
                 continue
             row = answers.rows[objects[some]]

@@ -5,7 +5,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from bench.report import Line, Section, markdown, medians, page
+import pytest
+
+from bench.report import MARKS, Line, Section, markdown, medians, page, within
+from eventlog.core.errors import Misuse
 
 RUNS = (
     "two cores\nread    54,398/s   floor 100,000/s   54.4%\nrun 1 only\n",
@@ -55,3 +58,28 @@ def test_a_wrong_name_is_said() -> None:
     told = subprocess.run(words, capture_output=True, text=True, check=False)
     assert told.returncode == 2
     assert "invalid choice: 'nothing'" in told.stderr
+
+
+PEERS = "eventlog, query-back (5, 6)  RUN  1.42 x  24,418/s\nPgQ 3, pgq.logutriga  RUN  1.90 x  70,000/s\n"
+
+
+def test_the_report_begins_with_a_paragraph_of_what_was_measured() -> None:
+    section = Section("eventlog bench peers 2000", 1, 9.0, medians([PEERS]), None)
+    told = markdown([section], {"machine": "2 cores", "date": "2026-11-21"}).splitlines()
+    assert told[2] == (
+        "> On 2 cores, 2026-11-21, one run: with its triggers the same writes take 1.42 times as long as"
+        " without; with PgQ's trigger in C 1.90 times."
+    )
+
+
+def test_a_page_has_the_report_between_its_marks() -> None:
+    report = markdown([Section("eventlog bench a", 1, 1.0, [], "no Java")], {"cores": "2"})
+    before = f"# Performance\n\n{MARKS[0]}\n\nold\n\n{MARKS[1]}\n\n## What stays\n"
+    made = within(before, report)
+    assert made == (
+        f"# Performance\n\n{MARKS[0]}\n\n- cores: 2\n\n### eventlog bench a\n\nSKIPPED: no Java\n\n{MARKS[1]}"
+        "\n\n## What stays\n"
+    )
+    assert within(made, report) == made
+    with pytest.raises(Misuse):
+        within("# No marks\n", report)

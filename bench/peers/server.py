@@ -1,6 +1,7 @@
 """The PostgreSQL of one run: Debian's with PgQ where it can be had, else the embedded one; on loopback.
 
-Its `wal_level` is logical, for all that is measured on it alike.
+Its `wal_level` is logical, for all that is measured on it alike, and it waits for no disk: it compares work,
+not the moods of a disk. Its data are scratch.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.demo import embedded
 from eventlog.sql.connect import connect
 
-SETTINGS = {
+SETTINGS = embedded.FAST | {
     "listen_addresses": "127.0.0.1",
     "wal_level": "logical",
     "max_replication_slots": "20",

@@ -73,7 +73,7 @@ def deliver(folder: Path, name: str, messages: Sequence[tuple[str, int, int, byt
     hidden.rename(folder / f"{name}.json")
 
 
-def stream(spark: Any, folder: Path) -> Any:
-    """The stream of a folder, a file in each batch."""
+def stream(spark: Any, folder: Path, most: int = 1) -> Any:
+    """The stream of a folder, with so many files in each batch."""
     schema = "topic string, partition int, offset long, value string"
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(folder))
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", most).json(str(folder))

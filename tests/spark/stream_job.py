@@ -40,7 +40,7 @@ def main(inbox: str, folder: str, form: str) -> None:
     if form == "between":
         die_between_two_commits()
     query = into_tables(
-        stream(spark, Path(inbox)),
+        stream(spark, Path(inbox), 1000 if form == "end" else 1),
         TABLES,
         to_delta=Path(folder) / "lake",
         checkpoint=str(Path(folder) / "checkpoint"),

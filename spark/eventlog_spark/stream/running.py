@@ -21,6 +21,8 @@ from eventlog.streams.settings import StreamSettings
 from eventlog_spark.stream.tables import TableSink
 
 with extra("spark", "a stream into tables"):
+    import google.protobuf  # noqa: F401 - PySpark itself would miss it in a worker, in the midst of a batch
+
     from eventlog_spark.stream.processor import SCHEMA, Transactions
 
 _COLUMNS = {"topic": "string", "partition": "int", "offset": "long", "value": "binary"}

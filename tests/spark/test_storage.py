@@ -8,9 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
@@ -29,7 +27,7 @@ from tests.spark.lives import told as told_by
 
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
-from eventlog_spark.cluster.stores import Lost, Store, Stores, plain, s3_given
+from eventlog_spark.cluster.stores import Store, Stores
 from eventlog_spark.input import manifest
 from eventlog_spark.input.storage import expand
 from eventlog_spark.output.commit import Occupied, OtherJob
@@ -319,107 +317,3 @@ def test_names_in_a_store() -> None:
     assert found("/**/z.csv") == ["z.csv"]
     with pytest.raises(Misuse, match="no such file"):
         found("/nothing")
-
-
-class No(BaseHTTPRequestHandler):
-    """A server that knows nobody."""
-
-    def do_GET(self) -> None:
-        body = b"<Error><Code>InvalidAccessKeyId</Code><Message>The key does not exist.</Message></Error>"
-        self.send_response(403)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
-
-    def do_HEAD(self) -> None:
-        self.do_GET()
-
-    def log_message(self, *_: Any) -> None:
-        """It says nothing."""
-
-
-def test_wrong_credentials_are_told_without_the_secret() -> None:
-    with HTTPServer(("127.0.0.1", 0), No) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        given = {
-            "access_key": "AKIAKEY",
-            "secret_key": "very-secret",
-            "region": "us-east-1",
-            "scheme": "http",
-        }
-        given["endpoint_override"] = f"127.0.0.1:{server.server_port}"
-        store = Store("s3a://bucket", tuple(given.items()))
-        with pytest.raises(Lost) as caught:
-            expand(["s3a://bucket/logs"], Shape.ROWS, None, Stores((store,)))
-        server.shutdown()
-    assert str(caught.value).startswith("s3a://bucket/logs: ")
-    assert "ACCESS_DENIED" in str(caught.value)
-    assert "very-secret" not in str(caught.value) + repr(store) + repr(Stores((store,)))
-
-
-@pytest.mark.parametrize(
-    ("said", "given"),
-    [
-        ({}, {"scheme": "https"}),
-        ({"access.key": "k", "secret.key": "s"}, {"scheme": "https", "access_key": "k", "secret_key": "s"}),
-        (
-            {"endpoint": "http://store:9000/", "path.style.access": "true"},
-            {"scheme": "http", "endpoint_override": "store:9000", "force_virtual_addressing": False},
-        ),
-        (
-            {"endpoint": "store:9000", "connection.ssl.enabled": "false", "endpoint.region": "eu-west-1"},
-            {
-                "scheme": "http",
-                "endpoint_override": "store:9000",
-                "force_virtual_addressing": True,
-                "region": "eu-west-1",
-            },
-        ),
-        (
-            {"aws.credentials.provider": "org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"},
-            {"scheme": "https", "anonymous": True},
-        ),
-        (
-            {
-                "aws.credentials.provider": "a.b.DefaultCredentialsProvider",
-                "access.key": "k",
-                "secret.key": "s",
-            },
-            {"scheme": "https"},
-        ),
-        (
-            {"aws.credentials.provider": "x.AssumedRoleCredentialProvider", "assumed.role.arn": "arn:r"},
-            {"scheme": "https", "role_arn": "arn:r", "session_name": "eventlog"},
-        ),
-    ],
-)
-def test_what_hadoop_is_told_of_a_store_is_told_to_arrow(said: dict[str, str], given: dict[str, Any]) -> None:
-    assert s3_given(said.get) == given
-
-
-@pytest.mark.parametrize(
-    "said", [{"aws.credentials.provider": "com.example.Ours"}, {"encryption.algorithm": "SSE-KMS"}]
-)
-def test_what_cannot_be_told_is_said(said: dict[str, str]) -> None:
-    with pytest.raises(Misuse, match=r"fs\.s3a\."):
-        s3_given(said.get)
-
-
-@pytest.mark.parametrize("name", ["ftp://host/x", "s3a:///x", "S3A://bucket/x"])
-def test_a_scheme_that_is_unknown(name: str) -> None:
-    with pytest.raises(Misuse, match="names begin with s3a://"):
-        Stores.reached(None, [name])
-
-
-def test_a_data_source_says_what_reads_a_store() -> None:
-    with pytest.raises(Misuse, match="`eventlog backlog`, or by sources of Spark's own"):
-        expand(["s3a://bucket/x.csv"], Shape.ROWS, None)
-
-
-def test_files_of_this_machine_may_have_a_scheme(tmp_path: Path) -> None:
-    (tmp_path / "a%20.csv").write_text("")
-    (found,) = expand([f"file://{tmp_path}/a%20.csv"], Shape.ROWS, None)
-    assert found.name == str(tmp_path / "a%20.csv")
-    with pytest.raises(Misuse, match="three slashes"):
-        plain("file://host/x")

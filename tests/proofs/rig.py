@@ -38,6 +38,7 @@ KILLS = int(os.environ.get("EVENTLOG_PROOF_KILLS", "6"))
 OBJECTS = 5
 WRITERS = 8
 PATIENCE = 60.0
+BY_COLUMN = "tests.proofs.by_column"
 
 
 class Chain:
@@ -99,6 +100,7 @@ class Rig:
         self.folder = folder
         self.random = random.Random(SEED)
         self.processes: list[subprocess.Popen[bytes]] = []
+        self.programs = ["eventlog", BY_COLUMN]
         migrate.install(self.engine, self.log)
         self.prepare()
 
@@ -111,11 +113,11 @@ class Rig:
         track(self.engine, self.log, "usr", Choice(insert=5, update=2))
 
     def start(self, *words: str, environment: dict[str, str] | None = None) -> subprocess.Popen[bytes]:
-        """A publisher; in its environment stand these, too."""
+        """A publisher that reads by row, or by column; in its environment stand these, too."""
         command = [
             sys.executable,
             "-m",
-            "eventlog",
+            self.random.choice(self.programs),
             "run",
             "--allow-loopback",
             "--polling-interval",

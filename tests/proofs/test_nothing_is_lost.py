@@ -15,7 +15,7 @@ from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
 from tests.databases import Database
 from tests.killable import KILLABLE
-from tests.proofs.rig import KILLS, SECONDS, Arrivals, Chain, Rig, events_of, first_row
+from tests.proofs.rig import BY_COLUMN, KILLS, SECONDS, Arrivals, Chain, Rig, events_of, first_row
 
 UPDATE, DELETE, RANGES = FinishMode
 SMALL = ("--batch-size", "3", "--query-limit", "20")  # so that cycles are full
@@ -75,6 +75,25 @@ def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
         chain.take(document)
     assert chain.ends() == rig.truth()
     assert chain.repeats <= 3 * 500 * KILLS  # a batch each at most
+
+
+@pytest.mark.parametrize("rig", [DELETE, RANGES], indirect=True)
+def test_a_backlog_that_is_read_by_column_arrives_in_order(rig: Rig, arrivals: Arrivals) -> None:
+    rig.programs = [BY_COLUMN]
+    words = (*HTTP, "--http-url", arrivals.url, "--query-limit", "4")
+    with rig.writing():
+        time.sleep(SECONDS / 2)
+    with rig.writing():
+        for _ in range(KILLS):
+            rig.start(*words)
+            time.sleep(2 * SECONDS / KILLS)
+            rig.kill_one()
+    rig.start(*words)
+    rig.drain()
+    chain = Chain()
+    for document in arrivals.documents:
+        chain.take(document)
+    assert chain.ends() == rig.truth()
 
 
 @pytest.mark.parametrize(("rig", "parallel"), [(DELETE, "1"), (RANGES, "1"), (UPDATE, "8")], indirect=["rig"])

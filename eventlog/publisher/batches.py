@@ -42,7 +42,8 @@ class Remembered(NamedTuple):
 
 
 Worst = Callable[[str], Status]  # the worst answer so far to an event that was cut
-Memory = list[list[object]] | dict[str, object]  # what is remembered of a document's events
+# What is remembered of a document's events: a list for each, or for many the rows of all in one.
+Memory = list[list[object] | dict[str, object]]
 
 
 class Successes(NamedTuple):
@@ -50,6 +51,7 @@ class Successes(NamedTuple):
 
     rows: Sequence[int]
     operations: Mapping[str, int]  # how many events, by the first letter of their element
+    parts: Sequence[Sending] = ()  # of changes that were cut: to be looked at one by one
 
 
 class Draft(Protocol):
@@ -209,14 +211,15 @@ def facts_of(sendings: Iterable[Sending], worst: Worst) -> Memory:
 
 
 def _facts(memory: Any) -> Iterator[Remembered]:
-    """What was remembered: one by one, or the rows of all events with the log's name in theirs."""
-    if isinstance(memory, list):
-        yield from (_remembered(*fact) for fact in memory)
-        return
-    rows = iter(memory["rows"])
-    for size in memory["sizes"]:
-        settles = tuple(islice(rows, size))
-        yield Remembered(event_id(memory["log"], settles), settles)
+    """What was remembered: one by one, or the rows of many events with the log's name in theirs."""
+    for told in [memory] if isinstance(memory, dict) else memory:  # as it was written before
+        if isinstance(told, list):
+            yield _remembered(*told)
+            continue
+        rows = iter(told["rows"])
+        for size in told["sizes"]:
+            settles = tuple(islice(rows, size))
+            yield Remembered(event_id(told["log"], settles), settles)
 
 
 def _fact(sending: Sending, worst: Status) -> list[object]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence, Set
 from functools import cached_property
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -125,18 +126,35 @@ class PackedDraft:
 
     def memory(self, worst: Worst) -> Memory:
         """What is remembered of it: event-ids follow from rows, where no change was cut."""
-        if not self.is_whole:
-            return facts_of(self.sendings, worst)
-        rows, sizes = self._outgoing.rows(self._first, self._last), self._outgoing.events.sizes
-        return {"log": self._outgoing.log, "sizes": sizes[self._first : self._last].tolist(), "rows": rows}
+        log, sizes = self._outgoing.log, self._outgoing.events.sizes
+        told: Memory = []
+        for first, last, cut in self._stretches:
+            if cut:
+                told += facts_of(self._outgoing.sendings(first, last), worst)
+            else:
+                rows = self._outgoing.rows(first, last)
+                told.append({"log": log, "sizes": sizes[first:last].tolist(), "rows": rows})
+        return told
 
-    def successes(self) -> Successes | None:
-        """What a plain yes comes to; None where each event must be looked at."""
-        if not self.is_whole:
-            return None
-        letters = Counter(self._outgoing.operations[self._first : self._last].tolist())
-        operations = Counter({chr(letter): count for letter, count in letters.items()})
-        return Successes(self._outgoing.rows(self._first, self._last), operations)
+    def successes(self) -> Successes:
+        """What a plain yes comes to."""
+        rows: list[int] = []
+        parts: list[Sending] = []
+        letters: Counter[int] = Counter()
+        for first, last, cut in self._stretches:
+            if cut:
+                parts += self._outgoing.sendings(first, last)
+            else:
+                rows += self._outgoing.rows(first, last)
+                letters.update(self._outgoing.operations[first:last].tolist())
+        return Successes(rows, Counter({chr(letter): count for letter, count in letters.items()}), parts)
+
+    @cached_property
+    def _stretches(self) -> Sequence[tuple[int, int, bool]]:
+        """Its events from one on, up to another one, and whether they are parts of changes that were cut."""
+        cut = self._outgoing.events.of_parts[self._first : self._last] > 1
+        edges = [0, *(np.flatnonzero(cut[1:] != cut[:-1]) + 1).tolist(), self.size]
+        return [(self._first + low, self._first + high, bool(cut[low])) for low, high in pairwise(edges)]
 
 
 class PackedDocument(Document):

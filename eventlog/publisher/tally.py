@@ -104,6 +104,8 @@ class Tally:
             self.letter(Letter.SUCCESS, all_good.rows)
             for letter, events in all_good.operations.items():
                 self.levels[_OPERATIONS[letter], "success"] += events
+            for sending in all_good.parts:
+                self._settle(sending, GOOD, datetime.min)
         return Answer({})
 
     def clear(self) -> None:

@@ -253,6 +253,7 @@ def test_after_a_crash_the_same_rows_go_first_under_the_same_event_ids(world: Wo
     assert world.counts() == {"S": 4}
 
 
+@pytest.mark.usefixtures("either_way")
 def test_the_parts_of_a_cut_event_are_documents_and_its_rows_get_the_worst(world: World) -> None:
     values = [
         key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(5)

@@ -169,7 +169,7 @@ class DoneRanges:
         gone, changed, new = difference(before, joined(after))
         for name, ranges in (("drop_done", gone), ("change_done", changed), ("add_done", new)):
             rows = [found._asdict() | {"block": found.block} for found in ranges]
-            self._queries.run_all(self._connection, name, rows)
+            self._queries.run_set(self._connection, name, rows)
 
     def _note(self, witness: int | None) -> None:
         """Note how far it reaches, and a row that is there; the one that was noted before, where none is."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from itertools import islice
+from itertools import chain, islice, pairwise
 from typing import Any, NamedTuple, Protocol
 
 from eventlog.fold import ObjectName, event_id
@@ -210,13 +210,30 @@ def facts_of(sendings: Iterable[Sending], worst: Worst) -> Memory:
     return [_fact(sending, worst(sending.run_id)) for sending in sendings]
 
 
+def remember_rows(rows: Sequence[int]) -> dict[str, object]:
+    """Rows, as ranges where neighbours follow one another: the first row of each, and how many they are."""
+    breaks = [0, *(at for at, (one, two) in enumerate(pairwise(rows), 1) if two != one + 1), len(rows)]
+    if 4 * len(breaks) > len(rows):
+        return {"rows": rows}
+    return {"ranges": [number for low, high in pairwise(breaks) for number in (rows[low], high - low)]}
+
+
+def remembered_rows(told: Mapping[str, Any]) -> Iterable[int]:
+    """The rows that were remembered."""
+    if "rows" in told:
+        rows: Iterable[int] = told["rows"]
+        return rows
+    firsts, sizes = told["ranges"][::2], told["ranges"][1::2]
+    return chain.from_iterable(range(first, first + size) for first, size in zip(firsts, sizes, strict=True))
+
+
 def _facts(memory: Any) -> Iterator[Remembered]:
     """What was remembered: one by one, or the rows of many events with the log's name in theirs."""
     for told in [memory] if isinstance(memory, dict) else memory:  # as it was written before
         if isinstance(told, list):
             yield _remembered(*told)
             continue
-        rows = iter(told["rows"])
+        rows = iter(remembered_rows(told))
         for size in told["sizes"]:
             settles = tuple(islice(rows, size))
             yield Remembered(event_id(told["log"], settles), settles)

@@ -15,7 +15,15 @@ from eventlog.columnar import Events
 from eventlog.columnar.packing import documents
 from eventlog.columnar.vectors import Ints, offsets
 from eventlog.fold import ObjectName, event_id
-from eventlog.publisher.batches import Memory, Sending, Successes, Worst, document_name, facts_of
+from eventlog.publisher.batches import (
+    Memory,
+    Sending,
+    Successes,
+    Worst,
+    document_name,
+    facts_of,
+    remember_rows,
+)
 from eventlog.sinks.sink import Document, Item
 
 _OPERATION = 1  # the place of an event's text whose letter tells its operation
@@ -132,8 +140,8 @@ class PackedDraft:
             if cut:
                 told += facts_of(self._outgoing.sendings(first, last), worst)
             else:
-                rows = self._outgoing.rows(first, last)
-                told.append({"log": log, "sizes": sizes[first:last].tolist(), "rows": rows})
+                rows = remember_rows(self._outgoing.rows(first, last))
+                told.append({"log": log, "sizes": sizes[first:last].tolist(), **rows})
         return told
 
     def successes(self) -> Successes:

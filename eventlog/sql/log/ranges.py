@@ -28,6 +28,8 @@ def integers(ids: Ids) -> Iterable[int]:
 def ranges_of(ids: Ids) -> list[Range]:
     """The ranges that ids make, ascending."""
     ordered = sorted(set(integers(ids)))
+    if ordered and ordered[-1] - ordered[0] == len(ordered) - 1:  # as most do
+        return [(ordered[0], ordered[-1])]
     breaks = [place for place, (one, two) in enumerate(pairwise(ordered), 1) if two != one + 1]
     return [
         (ordered[low], ordered[high - 1]) for low, high in pairwise([0, *breaks, len(ordered)]) if ordered

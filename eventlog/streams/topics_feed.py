@@ -23,6 +23,7 @@ from eventlog.streams.transactions import (
     Facts,
     Incomplete,
     in_order,
+    is_final,
     is_row,
     key_of,
     once,
@@ -219,7 +220,7 @@ class TopicsFeed:
     def _delivered(
         self, key: Key, facts: Facts, changes: Taken[Placed], stuck: bool
     ) -> Iterator[Delivery | Refused]:
-        if not is_row(key):
+        if is_final(key, facts):
             self._progress.hand_out(key)
         late = facts.last < self._released
         self._released = max(self._released, facts.last)

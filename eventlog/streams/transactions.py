@@ -229,6 +229,12 @@ def is_row(key: Key) -> bool:
     return len(key) == _ROW
 
 
+def is_final(key: Key, facts: Facts) -> bool:
+    """Whether nothing more of what was handed out can come, but what is sent again: it is one change, or a
+    transaction whose counters are all there. Without counters nobody knows."""
+    return facts.complete and not is_row(key) and (facts.counted or not key[0])
+
+
 def once(taken: Taken[Placed], repeated: Tally) -> tuple[Taken[Placed], str]:
     """The changes of a transaction without those that were sent again; why all are refused, where they
     contradict each other."""

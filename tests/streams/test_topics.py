@@ -121,6 +121,46 @@ def test_what_is_sent_again_after_a_failure_is_not_handed_out_again() -> None:
     assert (found, said[-1].split(",")[0]) == ([], "2 repeated records are left out")
 
 
+def without_counters(*given: Any) -> Any:
+    """A message of a task that numbers no changes of a transaction."""
+    made = event(*given)
+    headers = made["message"]["headers"]
+    return {
+        **made,
+        "message": {
+            **made["message"],
+            "headers": {
+                name: value
+                for name, value in headers.items()
+                if name not in ("transactionEventCounter", "transactionLastEvent")
+            },
+        },
+    }
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_the_rest_of_a_transaction_without_counters_is_no_repeat(follow: bool) -> None:
+    brokers = Brokers()
+    brokers.send(0, without_counters("A", 1, False, 1), without_counters("A", 2, False, 2))
+    one = feed(brokers)
+    assert read(one)[0] == [[1, 2]]
+    brokers.send(0, without_counters("A", 3, True, 3))
+    again = feed(brokers, one.state)
+    found = [read(again, follow) for _ in range(1 + follow)]
+    assert [delivered for delivered, _ in found if delivered] == [[[3]]]
+    assert [said for _, said in found if said] == []
+
+
+def test_what_comes_of_a_transaction_that_was_handed_out_with_a_gap_waits_and_is_no_repeat() -> None:
+    brokers = Brokers()
+    brokers.send(0, event("A", 1, False, 1), event("A", 3, True, 3))
+    one = feed(brokers, open_transactions="deliver")
+    assert read(one)[0] == [[1, 3]]
+    brokers.send(0, event("A", 2, False, 2))
+    again = feed(brokers, one.state, open_transactions="deliver")
+    assert read(again) == ([], ["transaction A is open: its 1 changes are left to the next run"])
+
+
 def test_a_transaction_waits_until_every_partition_was_read_behind_its_end() -> None:
     """B is complete before A, which stands before it in the sequence, has come."""
     brokers = Brokers()

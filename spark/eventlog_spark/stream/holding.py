@@ -20,7 +20,7 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.streams.settings import StreamSettings
-from eventlog.streams.transactions import Facts, Key, in_order, is_row, key_of, size_of
+from eventlog.streams.transactions import Facts, Key, in_order, is_final, is_row, key_of, size_of
 from eventlog_spark.stream.waiting import Kept, Message, Ordered, Progress, Waiting, pack, unpack
 
 MESSAGE, REFUSED, SAID, OPEN, STOP, READ = "message", "refused", "said", "open", "stop", "read"
@@ -170,7 +170,7 @@ class Holding:
                 yield Out(REFUSED, value=value, where=f"{topic}[{partition}]:{offset}", reason=why)
             return
         progress, last = self._progress, one.facts.last
-        if one.facts.counted:  # without counters nobody knows whether more of it comes
+        if is_final(one.key, one.facts):
             progress.hand_out(one.key)
         progress.turn += 1
         late = last < progress.released

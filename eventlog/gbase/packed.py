@@ -14,7 +14,7 @@ from eventlog.core.errors import InvalidValue, NotExpressible
 
 EXCESS: Final = 64
 MIN_EXPONENT: Final = -64
-MAX_EXPONENT: Final = 62  # 63 would make a negative number look like a null
+MAX_EXPONENT: Final = 63  # of a negative number 62: one more would make it look like a null
 
 # a base-100 digit as the byte whose hex text is its two decimal digits; ff is no digit
 PAIRS: Final = bytes(int(str(digit), 16) if digit < 100 else 255 for digit in range(256))
@@ -63,7 +63,7 @@ def pack(number: Packed | None, size: int) -> bytes:
     significant = significant.rstrip(b"\0")
     if not significant:
         return b"\x80" + bytes(size - 1)
-    if len(significant) >= size or not MIN_EXPONENT <= exponent <= MAX_EXPONENT:
+    if len(significant) >= size or not MIN_EXPONENT <= exponent <= MAX_EXPONENT - negative:
         raise NotExpressible(f"{text} with {exponent} pairs before the point has no room in {size} bytes")
     first = 0x80 + exponent + EXCESS
     if negative:

@@ -83,6 +83,15 @@ def test_any_bytes_are_a_value_that_writes_again_or_our_error(data: st.DataObjec
     assert load(name, dump(name, value, Text(prefix=2 if len(noise) > 1 else 1))) == value
 
 
+def test_the_largest_numbers_come_back() -> None:
+    """One more pair of digits before the point, and a negative number would look like a null."""
+    for bytes_of, value in (("ff01", "1" + "0" * 124), ("0163", "-1" + "0" * 122)):
+        assert load("decimal(1)", bytes.fromhex(bytes_of)) == value
+        assert dump("decimal(1)", value).hex() == bytes_of
+    with pytest.raises(NotExpressible):
+        dump("decimal(1)", "-1" + "0" * 124)
+
+
 @pytest.mark.parametrize(
     ("name", "hex"),
     [

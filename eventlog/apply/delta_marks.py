@@ -16,6 +16,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from eventlog.files.durable import sync
+
 FOLDER = "_eventlog_applied"  # the underscore keeps vacuum and readers away
 _WIDTH = 16
 
@@ -67,11 +69,7 @@ def write(table: Path, source: str, marks: Sequence[str]) -> str:
         file.flush()
         os.fsync(file.fileno())
     for changed in (folder, folder.parent, table):
-        number = os.open(changed, os.O_RDONLY)
-        try:
-            os.fsync(number)
-        finally:
-            os.close(number)
+        sync(changed)
     return name
 
 

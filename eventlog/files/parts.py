@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import Any, Final
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.formats import Shape
+from eventlog.files.durable import sync
 from eventlog.files.inputs import container_of
 from eventlog.files.outputs import Output
 
@@ -56,7 +56,7 @@ class Parts:
         path = Path(place)
         files = sorted(path.iterdir()) if path.is_dir() else [path]
         for folder in {path.parent, self._folder, path} if path.is_dir() else {self._folder}:
-            _sync(folder)
+            sync(folder)
         told = {str(file.relative_to(self._folder)): _facts(file) for file in files}
         self.last = {"number": self._number, "files": told}
 
@@ -82,11 +82,3 @@ def _facts(path: Path) -> list[Any]:
         while piece := file.read(_PIECE):
             digest.update(piece)
     return [path.stat().st_size, digest.hexdigest()]
-
-
-def _sync(folder: Path) -> None:
-    number = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(number)
-    finally:
-        os.close(number)

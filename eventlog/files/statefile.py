@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.files.durable import write_whole
 
 T = TypeVar("T")
 
@@ -26,14 +26,4 @@ def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
 
 def write_state(path: Path, state: Any) -> None:
     """Keep the state on disk, in place of the one before."""
-    fresh = path.with_name(path.name + ".new")
-    with fresh.open("w", encoding="utf-8") as file:
-        json.dump(state, file)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    write_whole(path, json.dumps(state))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.settings import setting
+from eventlog.files.durable import sync
 from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, too_large, unreachable
 
 SUFFIX = ".xml"
@@ -86,7 +87,7 @@ class FilesSink:
         try:
             if (self._aside / name).exists():
                 self._place(name)
-                _flush_folder(self._folder)
+                sync(self._folder)
         except OSError as fault:
             raise FolderFailed(self._folder, fault.strerror) from fault
         return True
@@ -137,7 +138,7 @@ class FilesSink:
             self._put_on_record(files)
             for names in files:
                 self._place(names[0])
-            _flush_folder(self._folder)
+            sync(self._folder)
         except OSError as fault:
             return self._refused(fault)
         return None
@@ -164,7 +165,7 @@ class FilesSink:
                 self._place(path.name)
             elif path.name != RECORD:
                 path.unlink()
-        _flush_folder(self._folder)
+        sync(self._folder)
 
     def _write_aside(self, documents: Sequence[Document]) -> None:
         """Write documents into one file, which has the name of the first."""
@@ -182,7 +183,7 @@ class FilesSink:
 
     def _put_on_record(self, files: Sequence[Names]) -> None:
         """Put documents on record; those of one file in one line, which is there as a whole or not at all."""
-        _flush_folder(self._aside)
+        sync(self._aside)
         if self._size > _LONGEST_RECORD:
             self._begin_record()
         lines = "".join(f"\n{_AND.join(names)}{_OUT}\n" for names in files).encode()
@@ -234,14 +235,6 @@ def _write_all(file: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
         view = view[os.write(file, view) :]
-
-
-def _flush_folder(folder: Path) -> None:
-    opened = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _open(settings: FilesSettings, answers: object) -> FilesSink:

@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from eventlog.core.errors import EventlogError, Misuse
+from eventlog.files.durable import sync, write_whole
 from eventlog_spark.input import manifest
 from eventlog_spark.input.manifest import MANIFEST, MARKER, SUCCESS
-from eventlog_spark.output.files import Files, LocalFiles, sync, write_whole
+from eventlog_spark.output.files import Files, LocalFiles
 from eventlog_spark.output.parts import Written
 
 TEMPORARY, REFUSED = "_temporary", "_refused"

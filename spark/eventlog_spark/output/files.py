@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Protocol
 
+from eventlog.files.durable import sync, write_whole
 from eventlog_spark.cluster.stores import Store
 from eventlog_spark.input.storage import uri
 
@@ -112,23 +112,3 @@ class StoreFiles:
 def spark_names(files: Files, names: list[str]) -> list[str]:
     """The files as Spark reads names."""
     return [uri(files.name(name)) for name in names]
-
-
-def write_whole(path: Path, text: str) -> None:
-    """A small file, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
-    sync(path.parent)
-
-
-def sync(path: Path) -> None:
-    """A file or folder on disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

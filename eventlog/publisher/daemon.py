@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
 from eventlog.publisher.config import Config
-from eventlog.publisher.cycle import Cycle, ReceiverFatal
+from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.opening import opened
 from eventlog.publisher.schedule import read_times, seconds_until
 from eventlog.publisher.session import Session
+from eventlog.publisher.taking import Cycle
 from eventlog.publisher.wake import Signals
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.log.leader import Holder

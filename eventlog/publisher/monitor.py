@@ -6,9 +6,9 @@ import threading
 import time
 
 from eventlog.core.errors import EventlogError
-from eventlog.publisher.cycle import Cycle
 from eventlog.publisher.metrics import Metrics
 from eventlog.publisher.standing import Standing, read_standing
+from eventlog.publisher.taking import Cycle
 from eventlog.sql.log.store import Store
 
 FRESH = 5.0  # seconds for which what the database said is told again

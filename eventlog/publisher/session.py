@@ -18,11 +18,12 @@ from eventlog.publisher.answering import Answers, Known
 from eventlog.publisher.children import told
 from eventlog.publisher.comparing import comparing
 from eventlog.publisher.config import Config, statements
-from eventlog.publisher.cycle import Cycle, Publisher
+from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.opening import driver_user, read_tables, readable_of
 from eventlog.publisher.postpoll import check_safe, run_statements
 from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.taking import Cycle
 from eventlog.publisher.wake import Bed, Signals, make_bed
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Document

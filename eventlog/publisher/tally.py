@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from eventlog.core.entry import Status as Letter
 from eventlog.fold import ObjectName
-from eventlog.publisher.batches import Draft, Sending
+from eventlog.publisher.batches import Draft, Remembered, Sending
 from eventlog.sinks.sink import ACCEPTED, Reply
 from eventlog.sql.log.work import Failure, Spelling, Waiting, Work
 from eventlog.xds.answers import Answer, Level, Status, match
@@ -146,6 +146,19 @@ class Tally:
                 kept = None  # one row of an event keeps its document
         if sending.tries:
             self.released.append((sending.object, sending.run_id))
+
+
+def letters_of(facts: Iterable[Remembered]) -> dict[int, tuple[Letter, Failure | None]]:
+    """The letter of each row that was remembered, and why it failed: the worst answer to the parts that were
+    answered decides."""
+    found: dict[int, tuple[Letter, Failure | None]] = {}
+    for fact in facts:
+        letter = LETTERS[fact.worst.level]
+        for row in fact.settles:
+            failed = letter in _FAILED
+            failure = Failure(row, fact.run_id, fact.worst.text, None, fact.tries + 1) if failed else None
+            found[row] = letter, failure
+    return found
 
 
 def _statuses(reply: Reply) -> Iterable[Status]:

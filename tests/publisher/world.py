@@ -16,10 +16,11 @@ from sqlalchemy.engine import Engine
 from eventlog.core.settings import build
 from eventlog.core.tables import Tables
 from eventlog.fold import Rules
-from eventlog.publisher.cycle import Cycle, Publisher
+from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.opening import read_readable
 from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
+from eventlog.publisher.taking import Cycle
 from eventlog.sinks.sink import ACCEPTED, Document, Reply, Sink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialect.dialects import Dialect

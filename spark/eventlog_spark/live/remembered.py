@@ -21,7 +21,7 @@ from eventlog.publisher.batches import Remembered, read_memory
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import Reader, Reading
 from eventlog.publisher.session import SessionSettings
-from eventlog.publisher.tally import LETTERS
+from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.work import Batch, Failure
@@ -82,7 +82,7 @@ def settle(
     reader = Reader(tables, readable, rules, XdsSettings(), _AsChanges())
     reader.thorough = True
     reading = reader.read_again(snapshot, facts)
-    letters = _letters(fact for _, among in documents for fact in among)
+    letters = letters_of(fact for _, among in documents for fact in among)
     letters |= {row: (Status.ERROR, Failure(row, None, reason)) for row, reason in reading.refused}
     spelled = {cells[0]: cells[_OBJECT] for cells in snapshot.rows(letters)}
     objects = {
@@ -121,15 +121,3 @@ def _still_to_go(documents: Iterable[Document], out: set[str]) -> Iterator[Remem
                 yield fact
             elif fact.more:
                 yield fact._replace(part=fact.part + 1)
-
-
-def _letters(facts: Iterable[Remembered]) -> dict[int, tuple[Status, Failure | None]]:
-    """The letter of each row: that of the worst answer to the parts that were answered."""
-    found: dict[int, tuple[Status, Failure | None]] = {}
-    for fact in facts:
-        letter = LETTERS[fact.worst.level]
-        for row in fact.settles:
-            failed = letter in (Status.ERROR, Status.FATAL)
-            failure = Failure(row, fact.run_id, fact.worst.text, None, fact.tries + 1) if failed else None
-            found[row] = letter, failure
-    return found

@@ -69,6 +69,10 @@ class Reading:
             return self.sendings[:1]
         return list(self.outgoing.sendings(0, min(1, len(self.outgoing))))
 
+    def every(self) -> Sequence[Sending]:
+        """The events, one by one."""
+        return self.sendings if self.outgoing is None else self.outgoing.sendings(0, len(self.outgoing))
+
     def drafts(self, batch_size: int, start: int = 0) -> Iterator[Draft]:
         """The documents of the events, from one on."""
         if self.outgoing is None:

@@ -10,6 +10,7 @@ fold      what tasks make of the sorted rows of their objects
 output    what tasks write and tell; the output folder appears whole, once, or not at all
 live      logs and topics that go on meanwhile: frozen, delivered, finished
 stream    streams of messages: open transactions in the state, and tables
+pickups   a live log as a stream: pick-ups that are frozen, handed out, finished
 cluster   Spark itself
 """
 

@@ -1,6 +1,7 @@
 """Data sources of Spark: `spark.read.format("eventlog")`, and one for each format whose files one task reads.
 
 Options are the settings of `convert`. Files lie where the driver and every worker see them under one path.
+`spark.readStream.format("eventlog")` follows a live log; its options are the settings of the publisher.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog import library
@@ -25,11 +26,13 @@ from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.log import LogSettings
+from eventlog_spark.cluster.stores import said_of_s3
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.datasource import Piece
 from eventlog_spark.input.entries import read_file
 from eventlog_spark.input.storage import File, expand
 from eventlog_spark.output.told import Changes, Told, text_of, told_of
+from eventlog_spark.pickups.folder import EVENTS
 
 _TYPES = {"record_id": pa.int64(), "event_type": pa.int32()}
 LOG = pa.schema(
@@ -41,7 +44,13 @@ _OWN = ("path", "as", "tables", "typed")  # options that are no settings
 
 def register(spark: Any) -> None:
     """Make the data sources known to a session."""
-    for source in (LogSource, QlikTableSource, QlikMessageSource, GbaseSource, LinterSource):
+
+    class OwnLogSource(LogSource):
+        """With what this session knows of stores; it travels in pickled code, for options would show."""
+
+        said_of_stores = said_of_s3(spark)
+
+    for source in (OwnLogSource, QlikTableSource, QlikMessageSource, GbaseSource, LinterSource):
         spark.dataSource.register(source)
 
 
@@ -75,20 +84,30 @@ class _Options:
 
 
 class LogSource(DataSource):
-    """The rows of a log in files, as `convert` reads them; a file is a partition."""
+    """The rows of a log in files, as `convert` reads them; a file is a partition. As a stream, the documents
+    of a log in a database."""
+
+    said_of_stores: ClassVar[Mapping[str, str]] = {}
 
     @classmethod
     def name(cls) -> str:
         return "eventlog"
 
     def schema(self) -> Any:
-        return from_arrow_schema(LOG)
+        return from_arrow_schema(LOG if "path" in self.options else EVENTS)
 
     def reader(self, schema: Any) -> DataSourceReader:
         options = _Options(dict(self.options), format_named("log"))
         given = options.settings
         clock = library.clock_of(given)
         return _LogReader(options.files, clock, settings.build(Limits, given))
+
+    def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
+        try:
+            from eventlog_spark.pickups.reader import LogStreamReader
+        except ImportError as fault:
+            raise Misuse(f"a stream over a live log needs PySpark 4.2 or later: {fault}") from fault
+        return LogStreamReader(dict(self.options), self.said_of_stores)
 
 
 class _LogReader(DataSourceReader):

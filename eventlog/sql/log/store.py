@@ -106,6 +106,11 @@ class Store:
         with self.engine.connect() as connection:
             return read_position(connection, self.log)
 
+    def newest(self) -> int:
+        """The highest record_id in the log; 0 of an empty one."""
+        with self.engine.connect() as connection:
+            return int(self.queries.run(connection, "compare_newest").scalar() or 0)
+
     @contextmanager
     def _transaction(self, kind: str) -> Iterator[Connection]:
         with self.engine.connect() as connection:

@@ -37,6 +37,8 @@ _FOUND = (  # what Arrow's own chain finds as well
     "DefaultCredentialsProvider",
     "DefaultAWSCredentialsProviderChain",
 )
+_PREFIX = "fs.s3a."
+_SECRETS = ("access.key", "secret.key", "session.token")
 _ENCRYPTION = ("encryption.algorithm", "server-side-encryption-algorithm")
 
 Setting = Callable[[str], str | None]
@@ -193,13 +195,13 @@ class Stores:
     @classmethod
     def reached(cls, spark: Any, names: Iterable[str]) -> Self:
         """Those of these names, as the session is configured."""
-        return cls(tuple(_store(spark, root) for root in sorted({_root(n) for n in names if is_remote(n)})))
+        return cls(tuple(_store(spark, root) for root in sorted({root_of(n) for n in names if is_remote(n)})))
 
     def of(self, name: str) -> Store | None:
         """The store of a name; None for a file that every machine has."""
         if not is_remote(name):
             return None
-        root = _root(name)
+        root = root_of(name)
         found = next((store for store in self.known if store.root == root), None)
         if found is None:
             raise Misuse(
@@ -218,7 +220,8 @@ class Stores:
         return None if store is None else store.open
 
 
-def _root(name: str) -> str:
+def root_of(name: str) -> str:
+    """The store of a name."""
     found = _NAMED.match(name)
     assert found is not None
     if found[1] not in _SCHEMES or not (found[2] or found[1] == "hdfs"):
@@ -227,19 +230,33 @@ def _root(name: str) -> str:
 
 
 def _store(spark: Any, root: str) -> Store:
+    configured = spark.sparkContext._jsc.hadoopConfiguration()
+    return store_said(root, lambda name: "".join(configured.getPassword(name) or ()))
+
+
+def said_of_s3(spark: Any) -> dict[str, str]:
+    """All that a session's configuration says of S3A, for processes that have no JVM to ask."""
+    context = getattr(spark, "_sc", None)
+    if context is None:
+        return {}
+    configured = context._jsc.hadoopConfiguration()
+    told = {f"{_PREFIX}{name}": text for name, text in configured.getPropsWithPrefix(_PREFIX).items()}
+    for name in (f"{_PREFIX}{one}" for one in _SECRETS):
+        if found := configured.getPassword(name):  # perhaps from a file of credentials
+            told[name] = "".join(found)
+    return told
+
+
+def store_said(root: str, setting: Setting) -> Store:
+    """The store that names begin with, as Hadoop is told of it: `setting` gives the text of a whole name."""
     scheme, _, bucket = root.partition("://")
     if scheme not in _S3:
         return Store(root)
-    configured = spark.sparkContext._jsc.hadoopConfiguration()
 
     def said(name: str) -> str | None:
-        """What is said of this bucket, else of all; from a file of credentials too."""
-        for one in (f"fs.s3a.bucket.{bucket}.{name}", f"fs.s3a.{name}"):
-            found = configured.getPassword(one)
-            text = "" if found is None else "".join(found).strip()
-            if text:
-                return text
-        return None
+        """What is said of this bucket, else of all."""
+        found = (setting(f"{_PREFIX}{of}{name}") for of in (f"bucket.{bucket}.", ""))
+        return next((text.strip() for text in found if text and text.strip()), None)
 
     given = s3_given(said)
     if not given.keys() & {"region", "endpoint_override"}:
@@ -276,7 +293,7 @@ def _credentials(said: Setting) -> dict[str, Any]:
     role = said("assumed.role.arn")
     if _ROLE in providers and role is not None:
         return {"role_arn": role, "session_name": said("assumed.role.session.name") or "eventlog"}
-    key, secret, token = (said(name) for name in ("access.key", "secret.key", "session.token"))
+    key, secret, token = (said(name) for name in _SECRETS)
     if key is None or secret is None or (any(providers) and not set(_KEYS) & set(providers)):
         return {}
     return {"access_key": key, "secret_key": secret} | ({} if token is None else {"session_token": token})

@@ -114,6 +114,23 @@ class Replica(Receiver):
         del self.rows[key]
 
 
+class Crash(Exception):
+    """The publisher dies: the receiver has taken the document, and nobody heard its answer."""
+
+
+class Mortal(Replica):
+    """A receiver that may take its publisher with it."""
+
+    def _answer(self, document: Any) -> Any:
+        crashing = [key for key, mood in self.moods.items() if mood == "crash"]
+        for key in crashing:
+            del self.moods[key]
+        reply = super()._answer(document)
+        if any(f"{key}," in document.text for key in crashing):
+            raise Crash
+        return reply
+
+
 def rows_of(world: World) -> dict[str, Row]:
     with world.engine.connect() as connection:
         found = connection.execute(text("select idu, fname, lname from usr")).all()

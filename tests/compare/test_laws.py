@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
 from eventlog.publisher.cycle import ReceiverFatal
-from tests.compare.rig import Life, Replica, Row, life
+from tests.compare.rig import Crash, Life, Mortal, Row, life
 from tests.publisher.world import Receiver, World
 
 KEYS = range(2)
@@ -39,23 +39,6 @@ LAW = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 FOLDING = "character set utf8mb4 collate utf8mb4_general_ci"  # of MariaDB and MySQL: a is A is á
-
-
-class Crash(Exception):
-    """The publisher dies: the receiver has taken the document, and nobody heard its answer."""
-
-
-class Mortal(Replica):
-    """A receiver that may take its publisher with it."""
-
-    def _answer(self, document: Any) -> Any:
-        crashing = [key for key, mood in self.moods.items() if mood == "crash"]
-        for key in crashing:
-            del self.moods[key]
-        reply = super()._answer(document)
-        if any(f"{key}," in document.text for key in crashing):
-            raise Crash
-        return reply
 
 
 class Place(NamedTuple):

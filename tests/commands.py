@@ -10,6 +10,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -51,14 +52,17 @@ def environment(**more: str) -> dict[str, str]:
 
 
 class Shell:
-    """Runs commands in a folder."""
+    """Runs commands in a folder; `within` are words before those of the parent that forks for them."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, within: Sequence[str] = ()) -> None:
         self.folder = folder
         self._files = folder.parent / f"{folder.name}.files"
         self._files.mkdir()
         self._parent = subprocess.Popen(
-            [sys.executable, "-c", PARENT], env=environment(), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [*within, sys.executable, "-c", PARENT],
+            env=environment(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
         )
 
     def run(self, *words: str, stdin: str = "", stdout: str | None = None, **more: str) -> Done:

@@ -135,9 +135,8 @@ class Delta:
     def _standing(self) -> list[Path]:
         if not self._folder.is_dir():
             return []
-        found = (
-            log.parent for log in (*self._folder.glob("*/_delta_log"), *self._folder.glob("*/*/_delta_log"))
-        )
+        logs = (*self._folder.glob("*/_delta_log"), *self._folder.glob("*/*/_delta_log"))
+        found = (log.parent for log in logs if any(map(Path.is_file, log.parent.rglob("*"))))
         return sorted(found)
 
     def _kept(self, path: Path) -> Kept | None:

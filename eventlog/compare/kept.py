@@ -30,10 +30,12 @@ class Kept:
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._writer.close()
-        if kind is None:
-            self._target.complete()
-        self._target.discard()
+        try:
+            self._writer.close()
+            if kind is None:
+                self._target.complete()
+        finally:
+            self._target.discard()
 
     def passing(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batches, each once it is written."""

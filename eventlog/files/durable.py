@@ -9,12 +9,23 @@ from pathlib import Path
 def write_whole(path: Path, text: str) -> None:
     """A small file in place of the one before, whole or not at all."""
     part = path.with_name(f".{path.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    try:
+        with part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
     sync(path.parent)
+
+
+def write_all(file: int, data: bytes) -> None:
+    """All of the data into an open file: a disk that is nearly full takes a part, and says no to the rest."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(file, view) :]
 
 
 def sync(path: Path) -> None:

@@ -13,7 +13,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files import blob, csv, jsonlines, messages, parquet
 from eventlog.files.inputs import container_of
-from eventlog.files.places import Target, need_folder, place_at
+from eventlog.files.places import Growing, Target, need_folder, place_at
 from eventlog.files.standard import standard_output
 
 
@@ -59,7 +59,7 @@ class Output:
         self._writer: Writer | None = None
         self._files: list[Target] = []
         self._rows: Counter[str] = Counter()
-        self._growing: list[IO[bytes]] = []
+        self._growing: list[Growing] = []
         self._standard: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -93,9 +93,8 @@ class Output:
 
     def flush(self) -> None:
         """Bring what was written safely out."""
-        for stream in self._growing:
-            stream.flush()
-            os.fsync(stream.fileno())
+        for file in self._growing:
+            file.flush()
         if self._standard is not None:
             self._standard.flush()
 
@@ -110,13 +109,12 @@ class Output:
                 self._describe()
                 for file in self._files:
                     file.complete()
-                if self._standard is not None:
-                    self._standard.flush()
+                self.flush()
         finally:
             for file in self._files:
                 file.discard()
-            for stream in self._growing:
-                stream.close()
+            for grown in self._growing:
+                grown.leave()
 
     def _describe(self) -> None:
         """Write the files beside those of the sheets that have a description."""
@@ -135,8 +133,8 @@ class Output:
             self._standard = standard_output()
             return self._standard
         if self._grows:
-            self._growing = [Path(name).open("ab")]  # noqa: SIM115 - closed when the output is
-            return self._growing[0]
+            self._growing = [Growing(name)]
+            return self._growing[0].stream
         return self._place(name).stream
 
     def _place(self, name: str) -> Target:

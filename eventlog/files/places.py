@@ -6,6 +6,7 @@ import gzip
 import os
 import stat
 from contextlib import suppress
+from io import BufferedWriter
 from itertools import count
 from pathlib import Path
 from typing import IO, Protocol, cast
@@ -86,6 +87,33 @@ class _WhenWhole:
         self._part.unlink(missing_ok=True)
         with suppress(OSError):
             self._raw.close()
+
+
+class Growing:
+    """A file that is added to. What was not flushed is taken back when it is left, so that it ends with a
+    whole record where the disk was full, too."""
+
+    def __init__(self, name: str) -> None:
+        self._raw = open(name, "ab", buffering=0)  # noqa: SIM115 - closed when the output is
+        self.stream: IO[bytes] = BufferedWriter(self._raw)
+        self._whole = self._size()
+
+    def flush(self) -> None:
+        """Bring what was written safely out."""
+        self.stream.flush()
+        os.fsync(self._raw.fileno())
+        self._whole = self._size()
+
+    def leave(self) -> None:
+        """Close the file, which is as far as `flush` brought it; of a pipe or a device nothing comes back."""
+        try:
+            if stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode) and self._size() > self._whole:
+                os.ftruncate(self._raw.fileno(), self._whole)
+        finally:
+            self._raw.close()
+
+    def _size(self) -> int:
+        return os.fstat(self._raw.fileno()).st_size
 
 
 def _packed(name: str, raw: IO[bytes]) -> IO[bytes]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from lxml import etree
 
 from eventlog.core.errors import Misuse
+from eventlog.files.durable import write_all
 from eventlog.publisher.tally import Waits
 from eventlog.sinks.sink import Document, Item, Reply, Sink
 from eventlog.xds.answers import Level, Status, match
@@ -43,7 +44,7 @@ class Memory:
     def keep(self, levels: Iterable[tuple[str, str]]) -> None:
         """Put answers on record."""
         found = dict(levels)
-        os.write(self._file, "".join(json.dumps(pair) + "\n" for pair in found.items()).encode())
+        write_all(self._file, "".join(json.dumps(pair) + "\n" for pair in found.items()).encode())
         os.fsync(self._file)
         self.done.update(found)
 

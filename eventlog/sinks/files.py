@@ -16,7 +16,7 @@ from pathlib import Path
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.settings import setting
-from eventlog.files.durable import sync
+from eventlog.files.durable import sync, write_all
 from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, too_large, unreachable
 
 SUFFIX = ".xml"
@@ -175,7 +175,7 @@ class FilesSink:
         unfinished = self._aside / UNFINISHED
         file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:
-            _write_all(file, b"".join(line for document in documents for line in (document.data, b"\n")))
+            write_all(file, b"".join(line for document in documents for line in (document.data, b"\n")))
             os.fsync(file)
         finally:
             os.close(file)
@@ -188,7 +188,7 @@ class FilesSink:
             self._begin_record()
         lines = "".join(f"\n{_AND.join(names)}{_OUT}\n" for names in files).encode()
         try:
-            _write_all(self._record, lines)
+            write_all(self._record, lines)
             os.fsync(self._record)
         except OSError:
             self._take_back(files)
@@ -229,12 +229,6 @@ def _names_in(record: Path) -> list[str]:
     lines = record.read_text("utf-8", "replace").splitlines()
     found = (line.removesuffix(_OUT).split(_AND) for line in lines if line.endswith(_OUT))
     return [name for names in found for name in names]
-
-
-def _write_all(file: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(file, view) :]
 
 
 def _open(settings: FilesSettings, answers: object) -> FilesSink:

@@ -1,0 +1,170 @@
+"""The disk is full in the middle of a command: it says so, and the next run does the rest when there is room.
+
+Whatever room was left: nothing is lost, nothing is cut in half, and what a state tells is there once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from tests.commands import Done, Shell
+from tests.smalldisk import SmallDisk, small_disk
+
+ROWS = 300
+PAGES = 200
+TABLES = """
+[tables.usr]
+key = ["idu"]
+number = 7
+columns = { idu = "integer", fname = "varchar(255)", lname = "varchar(64)" }
+"""
+KEYS = sorted(str(number) for number in range(1, ROWS + 1))
+
+
+def keys_of(path: Path) -> list[str]:
+    """The keys of the changes in a file, each of which is a whole line."""
+    text = path.read_text()
+    assert text.endswith("\n")
+    return [str(json.loads(line)["key"]["idu"]) for line in text.splitlines()]
+
+
+def told_whole(disk: Path, runs: list[Done]) -> None:
+    assert keys_of(disk / "out.jsonl") == KEYS
+    assert sorted(path.name for path in disk.iterdir()) == ["out.jsonl"]
+
+
+def told_at_least_once(disk: Path, runs: list[Done]) -> None:
+    """All changes, behind some of the first that come again: the state was behind them."""
+    found = keys_of(disk / "out.jsonl")
+    again = len(found) - ROWS
+    assert found[again:] == KEYS
+    assert found[:again] == KEYS[:again]
+
+
+def told_once_in_parts(disk: Path, runs: list[Done]) -> None:
+    parts = sorted((disk / "parts").iterdir())
+    assert [key for part in parts for key in keys_of(part)] == KEYS
+
+
+def kept(disk: Path, runs: list[Done]) -> None:
+    assert keys_of(disk / "out.jsonl") == KEYS
+    found = pq.read_table(disk / "kept.parquet").column("idu").to_pylist()
+    assert sorted(found) == KEYS
+    assert sorted(path.name for path in disk.iterdir()) == ["kept.parquet", "out.jsonl"]
+
+
+def in_delta(disk: Path, runs: list[Done]) -> None:
+    with tempfile.TemporaryDirectory() as folder:  # deltalake looks for links in paths
+        shutil.copytree(disk / "lake", folder, dirs_exist_ok=True)
+        rows = DeltaTable(f"{folder}/usr").to_pyarrow_table().to_pylist()
+    assert sorted(str(row["idu"]) for row in rows) == KEYS
+
+
+def delivered(disk: Path, runs: list[Done]) -> None:
+    """Each event went out; at most the one whose answer could not be kept went out twice."""
+    sent = [line for done in runs for line in done.stdout.splitlines()]
+    assert len(set(sent)) == ROWS
+    assert len(sent) <= ROWS + 1
+
+
+class Work(NamedTuple):
+    """A command in a folder on the small disk, and what has to be there in the end."""
+
+    words: str
+    holds: Callable[[Path, list[Done]], None]
+
+
+WORKS = {
+    "a file": Work("convert {src}/changes.jsonl -o out.jsonl", told_whole),
+    "a file that grows": Work(
+        "convert --from gbase {src}/capture --state state -o out.jsonl", told_at_least_once
+    ),
+    "parts of change tables": Work(
+        "convert --from qlik-table --to changes {src}/tables/usr__ct.csv --state state -o parts/",
+        told_once_in_parts,
+    ),
+    "parts of a capture": Work(
+        "convert --from gbase --to changes {src}/capture --state state -o parts/", told_once_in_parts
+    ),
+    "a kept state": Work(
+        "compare kept.parquet {src}/usr.csv --rows-of usr --keep kept.parquet -o out.jsonl", kept
+    ),
+    "Delta": Work("apply --from changes --to-delta lake --group 40 {src}/changes.jsonl", in_delta),
+    "the memory of a delivery": Work("deliver {src}/documents.xml --memory memory --sink stdout", delivered),
+}
+
+
+@pytest.fixture(scope="module")
+def disk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SmallDisk]:
+    with small_disk(tmp_path_factory.mktemp("small") / "disk", PAGES) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def shell(disk: SmallDisk) -> Iterator[Shell]:
+    with contextlib.closing(Shell(disk.path, disk.within)) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def src(shell: Shell, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What is read, in each of the forms."""
+    folder = tmp_path_factory.mktemp("src")
+    (folder / "tables.toml").write_text(TABLES)
+    head = "idu,fname,lname\n"
+    rows = (f"{key},{'x' * 200},{'y' * 50}\n" for key in KEYS)
+    (folder / "none.csv").write_text(head)
+    (folder / "usr.csv").write_text(head + "".join(rows))
+    made = {
+        "changes": "changes.jsonl",
+        "gbase": "capture",
+        "qlik-table": "tables/",
+        "xds": "documents.xml",
+    }
+    for form, name in made.items():
+        words = f"compare {folder}/none.csv {folder}/usr.csv --rows-of usr --to {form} -o {folder}/{name}"
+        done = shell.run(*words.split(), "--tables", str(folder / "tables.toml"))
+        assert done.code == 0, done.stderr
+    return folder
+
+
+def rooms(words: list[str], disk: SmallDisk, shell: Shell) -> list[int]:
+    """How many pages are left: next to none, half of what the command needs, and nearly all of it."""
+    disk.clear()
+    before = disk.room
+    assert shell.run(*words).code == 0
+    needed = before - disk.room
+    return sorted({0, 1, 2, needed // 2, *range(max(needed - 3, 0), needed)})
+
+
+@pytest.mark.parametrize("work", WORKS)
+def test_what_a_full_disk_stopped_is_done_when_there_is_room(
+    work: str, disk: SmallDisk, shell: Shell, src: Path
+) -> None:
+    words = WORKS[work].words.format(src=src).split()
+    if words[0] != "deliver":
+        words += ["--tables", str(src / "tables.toml")]
+    stopped = 0
+    for room in rooms(words, disk, shell):
+        disk.clear()
+        disk.fill(room)
+        first = shell.run(*words)
+        disk.make_room()
+        second = shell.run(*words)
+        said = first.stderr + second.stderr
+        assert ("Traceback" in said, "a fault of eventlog" in said) == (False, False), said
+        assert first.code == 0 or "No space left" in first.stderr, first.stderr
+        assert second.code == 0, second.stderr
+        WORKS[work].holds(disk.outside, [first, second])
+        stopped += first.code
+    assert stopped > 1

@@ -1,0 +1,80 @@
+"""A disk of a few pages, which can be filled: in a mount namespace of its own, so nobody has to be root."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+PAGE = 4096
+_MOUNT = 'mount -t tmpfs -o size="$1" none "$2" && echo mounted && read _'
+_BALLAST = "ballast"
+
+
+class SmallDisk:
+    """A file system that only processes with `within` before their words see at `path`; all others see it at
+    `outside`."""
+
+    def __init__(self, path: Path, holder: int) -> None:
+        self.path = path
+        self.outside = Path(f"/proc/{holder}/root{path}")
+        self.within = ("nsenter", f"--target={holder}", "--user", "--mount", "--")
+
+    @property
+    def room(self) -> int:
+        """The free pages."""
+        told = os.statvfs(self.outside)
+        return told.f_bavail * told.f_frsize // PAGE
+
+    def fill(self, left: int = 0) -> None:
+        """Leave so many pages free, or as many as there are."""
+        with (self.outside / _BALLAST).open("ab") as file:
+            for _ in range(self.room - left):
+                file.write(bytes(PAGE))
+                file.flush()
+
+    def make_room(self) -> None:
+        """Take away what `fill` wrote."""
+        (self.outside / _BALLAST).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Take away everything."""
+        for path in self.outside.iterdir():
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+@contextmanager
+def small_disk(path: Path, pages: int) -> Iterator[SmallDisk]:
+    """A disk of that size at a folder, gone with all it holds at the end of the block."""
+    path.mkdir()
+    holder = subprocess.Popen(
+        [
+            "unshare",
+            "--user",
+            "--map-root-user",
+            "--mount",
+            "sh",
+            "-c",
+            _MOUNT,
+            "sh",
+            str(pages * PAGE),
+            path,
+        ],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert holder.stdout is not None
+    try:
+        said = holder.stdout.readline().strip()
+        if said != "mounted":
+            pytest.skip(f"no small disk can be mounted here: {said}")
+        yield SmallDisk(path, holder.pid)
+    finally:
+        holder.communicate("\n")

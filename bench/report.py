@@ -47,6 +47,7 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
     },
     "peers": {"quick": "10000 --rounds 1", "full": "20000 --rounds 1"},
     "spark": {"quick": "100000 1 even", "full": "1000000 1", "scale": "100000000 1 even"},
+    "sequences": {"quick": "20000 1", "full": "400000 1"},
 }
 PACKAGES = ("lxml", "numpy", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")

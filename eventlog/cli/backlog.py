@@ -70,7 +70,7 @@ def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]
     type=click.Choice(["object", "log", "sequence", "as-is"]),
     default="object",
     help="of a log: in order for each object, or over all; of change tables and messages: as the inputs have"
-    " them, or all inputs by their sequence, which one task sorts  [default: object, or as-is]",
+    " them, or all inputs by their sequence  [default: object, or as-is]",
 )
 @click.option("--documents", type=click.IntRange(1), help="documents in one file  [default: all of a part]")
 @click.option("--partitions", type=click.IntRange(1), help="tasks of the shuffle  [default: by size]")

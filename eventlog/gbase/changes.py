@@ -9,6 +9,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.gbase.columns import Text
+from eventlog.gbase.cuts import Cut
 from eventlog.gbase.dump import Read
 from eventlog.gbase.errorcodes import error_name
 from eventlog.gbase.faults import SessionOver
@@ -70,6 +71,13 @@ class StreamReader:
             Failed: self._failed,
             Timeout: self._rest,
         }
+
+    def start_at(self, cut: Cut) -> None:
+        """Read on from a cut, as if all before it had been read."""
+        for number, schema in self._stream.start_at(cut.offset, cut.named):
+            self._maker.know(number, schema)
+        for _ in self._stream.start_at(cut.offset, cut.described):
+            pass
 
     @property
     def position(self) -> Position:

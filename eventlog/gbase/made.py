@@ -153,6 +153,10 @@ class Maker:
             extra=extra,
         )
 
+    def know(self, number: int, schema: Schema | None) -> None:
+        """Name a table as one is whose rows were read with this schema."""
+        self._named(number, schema)
+
     def _named(self, number: int, schema: Schema | None) -> Named:
         named = self._known.get(number)
         if named is None or named.schema is not schema:

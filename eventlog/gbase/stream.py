@@ -7,7 +7,7 @@ a record that is wrong in something else costs itself; where they are not, the r
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -114,6 +114,19 @@ class Stream:
         if self._lost is not None:
             self._unread += len(self._pending)
             self._pending.clear()
+
+    def start_at(self, offset: int, described: Iterable[bytes]) -> Iterator[tuple[int, Schema | None]]:
+        """Read on from a cut, of which these records tell the schemas; the tables and their schemas.
+
+        What is wrong with those records was told where they stand.
+        """
+        for record in described:
+            for item in self.feed(record):
+                if isinstance(item, Described):
+                    yield item.head.table, item.schema
+                elif isinstance(item, Row):
+                    yield item.table, None
+        self.offset = offset
 
     def close(self) -> Iterator[Fault]:
         """What is wrong with the end of the input."""

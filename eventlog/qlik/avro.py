@@ -21,6 +21,7 @@ from eventlog.qlik.structure import Column
 
 Schema = dict[str, Any]
 MAGIC = b"atMSG"
+METADATA = MAGIC + b"\x04MD"  # how the envelope of a metadata message begins
 _CONFLUENT = b"\0"
 _NAMESPACE = "com.attunity.queue.msg"
 _MAX_SCHEMA = 4_000_000

@@ -66,6 +66,14 @@ class MessageReader:
             self._forget()
         return self.read(value)
 
+    @staticmethod
+    def is_metadata(value: Any) -> bool:
+        """Whether a message calls itself metadata."""
+        if isinstance(value, dict):
+            return value.get("type") == "MD"
+        message = envelope.binary(value)
+        return type(message) is bytes and message.startswith(avro.METADATA)
+
     def lacks_metadata(self, value: Any) -> bool:
         """Whether a message names metadata that was not met yet, and that may still come."""
         if isinstance(value, dict):

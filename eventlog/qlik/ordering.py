@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from eventlog.qlik.mask import InvalidMask, Order, evidence, join
 from eventlog.qlik.rows import ChangeRow
@@ -12,6 +12,15 @@ HELD_BACK = 10_000
 DOCUMENTED = Order.LITTLE
 X = TypeVar("X")
 Paired = tuple[ChangeRow, ChangeRow | None]
+
+
+class Seen(NamedTuple):
+    """What some rows of a change table prove of its byte order."""
+
+    order: Order | None
+    proof: int | None  # the row that proves it,
+    least: tuple[str, int] | None  # and where that stands in the sequence
+    unsure: bool  # whether there are masks that prove nothing by themselves
 
 
 class Finder:
@@ -54,6 +63,22 @@ class Finder:
             self._unsure = True
         elif self._least is None or (row.seq or "", row.where) < self._least:
             self.order, self._proof, self._least = proof, row.where, (row.seq or "", row.where)
+
+    @property
+    def seen(self) -> Seen:
+        """What was seen so far."""
+        return Seen(self.order, self._proof, self._least, self._unsure)
+
+    def also(self, seen: Seen) -> None:
+        """Note what others have seen of the same table; what they found in pairs has no place."""
+        if self._given:
+            return
+        self._unsure |= seen.unsure
+        if seen.order is None:
+            return
+        sooner = seen.least is not None and (self._least is None or seen.least < self._least)
+        if self.order is None or sooner:
+            self.order, self._proof, self._least = seen.order, seen.proof, seen.least
 
     @property
     def needs_pairs(self) -> bool:

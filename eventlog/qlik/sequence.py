@@ -11,9 +11,8 @@ from functools import lru_cache
 from eventlog.core.errors import EventlogError
 from eventlog.core.values import Kind, read_moment
 
-_WHOLE = re.compile(
-    r"[0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])(?:[0-5][0-9]){2}[0-9]{21}"
-)
+PATTERN = r"[0-9]{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[01][0-9]|2[0-3])(?:[0-5][0-9]){2}[0-9]{21}"
+_WHOLE = re.compile(PATTERN)
 _PARTS = (
     ("month", slice(4, 6), 1, 12),
     ("day", slice(6, 8), 1, 31),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from eventlog.core.errors import Misuse, Refused
@@ -100,6 +100,18 @@ class Tally:
         if len(places) < _NAMED:
             places.append(where)
         return Refused(where, self._said.format(count=1, places=where), raw, self._fault, told=False)
+
+    @property
+    def counted(self) -> dict[str, tuple[int, list[str]]]:
+        """How many there are of each name, and the first places."""
+        return {name: (count, self._places[name]) for name, count in self._counts.items()}
+
+    def also(self, counted: Mapping[str, tuple[int, list[str]]]) -> None:
+        """Count what others have counted behind these."""
+        for name, (count, places) in counted.items():
+            self._counts[name] += count
+            known = self._places.setdefault(name, [])
+            known += places[: _NAMED - len(known)]
 
     def told(self) -> Iterator[Refused]:
         """One sentence for each name."""

@@ -14,7 +14,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.numbering import transaction_of
-from eventlog.qlik.sequenced import Mark, Place, Stretch, check_limits, repeats
+from eventlog.qlik.sequenced import Mark, Place, Stretch, Tally, check_limits, repeats
 
 MAX_EARLY = 100_000  # messages that wait for metadata; those beyond are read without it
 _MESSAGE = 1000  # bytes that a message takes at least
@@ -41,6 +41,38 @@ class _Early(NamedTuple):
     mark: Mark
 
 
+class Numbers:
+    """The numbers of tasks and tables, in the order in which they are met."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[tuple[int, str], int] = {}
+        self._first: dict[int, str] = {}  # the first task that metadata told of an input without a name
+        self._tables: dict[tuple[int, str | None, str], int] = {}
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks, in their order."""
+        return [name or self._first.get(number, "") for (_, name), number in self._tasks.items()]
+
+    def given(self, given: tuple[int, str]) -> int:
+        """The number of a task that was named, or of the inputs of none."""
+        return self._tasks.setdefault(given, len(self._tasks))
+
+    def task(self, given: tuple[int, str], told: str) -> int:
+        """The task of a message: as it was given, else as metadata tell it.
+
+        What metadata do not tell is of the first task that they do.
+        """
+        number = self._tasks[given]
+        if given[1] or not told or self._first.setdefault(number, told) == told:
+            return number
+        return self._tasks.setdefault((given[0], told), len(self._tasks))
+
+    def table(self, task: int, schema: str | None, table: str) -> int:
+        """The number of a table of a task."""
+        return self._tables.setdefault((task, schema, table), len(self._tables))
+
+
 class MessageSequencer:
     """Reads messages in two steps, between which they are sorted by their places."""
 
@@ -50,16 +82,14 @@ class MessageSequencer:
         self._settings = settings
         self._since = since
         self._stretches: dict[str, Stretch] = {}
-        self._tasks: dict[tuple[int, str], int] = {}
-        self._first: dict[int, str] = {}  # the first task that metadata told of an input without a name
-        self._tables: dict[tuple[int, str | None, str], int] = {}
+        self._numbers = Numbers()
         self._early: list[_Early] = []
         self._repeats = repeats()
 
     @property
     def tasks(self) -> list[str]:
         """The tasks that were read, in their order."""
-        return [name or self._first.get(number, "") for (_, name), number in self._tasks.items()]
+        return self._numbers.tasks
 
     def parse(
         self, task: int, source: Source[Object], named: str = ""
@@ -68,8 +98,7 @@ class MessageSequencer:
         stretch = self._stretches.get(source.name)
         if stretch is None:
             number = len(self._stretches)
-            given = self._tasks.setdefault((task, named), len(self._tasks))
-            stretch = Stretch(given, number, self._since, self._settings.until)
+            stretch = Stretch(self._numbers.given((task, named)), number, self._since, self._settings.until)
             self._stretches[source.name] = stretch
         for record in source.records:
             if isinstance(record, Refused):
@@ -93,38 +122,16 @@ class MessageSequencer:
         stretch: Stretch,
         mark: Mark | None = None,
     ) -> Iterator[SequencedMessage | Refused]:
-        try:
-            change = self._reader.read_of(source, record)
-        except MissingExtra:
-            raise
-        except EventlogError as fault:
-            yield Refused(source.at(record.where), str(fault), record.raw)
+        change = stated(self._reader, source, record)
+        if change is None or isinstance(change, Refused):
+            yield from () if change is None else (change,)
             return
-        if change is None:
-            return
-        task = self._task(given)
-        table = self._tables.setdefault((task, change.schema, change.table), len(self._tables))
-        seq = None if change.op is Op.SNAPSHOT else change.position
+        task = self._numbers.task(given, self._reader.task)
+        table = self._numbers.table(task, change.schema, change.table)
+        seq = sequence_of(change)
         place = stretch.place(seq, table) if mark is None else stretch.place_late(mark, seq, table)
         if place is not None:
-            yield SequencedMessage(
-                place._replace(task=task),
-                change,
-                source.at(record.where),
-                record.raw,
-                source.name,
-                record.where,
-            )
-
-    def _task(self, given: tuple[int, str]) -> int:
-        """The task of the message that was read: as it was given, else as metadata tell it.
-
-        What metadata do not tell is of the first task that they do.
-        """
-        number, told = self._tasks[given], self._reader.task
-        if given[1] or not told or self._first.setdefault(number, told) == told:
-            return number
-        return self._tasks.setdefault((given[0], told), len(self._tasks))
+            yield with_place(place._replace(task=task), change, source, record)
 
     @staticmethod
     def size(message: SequencedMessage) -> int:
@@ -133,13 +140,23 @@ class MessageSequencer:
 
     def join(self, messages: Callable[[], Iterable[SequencedMessage]]) -> Iterator[Placed | Refused]:
         """The changes in the order of their places, each once; then what was repeated."""
-        for place, group in groupby(messages(), key=_table_and_sequence):
+        yield from self.joined(messages())
+        for tally in self.tallies:
+            yield from tally.told()
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        """What is told of together when all is joined."""
+        return (self._repeats,)
+
+    def joined(self, messages: Iterable[SequencedMessage]) -> Iterator[Placed | Refused]:
+        """The changes that sorted messages state, each once, and nothing of what was repeated."""
+        for place, group in groupby(messages, key=_table_and_sequence):
             found = list(group)
             if place[2] or len(found) == 1:  # place[2]: without a sequence
                 yield from map(_placed, found)
             else:
                 yield from self._of_sequence(found)
-        yield from self._repeats.told()
 
     def _of_sequence(self, messages: list[SequencedMessage]) -> Iterator[Placed | Refused]:
         """The messages of one table under one changeSequence: one change, or refused together."""
@@ -159,6 +176,26 @@ class MessageSequencer:
             yield from map(_placed, (deleted, inserted))
         else:
             yield from _contradiction(messages, f"as {', '.join(sorted(by_op))}, which are no one change")
+
+
+def stated(reader: MessageReader, source: Source[Object], record: Object) -> Change | Refused | None:
+    """The change that a message states; None for metadata, Refused for what cannot be read."""
+    try:
+        return reader.read_of(source, record)
+    except MissingExtra:
+        raise
+    except EventlogError as fault:
+        return Refused(source.at(record.where), str(fault), record.raw)
+
+
+def sequence_of(change: Change) -> str | None:
+    """The change_seq of a change; None for a row of a full load."""
+    return None if change.op is Op.SNAPSHOT else change.position
+
+
+def with_place(place: Place, change: Change, source: Source[Object], record: Object) -> SequencedMessage:
+    """A change of a source with its place."""
+    return SequencedMessage(place, change, source.at(record.where), record.raw, source.name, record.where)
 
 
 def same(one: Change, other: Change) -> bool:

@@ -15,10 +15,10 @@ from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.ddl import Ddl, eras, structure_told, version_of
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import Order
-from eventlog.qlik.ordering import Finder
+from eventlog.qlik.ordering import Finder, Seen
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
-from eventlog.qlik.sequenced import Place, Stretch, check_limits, lone_images, repeats
+from eventlog.qlik.sequenced import Place, Stretch, Tally, check_limits, lone_images, repeats
 from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure, table_name
 
 _ROW = 400  # bytes that a row takes beside its cells
@@ -40,6 +40,16 @@ class SequencedRow(NamedTuple):
     mask: bytes | None
     cells: Sequence[Any]
     raw: bytes | None
+
+
+class _Opened(NamedTuple):
+    """A source that is a change table: its table, and its readers, one for each era of its masks."""
+
+    source: Source[Row]
+    table: int
+    stretch: Stretch
+    readers: tuple[int, ...]
+    untils: tuple[str, ...]
 
 
 class RowSequencer:
@@ -68,7 +78,7 @@ class RowSequencer:
         self._control = control or Control(settings.suffix)
         self._tasks: dict[tuple[int, str], int] = {}
         self._history_of: dict[RowReader, tuple[Ddl, ...]] = {}
-        self._stretches: list[Stretch] = []
+        self._opened: list[_Opened] = []
         self._readers: list[RowReader] = []
         self._data: list[Callable[[Sequence[Any]], Sequence[Any]]] = []
         self._finder_of: dict[RowReader, Finder] = {}
@@ -83,6 +93,28 @@ class RowSequencer:
     def tasks(self) -> list[str]:
         """The tasks that were read, in their order."""
         return [name for _, name in self._tasks]
+
+    @property
+    def control(self) -> Control:
+        """What the control tables that were read say."""
+        return self._control
+
+    @property
+    def readers(self) -> int:
+        """How many readers there are; a place names one."""
+        return len(self._readers)
+
+    def has_sequence(self, reader: int) -> bool:
+        """Whether the rows of a reader have a change_seq, but for those of a full load."""
+        return "change_seq" in self._readers[reader].heading.headers
+
+    def table_of(self, reader: int) -> int:
+        """The number of the table that a reader reads, as places have it."""
+        return self._finders.index(self._finder_of[self._readers[reader]])
+
+    def task_of(self, table: int) -> int:
+        """The number of the task of a table."""
+        return list(self._tables)[table][0]
 
     def parse(self, task: int, source: Source[Row], named: str = "") -> Iterator[SequencedRow | Refused]:
         """The rows of a source with their places; Refused for those that are none.
@@ -125,21 +157,23 @@ class RowSequencer:
             if history:
                 self._history_of[reader] = history
         stretch = Stretch(task, numbers[-1], self._since, self._until)
-        self._stretches.append(stretch)
-        yield from self._rows(at, stretch, numbers, [era.until for era in before])
+        opened = _Opened(source, at, stretch, tuple(numbers), tuple(era.until for era in before))
+        self._opened.append(opened)
+        yield from self._rows(opened, source.records)
+
+    def rows(self, number: int, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
+        """Further rows of a source that was parsed, by its number among those that are change tables."""
+        return self._rows(self._opened[number], records)
 
     @property
     def beyond(self) -> int:
         """How many rows stand behind what is read."""
-        return sum(stretch.beyond for stretch in self._stretches)
+        return sum(opened.stretch.beyond for opened in self._opened)
 
-    def _rows(
-        self, at: int, stretch: Stretch, numbers: list[int], untils: list[str]
-    ) -> Iterator[SequencedRow | Refused]:
-        """The rows of a source, which has a reader for each era of its masks."""
-        reader = self._readers[numbers[-1]]
-        finder, source = self._finders[at], reader.source
-        for record in source.records:
+    def _rows(self, opened: _Opened, records: Iterable[Row | Refused]) -> Iterator[SequencedRow | Refused]:
+        source, at, stretch, numbers, untils = opened
+        reader, finder = self._readers[numbers[-1]], self._finders[at]
+        for record in records:
             if isinstance(record, Refused):
                 yield record
                 continue
@@ -170,6 +204,20 @@ class RowSequencer:
         )
         return _ROW + 2 * cells + 50 * len(row.cells)
 
+    @property
+    def seen(self) -> list[Seen]:
+        """What the rows that were read prove of the byte order of masks, table by table."""
+        return [finder.seen for finder in self._finders]
+
+    def also(self, at: int, seen: Seen) -> None:
+        """Note what others have read of a table."""
+        self._finders[at].also(seen)
+
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether only U rows beside their B rows can tell the byte order of some masks."""
+        return any(finder.needs_pairs for finder in self._finders)
+
     # --- the second step
 
     def join(self, rows: Callable[[], Iterable[SequencedRow]]) -> Iterator[Placed | Refused]:
@@ -178,11 +226,22 @@ class RowSequencer:
         `rows` gives them sorted, and is asked twice where only U rows beside their B rows can tell
         the byte order of a mask.
         """
-        if any(finder.needs_pairs for finder in self._finders):
-            self._look_at_pairs(rows())
+        if self.needs_pairs:
+            self.look_at_pairs(rows())
+        yield from self.joined(rows())
+        for tally in self.tallies:
+            yield from tally.told()
+
+    @property
+    def tallies(self) -> tuple[Tally, ...]:
+        """What is told of together when all is joined."""
+        return self._lone, self._repeats
+
+    def joined(self, rows: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:
+        """The changes that sorted rows state, and nothing of what was left over."""
         for finder in self._finders:
             finder.settle()
-        for place, group in groupby(rows(), key=_table_and_sequence):
+        for place, group in groupby(rows, key=_table_and_sequence):
             if place[2]:
                 yield from self._without_sequence(group)
                 continue
@@ -195,8 +254,6 @@ class RowSequencer:
                 yield self._change(found[0], None)
             else:
                 yield from self._of_sequence(found)
-        yield from self._lone.told()
-        yield from self._repeats.told()
 
     def _restore(self, item: SequencedRow) -> ChangeRow:
         place, where, letter, mask, cells, raw = item
@@ -205,7 +262,8 @@ class RowSequencer:
         seq = none if place.behind else place.seq
         return ChangeRow(where, letter, seq, mask, self._data[place.source](cells), cells, raw, reader)
 
-    def _look_at_pairs(self, rows: Iterable[SequencedRow]) -> None:
+    def look_at_pairs(self, rows: Iterable[SequencedRow]) -> None:
+        """Note what U rows prove together with their B rows, of rows that come sorted."""
         for _, group in groupby(rows, key=_table_and_sequence):
             found = {item.letter: item for item in group}
             if "U" in found and "B" in found:
@@ -213,7 +271,7 @@ class RowSequencer:
                 if finder.needs_pairs:
                     update = self._restore(found["U"])
                     finder.see_pair(update, update.table.aligned(self._restore(found["B"])))
-                    if not any(f.needs_pairs for f in self._finders):
+                    if not self.needs_pairs:
                         return
 
     def _without_sequence(self, group: Iterable[SequencedRow]) -> Iterator[Placed | Refused]:

@@ -32,6 +32,7 @@ from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.frames import Known, keyed_rows
 from eventlog_spark.input.kinds import FATES, UNREADABLE
 from eventlog_spark.output.told import Changes, Documents, Form
+from eventlog_spark.sequence.frames import change_tables
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
 
@@ -119,7 +120,8 @@ def changes(
     """The changes that records of a format tell; with `typed` those of one table, with columns of its types.
 
     A log is folded. Other sources are read by one task, for their records say something of each other; `name`
-    is what messages call them, and where a change table's name comes from.
+    is what messages call them, and where a change table's name comes from. Change tables are read in so many
+    `partitions` where that is said, and several of a task together, by their names.
     """
     if source not in _SOURCES:
         raise Misuse(f"unknown source {source!r}; known are {', '.join(_SOURCES)}")
@@ -129,8 +131,13 @@ def changes(
     form = Changes.of(tables, typed)
     if form_of.folded:
         return _folded(records, tables, current or {}, unique, partitions, found, form)
-    if current or unique or partitions:
+    if current or unique or (partitions and source != "qlik-table"):
         raise Misuse(f"current, unique and partitions are of a log, and this is {source}")
+    if partitions:
+        named = records if isinstance(records, Mapping) else {name: records}
+        return change_tables(named, tables, settings.build(form_of.settings, found), form, partitions)
+    if isinstance(records, Mapping):
+        raise Misuse("several DataFrames are the change tables of a task: say in how many partitions")
     together = single.in_one_task(records, source)
     columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
     task = single.OneTask(source, tables, found, name, columns, form)

@@ -1,8 +1,9 @@
 """Sources that are no log: each change is its own event, so nothing is shuffled.
 
-One task reads one stream from its start: a file of `changes` or `xds`, else all files of one input, as
-capture streams and change tables go on from file to file. Parts stand in the order of the inputs.
-Where all inputs are to be one sequence, one task reads them all, and sorts on its disk.
+One task reads one stream from its start: a file of `changes` or `xds`, a stretch of a capture, else all files
+of one input, as change tables and queues go on from file to file. Parts stand in the order of the inputs.
+Where all inputs are to be one sequence, `sequence` reads them in parallel; one task does, and sorts on its
+disk, where the output is one stream of records too.
 """
 
 from __future__ import annotations
@@ -22,12 +23,17 @@ from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
+from eventlog_spark import captures
+from eventlog_spark.captures import Stretch
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
+from eventlog_spark.input.storage import partitions as by_size
 from eventlog_spark.output import summary
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Attempt, Task
+from eventlog_spark.sequence import running as sequence
 
+_APART = 1 << 20  # bytes of the stretches of a capture, at least, where nobody says how many there are to be
 SELF_CONTAINED = frozenset(("changes", "xds"))  # formats whose files say nothing about each other
 
 
@@ -40,13 +46,14 @@ class Streams:
     task: Task
     expanding: Job | None = None  # its current rows say what a truncate removed
     in_sequence: bool = False
+    stretches: Sequence[Stretch] | None = None  # of captures, instead of the inputs
 
     @property
     def schema(self) -> str:
         return summary.SCHEMA
 
     def pieces(self) -> Sequence[int]:
-        return range(len(self.inputs))
+        return range(len(self.inputs if self.stretches is None else self.stretches))
 
     def read(self, piece: int) -> Iterator[pa.RecordBatch]:
         """The summary of one stream."""
@@ -67,6 +74,14 @@ class Streams:
             yield from _good(expand_truncates(changes, self.task.tables, current), attempt)
 
     def _changes(self, piece: int, attempt: Attempt) -> Iterator[Change]:
+        for number, change in enumerate(_good(self._read(piece, attempt), attempt), 1):
+            attempt.summary.rows += 1
+            unplaced = piece and change.position is None
+            yield change._replace(position=f"{piece + 1}.{number}") if unplaced else change
+
+    def _read(self, piece: int, attempt: Attempt) -> Iterator[Change | Refused]:
+        if self.stretches is not None:
+            return captures.read(self.stretches[piece], self.task)
         source = format_named(self.source)
         files = self.inputs[piece]
         limits = settings.build(Limits, self.task.given)
@@ -79,13 +94,8 @@ class Streams:
         sources = _good(chain.from_iterable(opened), attempt)
         reading: Any = settings.build(source.settings, self.task.given)
         if self.in_sequence:
-            read = read_changes(source, self.task.tables, reading, StreamSettings(), [("", sources)])
-        else:
-            read = source.read(sources, self.task.tables, reading)
-        for number, change in enumerate(_good(read, attempt), 1):
-            attempt.summary.rows += 1
-            unplaced = piece and change.position is None
-            yield change._replace(position=f"{piece + 1}.{number}") if unplaced else change
+            return read_changes(source, self.task.tables, reading, StreamSettings(), [("", sources)])
+        return source.read(sources, self.task.tables, reading)
 
 
 def run(
@@ -95,15 +105,22 @@ def run(
     task: Task,
     expanding: Job | None,
     in_sequence: bool = False,
+    partitions: int = 0,
 ) -> list[Summary]:
-    """What the tasks tell."""
+    """What the tasks tell; `partitions` is how many there are to be, where inputs can be shared out."""
+    files = [file for one in inputs for file in one]
+    count = partitions or by_size(files, spark.sparkContext.defaultParallelism)
     if in_sequence:
-        inputs = [[file for files in inputs for file in files]]
+        if count > 1 and expanding is None and sequence.fits(source, task):
+            return sequence.run(spark, source, files, task, count)
+        inputs = [files]
     if source in SELF_CONTAINED:
-        inputs = [[file] for files in inputs for file in files]
-    if not inputs:
+        inputs = [[file] for file in files]
+    if not files:
         return []  # Spark calls a source without pieces all the same
-    frame = load(spark, Streams(source, inputs, task, expanding, in_sequence))
+    apart = max(sum(file.size for file in files) // count, 1 if partitions else _APART)
+    stretches = captures.stretches(spark, source, files, task, apart)
+    frame = load(spark, Streams(source, inputs, task, expanding, in_sequence, stretches))
     return [summary.load(row.summary) for row in frame.collect()]
 
 

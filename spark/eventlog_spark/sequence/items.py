@@ -1,0 +1,112 @@
+"""Records on their way into one sequence: Spark sorts them by their places; all else is packed."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from eventlog.core.errors import Refused
+from eventlog.qlik import sequence
+from eventlog.qlik.sequenced import Place
+
+ITEM, REFUSED, TOLD = 0, 1, 2  # a record, one that was refused, and what is to be known of a whole piece
+
+ITEMS = pa.schema(
+    [
+        ("piece", pa.int32()),  # the source, among those that are read
+        ("kind", pa.int8()),
+        ("group", pa.int32()),  # of the tables and tasks of a piece
+        ("seq", pa.string()),
+        ("behind", pa.bool_()),
+        ("source", pa.int32()),  # in its piece
+        ("number", pa.int64()),
+        ("alone", pa.bool_()),  # records without a sequence of its source say nothing of each other
+        ("item", pa.binary()),
+    ]
+)
+COLUMNS = (
+    "piece int, kind byte, group int, seq string, behind boolean, source int, number long, alone boolean,"
+    " item binary"
+)
+_ORDER = ("task", "seq", "behind", "table", "source", "number")
+_RANGES = ("task", "time", "load", "at")
+
+
+class Item(NamedTuple):
+    """A row of ITEMS."""
+
+    piece: int
+    kind: int
+    group: int = 0
+    seq: str = ""
+    behind: bool = True
+    source: int = 0
+    number: int = 0
+    alone: bool = True
+    item: bytes = b""
+
+
+class Known(NamedTuple):
+    """What the places of a group of a piece are, among those of all pieces."""
+
+    piece: int
+    group: int
+    task: int
+    table: int
+    source: int  # the first of the piece
+
+
+def pack(value: Any) -> bytes:
+    """What `unpack` reads."""
+    return pickle.dumps(value, pickle.HIGHEST_PROTOCOL)
+
+
+def unpack(item: bytes) -> Any:
+    """What our own tasks packed."""
+    return pickle.loads(item)  # noqa: S301 - from our own task
+
+
+def placed(piece: int, group: int, place: Place, alone: bool, rest: tuple[Any, ...]) -> Item:
+    """A record with its place in its piece."""
+    return Item(piece, ITEM, group, place.seq, place.behind, place.source, place.number, alone, pack(rest))
+
+
+def refused(piece: int, number: int, record: Refused) -> Item:
+    """A record that is none, which stands before all others."""
+    return Item(piece, REFUSED, number=number, item=pack(record))
+
+
+def in_sequence(spark: Any, items: Any, known: Iterable[Known], partitions: int) -> Any:
+    """The items in ranges of the sequence, each sorted; no range begins in the middle of a hundredth of a
+    second, so that none cuts a transaction."""
+    told = spark.createDataFrame(list(known), "piece int, group int, task int, table int, first int")
+    found = items.where(f.col("kind") != TOLD).join(f.broadcast(told), ["piece", "group"], "left")
+    source = f.coalesce(f.col("first") + f.col("source"), "piece")
+    loaded = f.col("seq") == ""  # before all changes: it need not stay together
+    found = found.select(
+        "kind",
+        f.when(f.col("kind") == REFUSED, -1).otherwise(f.col("task")).alias("task"),
+        "seq",
+        "behind",
+        f.when(f.col("behind"), source).otherwise(f.col("table")).alias("table"),
+        source.alias("source"),
+        "number",
+        f.substring("seq", 1, sequence.TIME).alias("time"),
+        f.when(loaded, source).otherwise(0).alias("load"),
+        f.when(loaded & f.col("alone"), f.col("number")).otherwise(0).alias("at"),
+        "item",
+    )
+    return found.repartitionByRange(partitions, *_RANGES).sortWithinPartitions(*_ORDER)
+
+
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Place, Any] | Refused]:
+    """The records of sorted items with their places, and what was refused."""
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("kind", *_ORDER, "item"))
+        for kind, *place, item in zip(*columns, strict=True):
+            found = unpack(item)
+            yield found if kind == REFUSED else (Place(*place), found)

@@ -1,0 +1,133 @@
+"""Messages of a task, read piece by piece and joined range by range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.tables import Tables
+from eventlog.qlik.message_reader import MessageReader
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.metadata import Metadata
+from eventlog.qlik.sequenced import Place, Stretch
+from eventlog.qlik.sequenced_messages import (
+    MessageSequencer,
+    Numbers,
+    SequencedMessage,
+    sequence_of,
+    stated,
+    with_place,
+)
+from eventlog_spark.sequence.items import TOLD, Item, Known, pack, placed, refused, unpack
+
+_GIVEN = (0, "")  # the inputs of no named task
+
+
+@dataclass(frozen=True)
+class ReadMessages:
+    """Reads the messages of one source, when all metadata are known."""
+
+    tables: Tables
+    settings: MessageSettings
+
+    def items(self, piece: int, source: Source[Object]) -> Iterator[Item]:
+        """The changes with their places, then of which tables and tasks they are."""
+        reader = MessageReader(self.tables, self.settings)
+        stretch = Stretch(0, 0, "", self.settings.until)
+        groups: dict[tuple[str, str | None, str], int] = {}
+        for number, record in enumerate(source.records):
+            if isinstance(record, Refused):
+                yield refused(piece, number, record)
+                continue
+            change = stated(reader, source, record)
+            if isinstance(change, Refused):
+                yield refused(piece, number, change)
+                continue
+            if change is None:
+                continue
+            group = groups.setdefault((reader.task, change.schema, change.table), len(groups))
+            place = stretch.place(sequence_of(change), group)
+            if place is not None:
+                told = with_place(place, change, source, record)
+                yield placed(piece, group, place, True, tuple(told[1:]))
+        yield Item(piece, TOLD, item=pack(list(groups)))
+
+    def metadata(self, source: Source[Object]) -> list[Metadata]:
+        """The metadata that stand among the messages of a source."""
+        reader = MessageReader(self.tables, self.settings)
+        before = dict(reader.known)
+        for record in source.records:
+            if not isinstance(record, Refused) and reader.is_metadata(record.value):
+                stated(reader, source, record)
+        return [known for name, known in reader.known.items() if before.get(name) != known]
+
+
+class Messages:
+    """All messages of a task."""
+
+    def __init__(self, tables: Tables, settings: MessageSettings) -> None:
+        self._tables = tables
+        self._settings = settings
+        self._numbers = Numbers()
+        self._numbers.given(_GIVEN)
+
+    def speaks_of_others(self, stem: str) -> bool:
+        """Metadata may stand in any source."""
+        return False
+
+    def ahead(self, sources: Iterable[Source[Any]]) -> Iterator[Refused]:
+        """Hear of all sources what some say of the others: nothing."""
+        return iter(())
+
+    def learn(self, metadata: Iterable[Metadata]) -> None:
+        """Metadata that were found; of two with one schemaId the later counts."""
+        self._settings = replace(self._settings, published=(*self._settings.published, *metadata))
+
+    def reading(self) -> ReadMessages:
+        """What reads a source."""
+        return ReadMessages(self._tables, self._settings)
+
+    def know(self, piece: int, told: bytes) -> list[Known]:
+        """Take over what was found in a piece; pieces come in their order."""
+        found = []
+        for group, (name, schema, table) in enumerate(unpack(told)):
+            task = self._numbers.task(_GIVEN, name)
+            found.append(Known(piece, group, task, self._numbers.table(task, schema, table), piece))
+        return found
+
+    @property
+    def tasks(self) -> list[str]:
+        """The tasks that were read, in their order."""
+        return self._numbers.tasks
+
+    def look(self, ordered: Any) -> None:
+        """Each message says all that is needed to read it."""
+
+    def joining(self) -> JoinMessages:
+        """What joins the messages of a range."""
+        return JoinMessages(MessageSequencer(self._tables, self._settings))
+
+
+class JoinMessages:
+    """Joins sorted messages to changes."""
+
+    def __init__(self, sequencer: MessageSequencer) -> None:
+        self._sequencer = sequencer
+
+    def joined(self, items: Iterable[tuple[Place, Any]]) -> Iterator[Placed | Refused]:
+        return self._sequencer.joined(SequencedMessage(place, *rest) for place, rest in items)
+
+    @property
+    def counted(self) -> list[Mapping[str, tuple[int, list[str]]]]:
+        """What was counted, to be told of together."""
+        return [tally.counted for tally in self._sequencer.tallies]
+
+    def told(self, counted: Iterable[list[Mapping[str, tuple[int, list[str]]]]]) -> Iterator[Refused]:
+        """What is to be said of all ranges together."""
+        for parts, tally in zip(zip(*counted, strict=True), self._sequencer.tallies, strict=True):
+            for part in parts:
+                tally.also(part)
+            yield from tally.told()

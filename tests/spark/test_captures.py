@@ -1,0 +1,85 @@
+"""Captures that tasks decode in stretches are what `convert` makes of them from their start."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from eventlog.convert.conversion import Job
+from eventlog.core.tables import Tables
+from eventlog.gbase.records import Number
+from tests.gbase.helpers import T1, Told
+from tests.gbase.test_cuts import Step, steps, stream_of, transaction
+from tests.spark.helpers import backlogged, converted
+from tests.spark.test_parity import SLOW
+
+pytestmark = pytest.mark.usefixtures("few_tasks")
+_NUMBERS = itertools.count()
+
+
+def job_of(folder: Path, inputs: list[Path], target: str = "changes", **given: Any) -> Job:
+    """A conversion of captures."""
+    names = tuple(map(str, inputs))
+    return Job("gbase", target, names, str(folder / "out"), tables=Tables(), given=given)
+
+
+def same(spark: Any, job: Job, partitions: int = 0) -> tuple[list[str], int]:
+    """The records that came, the same both ways, and in how many parts."""
+    expected = converted(job)
+    output = f"{job.output}.parts"
+    container = "jsonl" if job.target_format == "changes" else None
+    wanted = replace(job, output=output, output_container=container)
+    assert backlogged(spark, wanted, partitions=partitions) == expected
+    return expected[0], len(list(Path(output).glob("part-*")))
+
+
+@settings(SLOW, max_examples=4)
+@given(st.lists(steps, min_size=1, max_size=3), st.sampled_from(("changes", "xds")), st.integers(1, 9))
+def test_captures_cut_anywhere(
+    spark: Any, tmp_path: Path, streams: list[list[Step]], target: str, partitions: int
+) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    folder.mkdir()
+    inputs = [folder / f"{number}.bin" for number in range(len(streams))]
+    for path, said in zip(inputs, streams, strict=True):
+        path.write_bytes(stream_of(said))
+    same(spark, job_of(folder, inputs, target), partitions)
+
+
+def test_a_capture_becomes_many_parts_where_its_transactions_allow_it(spark: Any, tmp_path: Path) -> None:
+    told = Told().table(1, T1)
+    for at in range(1, 60):
+        transaction(told, 10 * at, at % 5, "a")
+    told.begin(1000, 7)
+    for at in range(101, 160):
+        transaction(told, 10 * at, at % 5, "b")
+    path = tmp_path / "c.bin"
+    path.write_bytes(told.row(Number.INSERT, 3000, 7, 1, (7, "late")).data)
+    records, parts = same(spark, job_of(tmp_path, [path]), 8)
+    assert (len(records), parts) == (118, 4), "the second half lies in one transaction"
+    assert same(spark, job_of(tmp_path / "again", [path]))[1] == 1, "it is too small to be cut unasked"
+
+
+@pytest.mark.parametrize("kind", ["packed", "framed", "cut off", "unsound"])
+def test_what_cannot_be_cut_is_read_from_its_start(spark: Any, tmp_path: Path, kind: str) -> None:
+    told = Told().table(1, T1)
+    for at in range(1, 30):
+        transaction(told, 10 * at, 1, "a")
+    path = tmp_path / "c.bin"
+    if kind == "packed":
+        path = tmp_path / "c.bin.gz"
+        path.write_bytes(gzip.compress(told.data))
+    elif kind == "framed":
+        path.write_text(told.data.hex() + "\n")
+    else:
+        path.write_bytes(told.data[:-5] if kind == "cut off" else told.data + b"\0\0\0\3" + told.data)
+    records, parts = same(spark, job_of(tmp_path, [path], framed=kind == "framed"), 4)
+    assert len(records) == (28 if kind == "cut off" else 29)
+    assert (parts > 1) == (kind in ("cut off", "unsound"))

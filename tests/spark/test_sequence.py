@@ -1,0 +1,360 @@
+"""Change tables and messages that many tasks read and join are what `convert` makes of them in one."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import eventlog_spark
+import pytest
+from eventlog_spark.job import Backlog, run_job
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from eventlog.convert.conversion import Job, Report, convert
+from eventlog.core.errors import EventlogError, Misuse, Refused
+from eventlog.core.tables import Tables
+from tests.spark.helpers import CLOCK
+from tests.spark.test_parity import SLOW
+from tests.streams import exports
+
+pytestmark = pytest.mark.usefixtures("few_tasks")
+_NUMBERS = itertools.count()
+_FACTS = ("rows", "refused")  # counts that are no sentence
+
+
+class Came(NamedTuple):
+    """What came of a conversion: its records, what was refused, and what was said of many together."""
+
+    records: list[str]
+    refused: Counter[tuple[str, str]]
+    said: set[str]
+
+
+def converted(job: Job) -> Came:
+    """What `convert` makes of a job."""
+    heard: list[Refused] = []
+    kept = io.BytesIO()
+    convert(replace(job, output_container=_container(job)), Report(heard.append, kept), CLOCK)
+    told = Counter((one.where, one.reason) for one in heard if one.fault)
+    lone = len(kept.getvalue().splitlines()) - sum(1 for one in heard if one.fault and one.raw)
+    if lone:
+        told["B rows without their U row", ""] = lone
+    said = {one.reason for one in heard if not one.fault and "without their U row" not in one.reason}
+    return Came(Path(job.output).read_text("utf-8").splitlines(), told, said)
+
+
+def backlogged(spark: Any, job: Job, partitions: int) -> Came:
+    """What the parts of a backlog hold."""
+    wanted = replace(job, output=f"{job.output}.parts")
+    result = run_job(spark, Backlog(wanted, CLOCK, "sequence", partitions=partitions))
+    output = Path(wanted.output)
+    records = [
+        line
+        for part in result.manifest["parts"]
+        for line in (output / part["name"]).read_text("utf-8").splitlines()
+    ]
+    told: Counter[tuple[str, str]] = Counter()
+    for path in output.glob("_refused/*"):
+        for line in map(json.loads, path.read_text("utf-8").splitlines()):
+            lone = "without their U row" in line["reason"]
+            told[("B rows without their U row", "") if lone else (line["where"], line["reason"])] += 1
+    said = set(result.manifest["counts"]) - set(_FACTS)
+    return Came(records, told, {one for one in said if "without their U row" not in one})
+
+
+def _container(job: Job) -> str | None:
+    return "jsonl" if job.target_format == "changes" else None
+
+
+def same(spark: Any, job: Job, partitions: int) -> Came:
+    """What came of a job, the same both ways."""
+    expected, found = converted(job), backlogged(spark, job, partitions)
+    assert found == expected
+    return expected
+
+
+# --- change tables
+
+TABLES = Tables()
+DATA = ("id", *(f"c{i}" for i in range(11)))
+HEADING = [f"header__{name}" for name in ("change_seq", "change_oper", "change_mask", "transaction_id")]
+_CHANGED = {"low": (1,), "both": (2, 9), "unsure": (0, 8), "also unsure": (1, 11), "proof": (5,)}
+
+
+class Line(NamedTuple):
+    """A row of a change table, and where it stands."""
+
+    table: str
+    file: int
+    number: int  # 0: of a full load
+    letter: str
+    changed: str
+    value: str
+
+
+lines = st.lists(
+    st.builds(
+        Line,
+        st.sampled_from(("usr", "item")),
+        st.integers(0, 2),
+        st.integers(0, 9),
+        st.sampled_from("IUUUBBBDT?"),
+        st.sampled_from(sorted(_CHANGED)),
+        st.sampled_from(("old", "new", "")),
+    ),
+    max_size=30,
+)
+
+
+Order = Literal["little", "big"]
+
+
+def write_tables(folder: Path, rows: list[Line], order: Order) -> list[Path]:
+    """The rows as files, in the order in which they come."""
+    files: dict[Path, list[str]] = {}
+    for row in rows:
+        name = folder / f"{row.file}" / f"{row.table}__ct.csv"
+        name.parent.mkdir(parents=True, exist_ok=True)
+        lines = files.setdefault(name, [",".join([*HEADING, *DATA])])
+        places = _CHANGED[row.changed]
+        bits = sum(1 << len(HEADING) + place for place in places)
+        mask = "" if row.letter == "B" else bits.to_bytes((bits.bit_length() + 7) // 8, order).hex()
+        data = [row.value if at in places and row.letter == "U" else "old" for at in range(len(DATA))]
+        seq = exports.seq(row.number) if row.number else ""
+        lines.append(",".join([seq, row.letter, mask, f"{row.number // 3:032X}", *data]))
+    for name, texts in files.items():
+        name.write_text("\n".join(texts) + "\n")
+    return sorted(files)
+
+
+def job_of(folder: Path, source: str, inputs: list[Path], target: str = "changes", **given: Any) -> Job:
+    """A conversion of these files."""
+    names = tuple(map(str, inputs))
+    return Job(source, target, names, str(folder / "out"), tables=TABLES, given=given)
+
+
+@settings(SLOW, max_examples=5)
+@given(
+    lines,
+    st.sampled_from(("little", "big")),
+    st.sampled_from(("changes", "changes", "xds")),
+    st.integers(2, 9),
+)
+@example(
+    [Line("usr", file, 3 * file, letter, "unsure", "new") for file in (2, 1) for letter in "UB"],
+    "big", "changes", 3,
+)  # fmt: skip
+@example(
+    [Line("usr", 0, 0, "I", "low", "old")] * 3 + [Line("item", 1, 0, "I", "low", "old")], "big", "xds", 2
+)
+def test_change_tables_cut_in_any_way(
+    spark: Any, tmp_path: Path, rows: list[Line], order: Order, target: str, partitions: int
+) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    inputs = write_tables(folder, rows, order)
+    if inputs:
+        same(spark, job_of(folder, "qlik-table", inputs, target), partitions)
+
+
+def test_an_export_in_no_order(spark: Any, tmp_path: Path) -> None:
+    rows = exports.export()
+    inputs = [tmp_path / str(start) / "item__ct.csv" for start in range(0, 1000, 150)]
+    for start, name in zip(range(0, 1000, 150), inputs, strict=True):
+        name.parent.mkdir()
+        name.write_text(exports.csv(rows[start : start + 150]))
+    came = same(spark, job_of(tmp_path, "qlik-table", inputs), 5)
+    assert len(came.records) == 512
+    assert came.refused == {("B rows without their U row", ""): 98}
+    updates = [change for change in map(json.loads, came.records) if change["op"] == "update"]
+    assert sum(all("before" in field for field in change["fields"]) for change in updates) == exports.PAIRS
+
+
+def test_no_range_cuts_a_transaction(spark: Any, tmp_path: Path) -> None:
+    """Its changes stand in one part, however many parts there are."""
+    rows = [Line("usr", n % 3, n, "I", "low", "old") for n in range(1, 40)]
+    job = job_of(tmp_path, "qlik-table", write_tables(tmp_path, rows, "big"))
+    same(spark, job, 9)
+    parts = [
+        {json.loads(line)["transaction"] for line in path.read_text().splitlines()}
+        for path in Path(f"{job.output}.parts").glob("part-*")
+    ]
+    assert len(parts) > 3
+    assert all(not one & other for one, other in itertools.combinations(parts, 2))
+
+
+def test_what_control_tables_say_counts_for_all(spark: Any, tmp_path: Path) -> None:
+    inputs = write_tables(tmp_path, [Line(t, 0, 3, "I", "low", "old") for t in ("item", "usr")], "big")
+    told = (
+        "TASK_NAME,TABLE_OWNER,TABLE_NAME,SUSPEND_TIMESTAMP\nlate,,item,2024\nearly,,usr,2024\nearly,,x,x\n"
+    )
+    (tmp_path / "attrep_suspended_tables.csv").write_text(told)
+    (tmp_path / "attrep_history.csv").write_text("TASK_NAME\nlate\n")
+    names = [*inputs, tmp_path / "attrep_suspended_tables.csv", tmp_path / "attrep_history.csv"]
+    came = same(spark, job_of(tmp_path, "qlik-table", names), 3)
+    assert {one.partition(":")[0] for one in came.said} == {
+        "skipped",
+        "the changes of 2 tasks follow each other",
+    }
+
+
+def frames_of(spark: Any, inputs: list[Path]) -> dict[str, Any]:
+    """The files of each table as a DataFrame, whose empty texts are null."""
+    schema = ", ".join(f"`{name}` string" for name in (*HEADING, *DATA))
+    names = {path.stem: [str(one) for one in inputs if one.stem == path.stem] for path in inputs}
+    return {name: spark.read.csv(files, schema, header=True) for name, files in names.items()}
+
+
+def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
+    """The changes of a DataFrame in its order, and the reasons of what is refused."""
+    rows = frame.select("change", "refused").collect()
+    reasons = Counter(row.refused.partition(": ")[2] for row in rows if row.refused is not None)
+    return [row.change for row in rows if row.change is not None], reasons
+
+
+@settings(SLOW, max_examples=3)
+@given(lines, st.sampled_from(("little", "big")), st.integers(1, 9))
+@example([Line("usr", 0, 3, letter, "unsure", "new") for letter in "UB"], "big", 2)
+@example([Line("usr", 1, 3, "U", "unsure", "new"), Line("usr", 2, 9, "U", "proof", "new")], "big", 2)
+def test_data_frames_of_change_tables(
+    spark: Any, tmp_path: Path, rows: list[Line], order: Order, partitions: int
+) -> None:
+    """A full load comes first, for rows of a DataFrame stand nowhere."""
+    folder = tmp_path / str(next(_NUMBERS))
+    inputs = write_tables(folder, sorted(rows, key=lambda row: row.number > 0), order)
+    if not inputs:
+        return
+    expected = converted(job_of(folder, "qlik-table", inputs))
+    told = eventlog_spark.changes(frames_of(spark, inputs), "qlik-table", partitions=partitions)
+    changes, reasons = told_by(told)
+    assert [one for one in changes if '"position"' in one] == [
+        one for one in expected.records if '"position"' in one
+    ]
+    assert Counter(changes) == Counter(expected.records)
+    assert sum(reasons.values()) == sum(expected.refused.values())
+
+
+def test_misuse_of_data_frames_is_told_at_once(spark: Any) -> None:
+    frame = spark.createDataFrame([("I",)], "header__change_oper string")
+    wrongs: list[tuple[dict[str, Any], str]] = [
+        ({"records": {"usr__ct": frame}}, "in how many partitions"),
+        ({"records": {"attrep_status": frame}, "partitions": 2}, "is a control table"),
+        ({"records": frame, "partitions": 2, "header_prefix": "h_"}, "no column h_change_oper"),
+        ({"records": frame.selectExpr("array(1) as a"), "partitions": 2}, "array<int>"),
+    ]
+    for given_, told in wrongs:
+        with pytest.raises(Misuse, match=told):
+            eventlog_spark.changes(source="qlik-table", **given_)
+
+
+# --- messages
+
+
+def message(kind: str, table: str, number: int, value: str) -> str:
+    """A message: metadata of a table, or a change of its row; tables share no changeSequence."""
+    schema_id = f"{hash_of(table):032X}"
+    around = {"magic": "atMSG", "headers": None, "messageSchemaId": schema_id, "messageSchema": None}
+    if kind == "MD":
+        columns = {
+            name: {"ordinal": at, "type": type_, "length": 9, "precision": 0, "scale": 0,
+                   "primaryKeyPosition": at % 2, "nullable": False}
+            for at, (name, type_) in enumerate((("id", "INT4"), ("name", "STRING")), 1)
+        }  # fmt: skip
+        lineage = {"server": "s", "task": "t", "schema": "own", "table": table,
+                   "tableVersion": 1, "timestamp": "2024-01-01T00:00:00.000"}  # fmt: skip
+        told: Any = {"schemaId": schema_id, "lineage": lineage, "tableStructure": {"tableColumns": columns},
+                     "dataSchema": "{}"}  # fmt: skip
+        return json.dumps({**around, "type": "MD", "message": told})
+    loaded, number = kind == "REFRESH", 2 * number + (table == "usr")
+    headers = {
+        "operation": kind,
+        "changeSequence": "" if loaded else exports.seq(number),
+        "timestamp": "" if loaded else "2024-01-01T00:00:00.000",
+        "streamPosition": "",
+        "transactionId": "" if loaded else f"{number // 3:032X}",
+        "changeMask": None if loaded else "02",
+        "columnMask": None if loaded else "03",
+        "transactionEventCounter": None if loaded else number % 3 + 1,
+        "transactionLastEvent": None if loaded else number % 3 == 2,
+    }
+    data = {"id": number, "name": value}
+    return json.dumps(
+        {**around, "type": "DT", "message": {"data": data, "beforeData": None, "headers": headers}}
+    )
+
+
+def hash_of(table: str) -> int:
+    """The number in a table's schemaId."""
+    return sum(table.encode())
+
+
+class Sent(NamedTuple):
+    """A message, and the file where it stands."""
+
+    file: int
+    kind: str
+    table: str
+    number: int
+    value: str
+
+
+sent = st.lists(
+    st.builds(
+        Sent,
+        st.integers(0, 2),
+        st.sampled_from(("MD", "REFRESH", "INSERT", "UPDATE", "UPDATE", "DELETE", "{")),
+        st.sampled_from(("usr", "item")),
+        st.integers(3, 11),
+        st.sampled_from(("a", "a", "b")),
+    ),
+    max_size=25,
+)
+
+
+def write_messages(folder: Path, messages: list[Sent]) -> list[Path]:
+    """The messages as files."""
+    files: dict[Path, list[str]] = {}
+    for one in messages:
+        name = folder / f"t{one.file}.jsonl"
+        line = one.kind if one.kind == "{" else message(one.kind, one.table, one.number, one.value)
+        files.setdefault(name, []).append(line)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, lines in files.items():
+        name.write_text("\n".join(lines) + "\n")
+    return sorted(files)
+
+
+@settings(SLOW, max_examples=4)
+@given(sent, st.sampled_from(("changes", "changes", "xds")), st.integers(2, 9))
+@example(
+    [Sent(1, kind, "usr", at, "a") for kind, at in (("UPDATE", 3), ("REFRESH", 3), ("INSERT", 9), ("MD", 3))],
+    "changes",
+    3,
+)
+def test_messages_cut_in_any_way(
+    spark: Any, tmp_path: Path, messages: list[Sent], target: str, partitions: int
+) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    inputs = write_messages(folder, messages)
+    if inputs:
+        same(spark, job_of(folder, "qlik-message", inputs, target), partitions)
+
+
+def test_transactions_of_messages_are_whole(spark: Any, tmp_path: Path) -> None:
+    """Their changes stand in three files, and some in two."""
+    messages = [Sent(n % 3, "UPDATE", table, n, "a") for n in range(3, 60) for table in ("usr", "item")]
+    messages += messages[5:20]
+    inputs = write_messages(tmp_path, messages)
+    came = same(spark, job_of(tmp_path, "qlik-message", inputs, whole_transactions=True), 7)
+    assert len(came.records) == 114
+    assert came.refused == {}
+    lacking = write_messages(tmp_path / "lacking", [one for one in messages if one[2:4] != ("usr", 30)])
+    with pytest.raises(EventlogError, match="lacks its changes"):
+        converted(job_of(tmp_path / "lacking", "qlik-message", lacking, whole_transactions=True))
+    with pytest.raises(Exception, match="lacks its changes"):
+        backlogged(spark, job_of(tmp_path / "lacking", "qlik-message", lacking, whole_transactions=True), 3)

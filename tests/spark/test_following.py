@@ -172,6 +172,31 @@ def test_killed_at_each_time(
     assert steps == set(EVERY)
 
 
+@pytest.mark.parametrize(
+    ("doom", "value"),
+    [
+        (Doom("put it", 2), "later"),  # frozen, and not remembered: nobody was told
+        (Doom("offset"), "Jack"),  # remembered, and not in the checkpoint
+        (Doom("batch"), "Jack"),
+    ],
+)
+def test_what_was_remembered_is_given_as_it_was_frozen(
+    world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, doom: Doom, value: str
+) -> None:
+    world.user(1)
+    world.write(key(1))
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "work", dying_store(doom))
+        with pytest.raises(Crash):
+            spark.run(doom)
+    world.change("update usr set fname = 'later'")
+    spark.run(available_now=False)
+    (row,) = spark.rows[:1]
+    assert (row["event_id"], row["pick_up"]) == ("eventlog:1", 1)
+    assert f">{value}<" in row["document"]
+    assert world.letters() == {1: "S"}
+
+
 def test_a_second_one_is_told_and_a_publisher_stands_by(world: World, spark: Spark, tmp_path: Path) -> None:
     first = Following(spark.config, spark.files(), 0)
     try:

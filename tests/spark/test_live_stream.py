@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import runpy
@@ -48,6 +49,14 @@ def made_world(server: tuple[str, URL]) -> Iterator[World]:
         engine.dispose()
 
 
+def message() -> list[str]:
+    """The columns of Kafka's messages, as the page has them."""
+    page = (ROOT / "docs" / "spark-streams.md").read_text("utf-8")
+    statement = page.partition("documents.selectExpr(")[2].partition("    )\n")[0]
+    columns: tuple[str, ...] = ast.literal_eval(f"({statement})")
+    return list(columns)
+
+
 class Query:
     """A query over the log of a world."""
 
@@ -58,6 +67,7 @@ class Query:
         self.options = {"url": url, "sync-tables": "usr", "allow-loopback": "true", "query-limit": "2"}
         self.batches: list[tuple[int, Rows]] = []  # as they were given
         self.plan = ""
+        self.messages: list[Any] = []  # as docs/spark-streams.md sends them to Kafka
 
     def run(self, then: Callable[[int], None] = lambda number: None) -> None:
         """Everything that is there; `then` is done in each batch, behind its rows."""
@@ -68,6 +78,7 @@ class Query:
         def each(batch: Any, number: int) -> None:
             rows = batch.orderBy("place").collect()
             self.batches.append((number, [row.asDict(recursive=True) for row in rows]))
+            self.messages += batch.selectExpr(*message()).collect()
             self.plan += batch._jdf.queryExecution().toString()
             then(number)
 
@@ -118,6 +129,9 @@ def test_a_batch_that_failed_comes_again_as_it_was(spark: Any, world: World, tmp
     world.clear()
     write(world)
     assert [row["document"] for row in query.rows] == published(world)
+    assert {(m.key, m.value, m.headers[0].key, bytes(m.headers[0].value)) for m in query.messages} == {
+        (row["association"], row["document"], "event-id", row["event_id"].encode()) for row in query.rows
+    }
     password = world.engine.url.password
     assert password is None or password not in query.plan
     query.run()  # nothing is there

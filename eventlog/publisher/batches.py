@@ -10,11 +10,14 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice, pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from eventlog.fold import ObjectName, event_id
 from eventlog.sinks.sink import Document, Item
 from eventlog.xds.answers import Level, Status
+
+if TYPE_CHECKING:
+    from eventlog.columnar.vectors import Ints
 
 
 class Sending(NamedTuple):
@@ -210,12 +213,12 @@ def facts_of(sendings: Iterable[Sending], worst: Worst) -> Memory:
     return [_fact(sending, worst(sending.run_id)) for sending in sendings]
 
 
-def remember_rows(rows: Sequence[int]) -> dict[str, object]:
+def remember_rows(rows: Ints) -> dict[str, object]:
     """Rows, as ranges where neighbours follow one another: the first row of each, and how many they are."""
-    breaks = [0, *(at for at, (one, two) in enumerate(pairwise(rows), 1) if two != one + 1), len(rows)]
+    breaks = [0, *((rows[1:] - rows[:-1] != 1).nonzero()[0] + 1).tolist(), len(rows)]
     if 4 * len(breaks) > len(rows):
-        return {"rows": rows}
-    return {"ranges": [number for low, high in pairwise(breaks) for number in (rows[low], high - low)]}
+        return {"rows": rows.tolist()}
+    return {"ranges": [number for low, high in pairwise(breaks) for number in (int(rows[low]), high - low)]}
 
 
 def remembered_rows(told: Mapping[str, Any]) -> Iterable[int]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar import Current, Engine, Events, Rows
 from eventlog.columnar.current import nothing
-from eventlog.columnar.vectors import Flags, spread
+from eventlog.columnar.vectors import Flags, Ints, spread
 from eventlog.core.entry import EVENT_TYPES, read_entry
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import ObjectName
@@ -137,13 +137,7 @@ class _Asking:
         """The current rows of the objects with these keys, which are in their plain form."""
         begun = time.monotonic()
         source = self._readable[table]
-        places, values, doubtful = [], [], []
-        for place, texts in enumerate(zip(*_values(table, keys), strict=True)):
-            try:
-                values.append(source.load_values(texts))
-                places.append(place)
-            except WrongRow:
-                doubtful.append(place)
+        places, values = _bound(source, _values(table, keys))
         try:
             with self._snapshot.attempt():
                 found, columns = self._snapshot.current_columns(source, values)
@@ -152,16 +146,31 @@ class _Asking:
             return nothing(table, keys)
         finally:
             self.seconds += time.monotonic() - begun
-        return Current(np.array(places, np.int64)[found], columns, np.array(doubtful, np.int64))
+        return Current(places[found], columns, np.setdiff1d(np.arange(len(keys)), places))
 
 
-def _values(table: Table, keys: pa.Array) -> list[list[str]]:
+def _values(table: Table, keys: pa.Array) -> list[pa.Array]:
     """The values of keys in their plain form, for each column of the key."""
     if len(table.key) == 1:
-        return [pc.utf8_slice_codeunits(keys, len(table.key[0]) + 1).to_pylist()]
+        return [pc.utf8_slice_codeunits(keys, len(table.key[0]) + 1)]
     parts = pc.split_pattern(keys, "+")
     named = ((f"{name}=", pc.list_element(parts, at)) for at, name in enumerate(table.key))
-    return [pc.utf8_slice_codeunits(part, len(name)).to_pylist() for name, part in named]
+    return [pc.utf8_slice_codeunits(part, len(name)) for name, part in named]
+
+
+def _bound(source: ReadableTable, texts: Sequence[pa.Array]) -> tuple[Ints, Sequence[Sequence[str]]]:
+    """Which of some keys have values of their columns' types, and these as they are bound, by column."""
+    together = source.load_columns(texts)
+    if together is not None:
+        return np.arange(len(texts[0])), together
+    places, rows = [], []
+    for place, values in enumerate(zip(*(column.to_pylist() for column in texts), strict=True)):
+        try:
+            rows.append(source.load_values(values))
+            places.append(place)
+        except WrongRow:
+            pass
+    return np.array(places, np.int64), list(zip(*rows, strict=True))
 
 
 def _sound(snapshot: Snapshot, picked: PickedColumns) -> tuple[Flags, list[tuple[int, str]]]:

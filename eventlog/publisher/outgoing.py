@@ -72,10 +72,10 @@ class Outgoing:
             return int(self.events.parts[first])
         return int(self.events.parts[first + np.argmax(self.events.settled[self._begins[first:last]] == row)])
 
-    def rows(self, first: int, last: int) -> list[int]:
+    def rows(self, first: int, last: int) -> Ints:
         """The rows that these events settle, those of one behind those of the one before."""
         end = int(self._begins[last - 1] + self.events.sizes[last - 1])
-        found: list[int] = self.events.settled[int(self._begins[first]) : end].tolist()
+        found: Ints = self.events.settled[int(self._begins[first]) : end]
         return found
 
     def sendings(self, first: int, last: int) -> tuple[Sending, ...]:
@@ -84,7 +84,7 @@ class Outgoing:
         return tuple(self._sending(at, text) for at, text in enumerate(texts, first))
 
     def _sending(self, at: int, text: str) -> Sending:
-        settles = tuple(self.rows(at, at + 1))
+        settles = tuple(self.rows(at, at + 1).tolist())
         run_id, part = event_id(self.log, settles), int(self.events.parts[at])
         own_id = run_id if part == 1 else f"{run_id}.{part}"
         name = self._object_of(*self.events.names(int(self.events.objects[at])))
@@ -153,7 +153,7 @@ class PackedDraft:
             if cut:
                 parts += self._outgoing.sendings(first, last)
             else:
-                rows += self._outgoing.rows(first, last)
+                rows += self._outgoing.rows(first, last).tolist()
                 letters.update(self._outgoing.operations[first:last].tolist())
         return Successes(rows, Counter({chr(letter): count for letter, count in letters.items()}), parts)
 

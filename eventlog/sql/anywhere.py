@@ -26,6 +26,7 @@ from eventlog.core.values import Kind
 from eventlog.sql.catalogue import NoSuchTable, references_of
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import Current, KeyColumn, Sought
+from eventlog.sql.dialect.keytypes import KeyType
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import ForeignKey
 
@@ -73,7 +74,7 @@ class AnyTable(ReadableTable):
         self._engine = engine
         self._as_text = text_of
         self.key = tuple(KeyColumn(column.name, "") for column in table.key_columns)
-        self._sent = {column.name: str for column in table.key_columns}
+        self._sent = {column.name: KeyType("") for column in table.key_columns}
 
     def narrowed(self, table: Table) -> AnyTable:
         """The same for the table with fewer columns that may leave."""

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from eventlog.sql.columns import Ints
+    from eventlog.sql.dialect.dialects import Dialect
 
 
 class KeyColumn(NamedTuple):
@@ -85,43 +86,34 @@ def current_rows(
     if table.elsewhere is not None:
         yield from table.elsewhere.current_rows(table, keys)
         return
-    holes = _current_holes(table)
-    for wanted in _wanted(keys, queries.log.dialect.chunk):
-        found = queries.run(connection, "current", holes, keys=json.dumps(wanted, ensure_ascii=False))
-        for place, *texts in found:
-            yield Current(place, tuple(texts))
+    holes = _current_holes(queries, table)
+    for start, given in _given(tuple(zip(*keys, strict=True)), queries.log.dialect):
+        for place, *texts in queries.run(connection, "current", holes, **given):
+            yield Current(start + place, tuple(texts))
 
 
 def current_columns(
     connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]]
 ) -> tuple[Ints, list[pa.Array]]:
-    """The same by column: which of the keys found each row, and the texts of each column."""
+    """The same by column, also the keys: of which of them each row is, and the texts of each column."""
     import numpy as np
     import pyarrow as pa
 
     from eventlog.sql.columns import read_columns
 
     if table.elsewhere is not None:
-        rows = list(table.elsewhere.current_rows(table, keys))
+        rows = list(table.elsewhere.current_rows(table, list(zip(*keys, strict=True))))
         cells = zip(*(texts for _, texts in rows), strict=True) if rows else ()
         return np.array([place for place, _ in rows], np.int64), [
             pa.array(column, pa.string()) for column in (cells or [()] * len(table.expressions))
         ]
-    clause = queries.clause("current", **_current_holes(table))
+    clause = queries.clause("current", **_current_holes(queries, table))
     texts = [f"c{number}" for number in range(len(table.expressions))]
-    found = [
-        read_columns(
-            connection,
-            queries,
-            clause,
-            {"keys": json.dumps(wanted, ensure_ascii=False)},
-            ("n", *texts),
-            numbers=("n",),
-            texts=texts,
-        )
-        for wanted in _wanted(keys, queries.log.dialect.chunk)
-    ]
-    places = [some.numbers["n"] for some in found] or [np.empty(0, np.int64)]
+    places, found = [np.empty(0, np.int64)], []
+    for start, given in _given(keys, queries.log.dialect):
+        some = read_columns(connection, queries, clause, given, ("n", *texts), numbers=("n",), texts=texts)
+        places.append(start + some.numbers["n"])
+        found.append(some)
     none = pa.array([], pa.string())
     columns = [pa.concat_arrays([none, *(some.texts[name] for some in found)]) for name in texts]
     return np.concatenate(places), columns
@@ -144,18 +136,30 @@ def search(
     return [tuple(row) for row in found]
 
 
-def _wanted(keys: Sequence[Sequence[str]], size: int) -> Iterator[list[dict[str, object]]]:
-    """The keys as a statement is given them, some at a time."""
-    for start in range(0, len(keys), size):
-        yield [
-            {"n": start + n} | {f"k{i}": value for i, value in enumerate(key)}
-            for n, key in enumerate(keys[start : start + size])
-        ]
+def _given(columns: Sequence[Sequence[str]], dialect: Dialect) -> Iterator[tuple[int, dict[str, str]]]:
+    """What the statement is given of keys, whose values stand by column: some keys at a time, and the place
+    of the first of them."""
+    for start in range(0, len(columns[0]) if columns else 0, dialect.chunk):
+        some = [column[start : start + dialect.chunk] for column in columns]
+        given: object = {f"k{i}": values for i, values in enumerate(some)}
+        if not dialect.keys_by_column:
+            given = [
+                {"n": n} | {f"k{i}": value for i, value in enumerate(key)}
+                for n, key in enumerate(zip(*some, strict=True))
+            ]
+        yield start, {"keys": json.dumps(given, ensure_ascii=False)}
 
 
-def _current_holes(table: Readable) -> dict[str, str]:
+def _current_holes(queries: Queries, table: Readable) -> dict[str, str]:
+    names = {f"k{i}": column.type for i, column in enumerate(table.key)}
+    arrays = (
+        queries.filled("key_array", column=name) for name in names if queries.log.dialect.keys_by_column
+    )
     return {
         **_typed(table.key),
+        "key_arrays": ", ".join(arrays),
+        "key_names": ", ".join(names),
+        "cast_keys": "".join(f", cast(g.{name} as {kind}) as {name}" for name, kind in names.items()),
         "functions": unbound(table.functions),
         "source": unbound(table.source),
         "columns": "".join(f",\n  {unbound(expression)}" for expression in table.expressions),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from itertools import count
+from typing import TYPE_CHECKING
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -16,9 +17,12 @@ from eventlog.core.tables import Column, Table
 from eventlog.sql.current import Elsewhere, KeyColumn, Sought
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.dialect.expressions import EXPRESSIONS
-from eventlog.sql.dialect.keytypes import key_type_of
+from eventlog.sql.dialect.keytypes import KeyType, key_type_of
 from eventlog.sql.relation import Child, qualified
 from eventlog.sql.statements import templates
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Collations = Mapping[str, tuple[str, str]]  # character set and collation by column
 
@@ -41,7 +45,7 @@ class ReadableTable:
         self.source = _source(table, children, self._read_as, dialect)
         self.columns = table.data
         compared = {column.name: self._compared(column) for column in table.key_columns}
-        self._sent = {name: sent for name, (_, sent) in compared.items()}
+        self._sent = {name: key_type for name, (_, key_type) in compared.items()}
         self.key = tuple(column for column, _ in compared.values())
         self.key_texts = tuple(map(self._key_text_of, table.key_columns))
         self.expressions = tuple(map(self._text_of, self.columns))
@@ -55,8 +59,8 @@ class ReadableTable:
 
     def sought(self, column: Column, text: str) -> Sought:
         """A value that the column must have; InvalidValue if it is none of its type."""
-        compared, sent = self._compared(column)
-        return Sought(compared, sent(text), column.multivalued)
+        compared, key_type = self._compared(column)
+        return Sought(compared, key_type.sent(text), column.multivalued)
 
     def load_key(self, table_key: str) -> tuple[str, ...]:
         """The values of a table_key in key order; WrongRow if it is not exactly a key of this table."""
@@ -75,23 +79,34 @@ class ReadableTable:
         """The values of a key, in its order, as they are bound; WrongRow if one is none of its column."""
         return tuple(map(self._load, self.table.key_columns, texts))
 
+    def load_columns(self, texts: Sequence[pa.Array]) -> list[list[str]] | None:
+        """The values of many keys, by column, where all are bound as they are; else None: then each is loaded
+        by itself."""
+        import pyarrow.compute as pc
+
+        for column, given in zip(self.table.key_columns, texts, strict=True):
+            pattern = self._sent[column.name].as_it_is
+            if pattern is None or not pc.all(pc.match_substring_regex(given, f"^(?:{pattern})$")).as_py():
+                return None
+        return [given.to_pylist() for given in texts]
+
     def _load(self, column: Column, value: str) -> str:
         try:
-            return self._sent[column.name](value)
+            return self._sent[column.name].sent(value)
         except EventlogError as fault:
             raise WrongRow(f"table_key: {column.name}: {fault}") from fault
 
-    def _compared(self, column: Column) -> tuple[KeyColumn, Callable[[str], str]]:
-        """How a column is compared with a given value, and what checks that: by its type, else as text."""
+    def _compared(self, column: Column) -> tuple[KeyColumn, KeyType]:
+        """How a column is compared with a given value, by its type, else as text."""
         found = key_type_of(self._dialect.name, column.type)
         equals = EXPRESSIONS[self._dialect.name].equals
         if found is None or ("{collation}" in found.matches and column.name not in self._collations):
-            compared = KeyColumn(self._key_text_of(column), self._dialect.text_type, f"{{c}} {equals} {{k}}")
-            return compared, str
+            as_text = KeyType(self._dialect.text_type, f"{{c}} {equals} {{k}}")
+            return KeyColumn(self._key_text_of(column), as_text.declared, as_text.matches), as_text
         charset, collation = self._collations.get(column.name, ("", ""))
         known = {"charset": charset, "collation": collation, "equals": equals, "c": "{c}", "k": "{k}"}
         name = self._dialect.quote(self._read_as.get(column.name, column.name))
-        return KeyColumn(f"t.{name}", found.declared, templates.fill(found.matches, known)), found.sent
+        return KeyColumn(f"t.{name}", found.declared, templates.fill(found.matches, known)), found
 
     @property
     def functions(self) -> str:

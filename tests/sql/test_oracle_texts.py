@@ -82,7 +82,8 @@ def test_sqlfluff_parses_the_statement(name: str) -> None:
 def query_back(columns: tuple[str, ...]) -> str:
     """The query-back of a table with a column of each type."""
     table = table_of({"K": "RAW(16)", **{f"C{n}": kind for n, kind in enumerate(columns)}}, ("K",))
-    return str(Queries(Log(ORACLE)).clause("current", **_current_holes(ReadableTable(table, ORACLE))))
+    queries = Queries(Log(ORACLE))
+    return str(queries.clause("current", **_current_holes(queries, ReadableTable(table, ORACLE))))
 
 
 def test_a_query_back_of_every_type_parses() -> None:

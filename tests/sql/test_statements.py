@@ -16,6 +16,7 @@ PIECES = {
     "{among_ids}": ":ids",
     "{of_ids}": ":ids",
     "{wanted_ids}": ":ids",
+    "{key_arrays}": ":keys",
     "{first_rows}": ":most",
     "{next_rows}": ":most :skip",
 }

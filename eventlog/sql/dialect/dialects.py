@@ -77,6 +77,7 @@ class Dialect:
     rows_as_json: bool = (
         False  # many rows reach a statement as one JSON text, for its driver sends them singly
     )
+    keys_by_column: bool = False  # many keys go as an array for each column, not as records
     copies: bool = False  # takes rows by `copy ... from stdin`
     refusals: frozenset[str] = frozenset()  # numbers of further errors for which a row is to blame
     conflicts: frozenset[str] = frozenset()  # numbers of errors after which a transaction is to be done again
@@ -172,6 +173,7 @@ POSTGRESQL = Dialect(
     conflicts=frozenset(("40001", "40P01")),
     copies=True,
     rows_as_json=True,
+    keys_by_column=True,
     wakes=True,
     packs_columns=True,
     shares_snapshots=True,

@@ -24,12 +24,14 @@ class KeyType(NamedTuple):
     # {c} is the column, {k} the key's value; {charset} and {collation} are the column's
     matches: str = "{c} {equals} {k}"
     sent: Callable[[str], str] = str  # the text as it is sent; InvalidValue if it is none of the type
+    as_it_is: str | None = None  # a pattern of texts that are sent as they are
 
 
 _INTEGER = re.compile(r" *[+-]?[0-9]{1,40} *")
+_DIGITS = {16: 4, 32: 9, 64: 18, 65: 18}  # that each integer of so many bits has room for
 
 
-def _integer(bits: int) -> Callable[[str], str]:
+def _integer(declared: str, bits: int) -> KeyType:
     beyond = 2 ** (bits - 1)
 
     def check(text: str) -> str:
@@ -37,7 +39,7 @@ def _integer(bits: int) -> Callable[[str], str]:
             raise InvalidValue(text[:40], f"an integer of {bits} bits")
         return str(int(text))
 
-    return check
+    return KeyType(declared, sent=check, as_it_is=f"0|-?[1-9][0-9]{{0,{_DIGITS[bits] - 1}}}")
 
 
 def _number(text: str) -> str:
@@ -46,6 +48,10 @@ def _number(text: str) -> str:
 
 def _float(text: str) -> str:
     return str(values.read_number(Number.DOUBLE, text))
+
+
+_WITHOUT_ZERO = r"[^\x00]*"
+_UUID = "-".join(f"[0-9a-f]{{{n}}}" for n in (8, 4, 4, 4, 12))
 
 
 def _text(text: str) -> str:
@@ -103,15 +109,15 @@ _TIMES = {
 }
 
 POSTGRESQL: Mapping[str, KeyType] = {
-    "smallint": KeyType("smallint", sent=_integer(16)),
-    "integer": KeyType("integer", sent=_integer(32)),
-    "bigint": KeyType("bigint", sent=_integer(64)),
+    "smallint": _integer("smallint", 16),
+    "integer": _integer("integer", 32),
+    "bigint": _integer("bigint", 64),
     "numeric": KeyType("numeric", sent=_number),
     "real": KeyType("real", sent=_float),
     "double precision": KeyType("double precision", sent=_float),
-    **_all("text, character varying", KeyType("text", sent=_text)),
-    "character": KeyType("text", "{c} {equals} cast({k} as pg_catalog.bpchar)", _text),
-    "uuid": KeyType("uuid", sent=_uuid),
+    **_all("text, character varying", KeyType("text", sent=_text, as_it_is=_WITHOUT_ZERO)),
+    "character": KeyType("text", "{c} {equals} cast({k} as pg_catalog.bpchar)", _text, _WITHOUT_ZERO),
+    "uuid": KeyType("uuid", sent=_uuid, as_it_is=_UUID),
     "boolean": KeyType("boolean", sent=_state),
     "bytea": KeyType("bytea", sent=_hex),
     **_TIMES,
@@ -121,17 +127,19 @@ POSTGRESQL: Mapping[str, KeyType] = {
     "time without time zone": KeyType("time", sent=_moment(Kind.TIME)),
 }
 
-_CHARACTERS = KeyType("longtext", "{c} = convert({k} using {charset}) collate {collation}", _text)
+_CHARACTERS = KeyType(
+    "longtext", "{c} = convert({k} using {charset}) collate {collation}", _text, _WITHOUT_ZERO
+)
 MYSQL: Mapping[str, KeyType] = {
-    **_all("tinyint, smallint, mediumint, int, bigint", KeyType("bigint", sent=_integer(64))),
-    "bigint unsigned": KeyType("bigint unsigned", sent=_integer(65)),
+    **_all("tinyint, smallint, mediumint, int, bigint", _integer("bigint", 64)),
+    "bigint unsigned": _integer("bigint unsigned", 65),
     **_all("tinyint(1), bit(1)", KeyType("integer", sent=_bit)),
     "decimal": KeyType("decimal(65,30)", sent=_number),
     "float": KeyType("double", "{c} = cast({k} as float)", _float),
     "double": KeyType("double", sent=_float),
     **_all("char, varchar, tinytext, text, mediumtext, longtext, enum", _CHARACTERS),
     **_all("binary, varbinary", KeyType("longtext", "{c} = from_base64({k})", _base64)),
-    "uuid": KeyType("longtext", "{c} = cast({k} as uuid)", _uuid),
+    "uuid": KeyType("longtext", "{c} = cast({k} as uuid)", _uuid, _UUID),
     "date": KeyType("date", sent=_moment(Kind.DATE)),
     **_all("datetime, timestamp", KeyType("datetime(6)", sent=_moment(Kind.TIMESTAMP))),
     "time": KeyType("time(6)", sent=_moment(Kind.TIME)),
@@ -142,8 +150,8 @@ ORACLE: Mapping[str, KeyType] = {
     **_all("number, float", KeyType("number", sent=_number)),
     "binary_float": KeyType("varchar2(40)", "{c} = to_binary_float({k})", _float),
     "binary_double": KeyType("varchar2(40)", "{c} = to_binary_double({k})", _float),
-    **_all("varchar2, nvarchar2", KeyType("varchar2(4000)", sent=_text)),
-    **_all("char, nchar", KeyType("varchar2(4000)", "{c} = rpad({k}, length({c}))", _text)),
+    **_all("varchar2, nvarchar2", KeyType("varchar2(4000)", sent=_text, as_it_is=_WITHOUT_ZERO)),
+    **_all("char, nchar", KeyType("varchar2(4000)", "{c} = rpad({k}, length({c}))", _text, _WITHOUT_ZERO)),
     "date": KeyType("varchar2(40)", f"{{c}} = cast({_ORACLE_MOMENT} as date)", _moment(Kind.TIMESTAMP)),
     "timestamp": KeyType("varchar2(40)", f"{{c}} = {_ORACLE_MOMENT}", _moment(Kind.TIMESTAMP)),
     # as hexadecimal digits: 2000 bytes, the most that a query has of a raw, are 4000 of them

@@ -137,7 +137,7 @@ class Snapshot(Pending):
         return current.current_rows(self._connection, self._queries, table, keys)
 
     def current_columns(self, table: Readable, keys: Sequence[Sequence[str]]) -> tuple[Ints, list[pa.Array]]:
-        """The same by column: which of the keys found each row, and the texts of each column."""
+        """The same by column, also the keys: of which of them each row is, and the texts of each column."""
         return current.current_columns(self._connection, self._queries, table, keys)
 
     def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:

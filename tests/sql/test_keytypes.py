@@ -1,0 +1,31 @@
+"""How the texts of keys are sent to the database."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from eventlog.sql.dialect.keytypes import KEY_TYPES, KeyType
+
+AS_THEY_ARE = [
+    pytest.param(key_type, id=f"{dialect}-{name}")
+    for dialect, known in KEY_TYPES.items()
+    for name, key_type in known.items()
+    if key_type.as_it_is is not None
+]
+
+
+@pytest.mark.parametrize("key_type", AS_THEY_ARE)
+@given(data=st.data())
+def test_a_text_of_the_pattern_is_sent_as_it_is(key_type: KeyType, data: st.DataObject) -> None:
+    """Many keys are then sent without a look at each."""
+    text = data.draw(st.from_regex(re.compile(key_type.as_it_is or ""), fullmatch=True))
+    assert key_type.sent(text) == text
+
+
+@pytest.mark.parametrize("text", ["-0", "007", "+7", " 7", "7 ", "2147483648", "99999999999", "", "7\n", "٧"])
+def test_other_integers_are_looked_at(text: str) -> None:
+    pattern = KEY_TYPES["postgresql"]["integer"].as_it_is
+    assert pattern is not None
+    assert not re.fullmatch(pattern, text)

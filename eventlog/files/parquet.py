@@ -111,13 +111,27 @@ def _named_columns(metadata: Any) -> list[str]:
 
 
 def _cells(column: Any, arrow: Any) -> list[Cell]:
-    """The values of a column; nanoseconds, which Python's datetime lacks, come as text."""
+    """The values of a column; what Python's datetime lacks, nanoseconds and far years, comes as text."""
     if arrow.types.is_dictionary(column.type):
         return _named(column, arrow)
     if arrow.types.is_timestamp(column.type) and column.type.unit == "ns":
         column = column.cast(arrow.string())
-    cells: list[Cell] = column.to_pylist()
+    try:
+        cells: list[Cell] = column.to_pylist()
+    except (OverflowError, ValueError):
+        if not arrow.types.is_temporal(column.type):
+            raise
+        return [_moment(*pair) for pair in zip(column, column.cast(arrow.string()).to_pylist(), strict=True)]
     return cells
+
+
+def _moment(value: Any, text: str | None) -> Cell:
+    """A time or date; its text where Python has no such year."""
+    try:
+        cell: Cell = value.as_py()
+    except (OverflowError, ValueError):
+        return text
+    return cell
 
 
 def _named(column: Any, arrow: Any) -> list[Cell]:

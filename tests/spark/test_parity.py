@@ -197,3 +197,23 @@ def test_query_backs_that_name_their_object_otherwise_find_its_current_row(
     assert any("J\u00f6hn" in line for line in found)  # of idu=01
     assert any("fold again" in stage for stage in stages) == (sample == 1)
     assert len(left_out) == 1
+
+
+@pytest.mark.parametrize("zone", [None, "UTC"])
+@pytest.mark.parametrize("to", ["changes", "xds"])
+def test_times_at_the_ends_of_the_calendar(spark: Any, tmp_path: Path, zone: str | None, to: str) -> None:
+    """A time without a text of four digits for its year is refused, whether its text is needed or not."""
+    first, last = -62_135_596_800_000_000, 253_402_300_799_999_999
+    times = [first - 1, first, 0, 1, last, last + 1, None]
+    rows = [(n, "N", 4, None, None, "usr", f"idu={n}", None, None, None) for n in range(1, len(times) + 1)]
+    log = write_log(tmp_path / "log.parquet", rows)
+    table = pq.read_table(log)
+    place = table.schema.get_field_index("event_time")
+    pq.write_table(table.set_column(place, "event_time", pa.array(times, pa.timestamp("us", zone))), log)
+    documents, refused = converted(job([log], tmp_path / "converted", to=to))
+    found, left_out = backlogged(spark, job([log], tmp_path / "folded", to=to))
+    assert sorted(found) == sorted(documents)
+    assert {where.rpartition(":")[2] for where, _ in left_out} == {
+        where.rpartition(":")[2] for where, _ in refused
+    }
+    assert len(documents) == 4

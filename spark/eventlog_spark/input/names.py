@@ -1,6 +1,7 @@
 """A row's table and column as one text on the way to Python: each column of the transfer costs.
 
-Written as the number of the table's characters, a blank, the table, and "=" and the column if there is one.
+Written as the number of the table's bytes, which Spark need not count, a blank, the table, and "=" and the
+column if there is one.
 """
 
 from __future__ import annotations
@@ -26,12 +27,12 @@ class Name(NamedTuple):
 def packed() -> Any:
     """The name, of the columns table_name and column_name."""
     column = f.coalesce(f.concat(f.lit("="), "column_name"), f.lit(""))
-    return f.concat(f.length("table_name").cast("string"), f.lit(" "), "table_name", column)
+    return f.concat(f.octet_length("table_name").cast("string"), f.lit(" "), "table_name", column)
 
 
 def pack(table: str, column: str | None) -> str:
     """The same, of two texts."""
-    return f"{len(table)} {table}" + ("" if column is None else f"={column}")
+    return f"{len(table.encode())} {table}" + ("" if column is None else f"={column}")
 
 
 @lru_cache(maxsize=20_000)
@@ -40,7 +41,8 @@ def unpack(name: str | None) -> Name:
     if name is None:
         return Name("", None)
     size, _, rest = name.partition(" ")
-    table, column = rest[: int(size)], rest[int(size) :]
+    table = rest.encode()[: int(size)].decode()
+    column = rest[len(table) :]
     return Name(table, column[1:] if column else None)
 
 

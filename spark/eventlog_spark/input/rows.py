@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,8 +16,9 @@ from pyspark.sql import functions as f
 from eventlog import log
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.core.formats import Row, Source
+from eventlog.core.formats import Cell, Row, Source
 from eventlog.core.tables import Tables
+from eventlog.files import parquet
 from eventlog.files.inputs import stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import Rules
@@ -220,12 +222,18 @@ class _Locate:
         self._clock = clock
 
     def __call__(self, batches: Any) -> Any:
-        rows = (row for batch in batches for row in batch.to_pylist())
-        return gather(map(self._explain, rows), entries.LOCATED)
+        rows = (row for batch in batches for row in self._rows(batch))
+        return gather(itertools.starmap(self._explain, rows), entries.LOCATED)
 
-    def _explain(self, row: dict[str, Any]) -> tuple[Any, ...]:
+    def _rows(self, batch: pa.RecordBatch) -> Iterator[tuple[tuple[Cell, ...], dict[str, Any]]]:
+        """The cells of each row, and what is known of it."""
+        logged = batch.column("cells")
+        found = zip(*(parquet.cells(logged.field(name)) for name in self._columns), strict=True)
+        return zip(found, batch.drop_columns(["cells"]).to_pylist(), strict=True)
+
+    def _explain(self, found: tuple[Cell, ...], row: dict[str, Any]) -> tuple[Any, ...]:
         name = self._names[_path(row["file"])]
-        record = Row(row["row"] + 1, tuple(row["cells"][column] for column in self._columns))
+        record = Row(row["row"] + 1, found)
         source: Source[Row] = Source(name, stem_of(name), self._columns, [record])
         (read,) = log.read_entries(source, self._clock)
         refused = read if isinstance(read, Refused) else None

@@ -14,6 +14,9 @@ from eventlog.apply.goal import Act, Deed, Emptied, Goal, Moved, RowKey, Step
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.sql.dialect.dialects import POSTGRESQL, literal
 
+# As they are, Arrow compares values of these types with the statistics of files, which are views, and fails.
+_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
 
 def existing(table: Any, goal: Goal, keys: Collection[RowKey]) -> set[RowKey]:
     """Those of some keys of which a table has rows."""
@@ -27,8 +30,9 @@ def rows_of(
 ) -> Iterable[list[Any]]:
     """These columns of the rows whose key begins with one of some values; None stands for any."""
     name = goal.columns[goal.key[0]]
-    of = pa.schema(table.schema().to_arrow()).field(name).type
-    wanted = None if first is None else ds.field(name).isin(pa.array(list(first), of))
+    kind = pa.schema(table.schema().to_arrow()).field(name).type
+    of = _LARGE.get(kind, kind)
+    wanted = None if first is None else ds.field(name).cast(of).isin(pa.array(list(first), of))
     read = table.to_pyarrow_dataset().to_table(columns=list(names), filter=wanted)
     return (list(row) for row in zip(*(column.to_pylist() for column in read.columns), strict=True))
 

@@ -118,6 +118,37 @@ def test_values_of_every_type_come_back_as_they_were(tmp_path: Path) -> None:
     )
 
 
+KEYS: dict[str, tuple[Any, Any]] = {
+    "varchar(9)": ("a'b", "c"),
+    "text": ("", "ä"),
+    "bigint": (-1, 2**62),
+    "numeric(12,2)": ("-1.10", "1234567890.10"),
+    "blob": (b"\0\xff", b"x"),
+    "date": ("2025-02-28", "0001-01-01"),
+    "timestamp": ("2025-02-28T23:59:59.123456", "1970-01-01T00:00:00"),
+}
+
+
+@pytest.mark.parametrize("missing_rows", ["refuse", "insert"])
+@pytest.mark.parametrize("kind", KEYS)
+def test_rows_are_found_again_by_keys_of_every_type(tmp_path: Path, kind: str, missing_rows: str) -> None:
+    tables = tablesfile.read(f'[tables.t]\nkey = ["k"]\ncolumns = {{ k = "{kind}", n = "integer" }}\n')
+
+    def change(op: Op, key: Any, n: int) -> Change:
+        before, after = (ABSENT if op is Op.INSERT else key), (ABSENT if op is Op.DELETE else key)
+        numbers = (ABSENT, ABSENT if op is Op.DELETE else n)
+        return Change(op, None, "t", (("k", key),), (Field("k", before, after), Field("n", *numbers)))
+
+    one, other = KEYS[kind]
+    deeds = [(Op.INSERT, one), (Op.INSERT, other), (Op.UPDATE, one), (Op.UPDATE, other), (Op.DELETE, one)]
+    made = [
+        change(*deed, n)._replace(transaction=str(n // 2), position=str(n)) for n, deed in enumerate(deeds)
+    ]
+    tally, refused = apply(tmp_path, made, tables=tables, missing_rows=missing_rows, group=1)
+    assert (tally.inserted, tally.updated, tally.deleted, refused) == (2, 2, 1, [])
+    assert [row["n"] for row in rows(tmp_path, "t")] == [3]
+
+
 @pytest.mark.parametrize("rows_of_a_file", [8_193, 100_000])
 def test_files_of_many_rows_and_a_large_source_merge_rightly(tmp_path: Path, rows_of_a_file: int) -> None:
     """delta-rs had false errors of cardinality, and rows lost, where files or sources pass a batch."""

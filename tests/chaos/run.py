@@ -3,8 +3,10 @@
 Writers change a tracked table with savepoints and changes of keys. Two publishers send what they do to a
 receiver that misbehaves; what it takes is applied to a second database. Meanwhile processes are killed, the
 server is stopped hard, connections are cut, clocks are wrong, operators redrive, skip, purge and pause, the
-table is altered, and Spark publishes what piled up. At the end every committed change is in the replica and
-in the second database, but for those whose event was refused, skipped or purged, and these are counted.
+table is altered, and Spark publishes what piled up; the disk on which it does, and on which what the receiver
+takes is applied to a table of Delta, is full now and then. At the end every committed change is in the
+replica, in the second database and in Delta, but for those whose event was refused, skipped or purged, and
+these are counted.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,15 +28,16 @@ from sqlalchemy import text
 
 from eventlog.core.errors import EventlogError
 from eventlog.operate.finishing import change_mode
-from eventlog.sql.connect import connect
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
 from tests.chaos.audit import Audit
 from tests.chaos.receiver import Holes, Moody, Witness
+from tests.chaos.targets import rows_in, rows_of
 from tests.databases import Database, fresh
 from tests.killable import KILLABLE, Killable
-from tests.proofs.replica import COLUMNS, Row, WritersOfRows
+from tests.proofs.replica import COLUMNS, WritersOfRows
 from tests.proofs.rig import ROOT, Arrivals, events_of
+from tests.smalldisk import NoSmallDisk, SmallDisk, small_disk
 
 Answer = TypeVar("Answer")
 
@@ -53,6 +56,7 @@ CUTTING = {  # what asks for the other sessions of the database, and what ends o
         "kill {}",
     ),
 }
+DISK = 1 << 14  # pages
 SPARK_TAKES = 40.0  # seconds; a shorter run is without it
 
 
@@ -74,8 +78,15 @@ class Chaos:
     """One run on one database."""
 
     def __init__(
-        self, server: Killable, database: Database, second: Database, folder: Path, seed: int
+        self,
+        server: Killable,
+        database: Database,
+        second: Database,
+        disk: SmallDisk | None,
+        folder: Path,
+        seed: int,
     ) -> None:
+        self._disk = disk
         self._server, self._second, self._folder = server, second, folder
         self._dice = random.Random(seed)
         self._rig = Writers(database, folder)
@@ -87,7 +98,7 @@ class Chaos:
         self._arrivals.behave = self._moody
         self._counts: Counter[str] = Counter()
         self._faults: list[str] = []
-        self._applying: subprocess.Popen[bytes] | None = None
+        self._applying: list[subprocess.Popen[bytes]] = []
         self._backlogs = 0
         self._skipped: set[int] = set()
         self._operators = random.Random(seed + 2)
@@ -120,15 +131,14 @@ class Chaos:
 
     def close(self) -> None:
         """End what still runs."""
-        if self._applying is not None:
-            self._applying.kill()
-            self._applying.wait()
+        self._stop_applying()
         self._rig.close()
         self._arrivals.close()
 
     @property
     def _troubles(self) -> list[Callable[[], None]]:
-        return [*[self._kill_publisher, self._apply] * 2, self._cut_connections, self._kill_server]
+        disk = [] if self._disk is None else [self._fill_disk]
+        return [*[self._kill_publisher, self._apply] * 2, self._cut_connections, self._kill_server, *disk]
 
     def _once(self, trouble: Callable[[], None]) -> None:
         self._counts[trouble.__name__.strip("_").replace("_", " ")] += 1
@@ -197,10 +207,18 @@ class Chaos:
 
     def _apply(self) -> None:
         """Kill who applies what the receiver took, and begin another."""
-        if self._applying is not None:
-            self._applying.kill()
-            self._applying.wait()
-        self._applying = self._start_applying(self._dice.choice((1, 3, 1000)))
+        self._stop_applying()
+        self._applying = [self._start_applying(self._dice.choice((1, 3, 1000)))]
+        if self._disk is not None:
+            self._applying.append(self._start_filling(self._disk))
+
+    def _fill_disk(self) -> None:
+        """The disk is full for a while; who applies there ends, and others begin again."""
+        assert self._disk is not None
+        self._disk.fill(self._dice.randrange(8))
+        self._apply()
+        time.sleep(self._dice.uniform(1, 4))
+        self._disk.make_room()
 
     def _backlog(self) -> None:
         """Nobody publishes; Spark is killed on its way, then publishes what piled up."""
@@ -210,18 +228,27 @@ class Chaos:
         self._rig.processes.clear()
         self._counts["backlogs"] += 1
         self._backlogs += 1
-        out = self._folder / f"backlog-{self._backlogs}"
+        place = self._folder if self._disk is None else self._disk.path
+        seen = self._folder if self._disk is None else self._disk.outside
+        name = f"backlog-{self._backlogs}"
+        out = place / name
         words = ("backlog", "--from", "log", "--to", "xds", "-o", str(out), "--order", "log", "--finish")
-        first = self._start(*words, "--conf", "spark.ui.enabled=false")
+        within = () if self._disk is None else self._disk.within
+        first = self._start(*words, "--conf", "spark.ui.enabled=false", within=within)
         with suppress(subprocess.TimeoutExpired):
             first.wait(self._dice.uniform(5, 15))
         first.kill()
         first.wait()
-        told = self._command(*words, "--conf", "spark.ui.enabled=false", patience=240)
-        if not (out / "_SUCCESS").exists():
+        if self._disk is not None:
+            self._disk.fill(self._dice.randrange(8))
+            self._command(*words, "--conf", "spark.ui.enabled=false", patience=240, within=within)
+            self._counts["backlogs on a full disk"] += not (seen / name / "_SUCCESS").exists()
+            self._disk.make_room()
+        told = self._command(*words, "--conf", "spark.ui.enabled=false", patience=240, within=within)
+        if not (seen / name / "_SUCCESS").exists():
             self._faults.append(f"the backlog did not come to its end: {told[-500:]}")
             return
-        for part in sorted(out.glob("part-*")):
+        for part in sorted((seen / name).glob("part-*")):
             for document in part.read_text().splitlines():
                 for event in events_of(document):
                     self._counts["events by Spark"] += 1
@@ -239,10 +266,14 @@ class Chaos:
         url = ("--http-url", self._arrivals.url)
         self._rig.start(*HTTP, *url, "--query-limit", "300", "--batch-size", "50")
         self._rig.drain(120, but=("E", "F", "W"))
-        if self._applying is not None:
-            self._applying.wait()
-        self._applying = self._start_applying(1000)
-        if self._applying.wait():
+        for process in self._applying:
+            process.wait()
+        self._applying = [self._start_applying(1000)]
+        if self._disk is not None:
+            self._disk.make_room()
+            self._applying.append(self._start_filling(self._disk))
+        codes = [process.wait() for process in self._applying]
+        if any(codes):
             said = (self._folder / "commands.log").read_text()[-1000:]
             self._faults.append(f"apply did not come to its end: {said}")
 
@@ -252,10 +283,12 @@ class Chaos:
         keys = truth.keys() | self._witness.rows.keys()
         holes = {key for key in keys if self._holes.open_at(key)}
         sound = keys - holes
-        second = {} if self._faults else _rows_of(self._second)
+        second = {} if self._faults else rows_of(self._second)
+        third = truth if self._faults or self._disk is None else rows_in(self._disk, self._folder)
         self._faults += self._witness.contradictions()
         for key in sorted(sound, key=int):
-            for name, rows in (("the receiver", self._witness.rows), ("the second database", second)):
+            replicas = {"the receiver": self._witness.rows, "the second database": second, "Delta": third}
+            for name, rows in replicas.items():
                 if rows.get(key) != truth.get(key):
                     self._faults.append(f"{key}: {name} has {rows.get(key)}, the table {truth.get(key)}")
         if "Traceback" in (said := self._said()):
@@ -263,6 +296,7 @@ class Chaos:
         if len(holes) > len(keys) / 2:
             self._faults.append(f"{len(holes)} of {len(keys)} objects have a hole")
         answers = ", ".join(f"{count} {mood}" for mood, count in sorted(self._moody.answers.items()))
+        self._counts["small disks"] = self._disk is not None
         troubles = ", ".join(f"{count} {name}" for name, count in sorted(self._counts.items()))
         return Outcome(
             f"{len(self._audit.rows())} rows, events {dict(sorted(self._witness.counts.items()))};"
@@ -286,17 +320,30 @@ class Chaos:
         with self._rig.engine.connect() as connection:
             return {int(row) for (row,) in connection.execute(text(asked))}
 
-    def _start_applying(self, group: int) -> subprocess.Popen[bytes]:
-        files = map(str, self._witness.files(all_of_them=True))
-        target = self._second.url.render_as_string(hide_password=False)
-        words = ("apply", "--from", "xds", "--to-url", target, "--tables", "tables.toml")
-        return self._start(*words, "--missing-rows", "insert", "--group", str(group), *files)
+    def _stop_applying(self) -> None:
+        for process in self._applying:
+            process.kill()
+            process.wait()
 
-    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+    def _start_applying(self, group: int) -> subprocess.Popen[bytes]:
+        target = self._second.url.render_as_string(hide_password=False)
+        return self._start("apply", "--to-url", target, "--group", str(group), *self._taken())
+
+    def _start_filling(self, disk: SmallDisk) -> subprocess.Popen[bytes]:
+        """Apply to Delta on the small disk, in groups of which each takes some of it."""
+        words = ("apply", "--to-delta", str(disk.path / "lake"), "--group", "300", *self._taken())
+        return self._start(*words, within=disk.within)
+
+    def _taken(self) -> Sequence[str]:
+        """What the receiver took, as `apply` reads it."""
+        how = ("--from", "xds", "--tables", f"{self._folder}/tables.toml", "--missing-rows", "insert")
+        return (*how, *map(str, self._witness.files(all_of_them=True)))
+
+    def _start(self, *words: str, within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
         environment = os.environ | {"EVENTLOG_URL": self._rig.url, "PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"}
         with (self._folder / "commands.log").open("ab") as log:
             return subprocess.Popen(
-                [sys.executable, "-m", "eventlog", *words],
+                [*within, sys.executable, "-m", "eventlog", *words],
                 env=environment,
                 cwd=self._folder,
                 stdin=subprocess.DEVNULL,
@@ -304,9 +351,9 @@ class Chaos:
                 stderr=log,
             )
 
-    def _command(self, *words: str, patience: float = 60) -> str:
+    def _command(self, *words: str, patience: float = 60, within: Sequence[str] = ()) -> str:
         """Run a command to its end; what it said. It may fail: the server may be down."""
-        process = self._start(*words)
+        process = self._start(*words, within=within)
         try:
             process.wait(patience)
         except subprocess.TimeoutExpired:
@@ -329,14 +376,6 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
             time.sleep(0.2)
 
 
-def _rows_of(database: Database) -> dict[str, Row]:
-    """What the second database's table holds."""
-    with connect(database.url).connect() as connection:
-        found = connection.execute(text(f"select idu, {', '.join(COLUMNS)} from usr")).all()
-    rows = ((str(idu), zip(COLUMNS, values, strict=True)) for idu, *values in found)
-    return {key: {name: value for name, value in pairs if value is not None} for key, pairs in rows}
-
-
 def run(product: str, mode: FinishMode, seconds: float, seed: int, folder: Path) -> Outcome:
     """A run on a server of its own."""
     with (
@@ -344,6 +383,10 @@ def run(product: str, mode: FinishMode, seconds: float, seed: int, folder: Path)
         fresh(product, database.url) as second,
         ExitStack() as stack,
     ):
-        chaos = Chaos(server, database, second, folder, seed)
+        try:
+            disk = stack.enter_context(small_disk(folder / "disk", DISK))
+        except NoSmallDisk:
+            disk = None
+        chaos = Chaos(server, database, second, disk, folder, seed)
         stack.callback(chaos.close)
         return chaos.run(seconds, mode)

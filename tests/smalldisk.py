@@ -13,6 +13,9 @@ PAGE = 4096
 _MOUNT = 'mount -t tmpfs -o size="$1" none "$2" && echo mounted && read _'
 _BALLAST = "ballast"
 _PIECE = 64  # pages
+_ROOT = os.getuid() == 0  # who is root stays so, and may still do all: servers have folders of other users
+_NAMESPACES = ("--mount",) if _ROOT else ("--mount", "--user")
+_ROOT_THERE = () if _ROOT else ("--map-root-user",)
 
 
 class NoSmallDisk(Exception):
@@ -26,7 +29,7 @@ class SmallDisk:
     def __init__(self, path: Path, holder: int) -> None:
         self.path = path
         self.outside = Path(f"/proc/{holder}/root{path}")
-        self.within = ("nsenter", f"--target={holder}", "--user", "--mount", "--")
+        self.within = ("nsenter", f"--target={holder}", *_NAMESPACES, "--")
 
     @property
     def room(self) -> int:

@@ -32,7 +32,7 @@ TABLES = tablesfile.read(
     key = ["idu"]
     number = 1
     columns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)", mail = "varchar(99)",
-        born = "date", changed = "timestamp(3)", level = "smallint", note = "varchar(200)" }
+        born = "date", changed = "varchar(30)", level = "smallint", note = "varchar(200)" }
     """.replace("\n        ", " ")
 )
 CLOCK = "2025-01-01 00:00:00"

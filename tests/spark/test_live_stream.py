@@ -15,7 +15,9 @@ from typing import Any
 
 import eventlog_spark
 import pytest
-from eventlog_spark.pickups.reader import LogStreamReader
+from eventlog_spark.cluster.stores import said_of_s3
+from eventlog_spark.output.files import StoreFiles
+from eventlog_spark.pickups.reader import LogStreamReader, files_of
 from sqlalchemy.engine import URL
 
 from eventlog.core.errors import Misuse
@@ -177,6 +179,24 @@ def test_a_log_of_compared_tables_is_no_stream(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("EVENTLOG_PUBLICATION_MODE", "compare")
     with pytest.raises(Misuse, match="publication-mode"):
         LogStreamReader({"frozen": "there"}, {})
+
+
+def test_the_reader_knows_of_stores_what_the_session_does(spark: Any) -> None:
+    configured = spark.sparkContext._jsc.hadoopConfiguration()
+    given = {"endpoint": "http://127.0.0.1:1", "bucket.lake.access.key": "k", "secret.key": "very-secret"}
+    for name, text in given.items():
+        configured.set(f"fs.s3a.{name}", text)
+    try:
+        files = files_of({"frozen": "s3a://lake/of/a/stream/"}, said_of_s3(spark))
+    finally:
+        for name in given:
+            configured.unset(f"fs.s3a.{name}")
+    assert isinstance(files, StoreFiles)
+    told = dict(files.store.given)
+    assert (told["access_key"], told["secret_key"]) == ("k", "very-secret")
+    assert told["endpoint_override"] == "127.0.0.1:1"
+    assert files.name("x") == "s3a://lake/of/a/stream/x"
+    assert "very-secret" not in repr(files)
 
 
 def test_a_query_ends_with_what_is_wrong(spark: Any, world: World, tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ _PIECE = 64  # pages
 _ROOT = os.getuid() == 0  # who is root stays so, and may still do all: servers have folders of other users
 _NAMESPACES = ("--mount",) if _ROOT else ("--mount", "--user")
 _ROOT_THERE = () if _ROOT else ("--map-root-user",)
+_AS_WE_ARE = () if _ROOT else ("--preserve-credentials",)
 
 
 class NoSmallDisk(Exception):
@@ -29,7 +30,7 @@ class SmallDisk:
     def __init__(self, path: Path, holder: int) -> None:
         self.path = path
         self.outside = Path(f"/proc/{holder}/root{path}")
-        self.within = ("nsenter", f"--target={holder}", *_NAMESPACES, "--")
+        self.within = ("nsenter", f"--target={holder}", *_NAMESPACES, *_AS_WE_ARE, "--")
 
     @property
     def room(self) -> int:

@@ -139,7 +139,7 @@ def job_of(folder: Path, source: str, inputs: list[Path], target: str = "changes
     return Job(source, target, names, str(folder / "out"), tables=TABLES, given=given)
 
 
-@settings(SLOW, max_examples=5)
+@settings(SLOW, max_examples=3)
 @given(
     lines,
     st.sampled_from(("little", "big")),

@@ -133,7 +133,7 @@ class Output:
             self._standard = standard_output()
             return self._standard
         if self._grows:
-            self._growing = [Growing(name)]
+            self._growing = [Growing(name, of_lines=self._container != "messages")]
             return self._growing[0].stream
         return self._place(name).stream
 

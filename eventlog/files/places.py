@@ -91,12 +91,15 @@ class _WhenWhole:
 
 class Growing:
     """A file that is added to. What was not flushed is taken back when it is left, so that it ends with a
-    whole record where the disk was full, too."""
+    whole record where the disk was full, too. Of lines, the first begins a new one: a process that was killed
+    may have left half a record behind."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, of_lines: bool) -> None:
         self._raw = open(name, "ab", buffering=0)  # noqa: SIM115 - closed when the output is
         self.stream: IO[bytes] = BufferedWriter(self._raw)
         self._whole = self._size()
+        if of_lines and self._whole and self._is_regular() and not _ends_a_line(name):
+            self.stream.write(b"\n")
 
     def flush(self) -> None:
         """Bring what was written safely out."""
@@ -107,13 +110,22 @@ class Growing:
     def leave(self) -> None:
         """Close the file, which is as far as `flush` brought it; of a pipe or a device nothing comes back."""
         try:
-            if stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode) and self._size() > self._whole:
+            if self._is_regular() and self._size() > self._whole:
                 os.ftruncate(self._raw.fileno(), self._whole)
         finally:
             self._raw.close()
 
     def _size(self) -> int:
         return os.fstat(self._raw.fileno()).st_size
+
+    def _is_regular(self) -> bool:
+        return stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
+
+
+def _ends_a_line(name: str) -> bool:
+    with open(name, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) == b"\n"
 
 
 def _packed(name: str, raw: IO[bytes]) -> IO[bytes]:

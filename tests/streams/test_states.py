@@ -96,6 +96,17 @@ def images(lines: list[Line]) -> list[Line]:
     return [Line(n, line.second, f"{line.second % 3:X}", line.table, "B") for n, line in updates]
 
 
+def test_half_a_record_that_a_kill_left_in_a_growing_file_stands_alone(tmp_path: Path) -> None:
+    """What is written behind it begins a line of its own, and stays readable."""
+    inputs = [written(tmp_path, "in", task([1, 2]), 300)]
+    grown = tmp_path / "grown.jsonl"
+    grown.write_text('{"whole": 1}\n{"op":"ins')
+    stream(replace(job(tmp_path, inputs), output=str(grown)), Report(print), CLOCK)
+    first, half, *records = grown.read_text().splitlines()
+    assert (first, half) == ('{"whole": 1}', '{"op":"ins')
+    assert [json.loads(record)["op"] for record in records] == ["insert", "update"]
+
+
 @settings(
     max_examples=12 + int(LONG),
     deadline=None,

@@ -13,6 +13,7 @@ from sqlalchemy import text
 from eventlog.operate.finishing import change_mode
 from eventlog.publisher.wake import Signals, make_bed
 from eventlog.sinks.sink import Document, Reply
+from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.work import Waiting
 from eventlog.xds.answers import Level, Status
@@ -40,7 +41,11 @@ def end_by_thread(world: World) -> None:
             )
         )
         for (number,) in found.all():
-            connection.exec_driver_sql(f"kill {int(number)}")
+            try:
+                connection.exec_driver_sql(f"kill {int(number)}")
+            except DatabaseFailed as fault:
+                if "Unknown thread id" not in str(fault):  # else it has ended by itself since
+                    raise
 
 
 ENDINGS: dict[str, Callable[[World], None]] = {

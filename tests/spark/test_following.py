@@ -173,16 +173,17 @@ def test_killed_at_each_time(
 
 
 @pytest.mark.parametrize(
-    ("doom", "value"),
+    ("step", "nth", "value"),
     [
-        (Doom("put it", 2), "later"),  # frozen, and not remembered: nobody was told
-        (Doom("offset"), "Jack"),  # remembered, and not in the checkpoint
-        (Doom("batch"), "Jack"),
+        ("put it", 2, "later"),  # frozen, and not remembered: nobody was told
+        ("offset", 1, "Jack"),  # remembered, and not in the checkpoint
+        ("batch", 1, "Jack"),
     ],
 )
 def test_what_was_remembered_is_given_as_it_was_frozen(
-    world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, doom: Doom, value: str
+    world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, step: str, nth: int, value: str
 ) -> None:
+    doom = Doom(step, nth)
     world.user(1)
     world.write(key(1))
     with monkeypatch.context() as patched:

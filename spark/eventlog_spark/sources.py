@@ -1,13 +1,13 @@
 """Data sources of Spark: `spark.read.format("eventlog")`, and one for each format whose files one task reads.
 
-Options are the settings of `convert`. Files lie where the driver and every worker see them under one path.
+Options are the settings of `convert`. Files lie in a store, or under one path for driver and workers.
 `spark.readStream.format("eventlog")` follows a live log; its options are the settings of the publisher.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -16,7 +16,15 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStrea
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog import library
-from eventlog.convert.conversion import Job, Report, all_given, format_named, load_current, read_changes
+from eventlog.convert.conversion import (
+    Job,
+    Report,
+    all_given,
+    format_named,
+    in_order,
+    load_current,
+    read_changes,
+)
 from eventlog.core import settings
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Misuse, Refused
@@ -26,7 +34,7 @@ from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.log import LogSettings
-from eventlog_spark.cluster.stores import said_of_s3
+from eventlog_spark.cluster.stores import Stores, said_of_s3
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.datasource import Piece
 from eventlog_spark.input.entries import read_file
@@ -43,15 +51,11 @@ _OWN = ("path", "as", "tables", "typed")  # options that are no settings
 
 
 def register(spark: Any) -> None:
-    """Make the data sources known to a session."""
-
-    class OwnLogSource(LogSource):
-        """With what this session knows of stores; it travels in pickled code, for options would show."""
-
-        said_of_stores = said_of_s3(spark)
-
-    for source in (OwnLogSource, QlikTableSource, QlikMessageSource, GbaseSource, LinterSource):
-        spark.dataSource.register(source)
+    """Make the data sources known to a session, and what it knows of stores to them: that travels in pickled
+    code, for options would show."""
+    said = said_of_s3(spark)
+    for source in (LogSource, QlikTableSource, QlikMessageSource, GbaseSource, LinterSource):
+        spark.dataSource.register(type(source.__name__, (source,), {"said_of_stores": said}))
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,7 @@ class _Options:
 
     given: Mapping[str, str]
     form: Format
+    said_of_stores: Mapping[str, str] = field(repr=False)
 
     @cached_property
     def tables(self) -> Tables:
@@ -77,17 +82,37 @@ class _Options:
         return library.read_given(told, Limits, *declaring)
 
     @cached_property
+    def stores(self) -> Stores:
+        """The store of the files, if they stand in one."""
+        return Stores.told([self._path], self.said_of_stores.get)
+
+    @cached_property
     def files(self) -> list[File]:
+        return expand([self._path], self.form.shape, self.given.get("as"), self.stores)
+
+    @property
+    def _path(self) -> str:
         if not self.given.get("path"):
             raise Misuse(f'name the files: spark.read.format("{self.form.name}").load("…")')
-        return expand([self.given["path"]], self.form.shape, self.given.get("as"))
+        return self.given["path"]
 
 
-class LogSource(DataSource):
+class _Source(DataSource):
+    """A data source that knows what a session said of stores."""
+
+    said_of_stores: ClassVar[Mapping[str, str]] = {}
+    form: ClassVar[str]
+
+    @property
+    def _said(self) -> _Options:
+        return _Options(dict(self.options), format_named(self.form), self.said_of_stores)
+
+
+class LogSource(_Source):
     """The rows of a log in files, as `convert` reads them; a file is a partition. As a stream, the documents
     of a log in a database."""
 
-    said_of_stores: ClassVar[Mapping[str, str]] = {}
+    form = "log"
 
     @classmethod
     def name(cls) -> str:
@@ -97,10 +122,9 @@ class LogSource(DataSource):
         return from_arrow_schema(LOG if "path" in self.options else EVENTS)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        options = _Options(dict(self.options), format_named("log"))
-        given = options.settings
-        clock = library.clock_of(given)
-        return _LogReader(options.files, clock, settings.build(Limits, given))
+        said = self._said
+        given = said.settings
+        return _LogReader(said.files, library.clock_of(given), settings.build(Limits, given), said.stores)
 
     def streamReader(self, schema: Any) -> DataSourceStreamReader:  # noqa: N802
         try:
@@ -111,10 +135,11 @@ class LogSource(DataSource):
 
 
 class _LogReader(DataSourceReader):
-    def __init__(self, files: Sequence[File], clock: str, limits: Limits) -> None:
+    def __init__(self, files: Sequence[File], clock: str, limits: Limits, stores: Stores) -> None:
         self._files = files
         self._clock = clock
         self._limits = limits
+        self._stores = stores
 
     def partitions(self) -> Sequence[Piece]:
         return [Piece(file) for file in self._files]
@@ -123,7 +148,7 @@ class _LogReader(DataSourceReader):
         return bounded(self._rows(partition.value), LOG)
 
     def _rows(self, file: File) -> Iterator[Told]:
-        for found in read_file(file, self._clock, self._limits):
+        for found in read_file(file, self._clock, self._limits, self._stores):
             if isinstance(found, Refused):
                 yield (*[None] * len(COLUMNS), found.where, found.reason, text_of(found.raw))
             else:
@@ -131,10 +156,8 @@ class _LogReader(DataSourceReader):
                 yield (*entry, position, None, None)
 
 
-class _ChangesSource(DataSource):
+class _ChangesSource(_Source):
     """The changes of files that are one sequence, read by one task."""
-
-    form: ClassVar[str]
 
     @classmethod
     def name(cls) -> str:
@@ -145,10 +168,6 @@ class _ChangesSource(DataSource):
 
     def reader(self, schema: Any) -> DataSourceReader:
         return _ChangesReader(self._said)
-
-    @property
-    def _said(self) -> _Options:
-        return _Options(dict(self.options), format_named(self.form))
 
 
 class QlikTableSource(_ChangesSource):
@@ -170,13 +189,12 @@ class LinterSource(_ChangesSource):
 class _ChangesReader(DataSourceReader):
     def __init__(self, options: _Options) -> None:
         given = {"now": library.clock_of(options.settings)} | options.settings
-        files = options.files
-        self._form = options.form.name
+        form = options.form
         self._changes = options.changes
-        names = tuple(file.name for file in files)
-        self._job = Job(
-            self._form, "changes", names, container=files[0].container, tables=options.tables, given=given
-        )
+        self._stores = options.stores
+        names = tuple(in_order([file.name for file in options.files], form))
+        container = options.given.get("as")
+        self._job = Job(form.name, "changes", names, container=container, tables=options.tables, given=given)
 
     def partitions(self) -> Sequence[Piece]:
         return [Piece(0)]
@@ -185,11 +203,15 @@ class _ChangesReader(DataSourceReader):
         return bounded(self._rows(), self._changes.schema)
 
     def _rows(self) -> Iterator[Told]:
-        job, form, heard = self._job, format_named(self._form), list[Refused]()
+        job, heard = self._job, list[Refused]()
+        form = format_named(job.source_format)
         report = Report(heard.append)
         given = all_given(job, form, job.given["now"])
+        opener = self._stores.opener(job.inputs[0])
         opened = report.good(
-            open_sources(job.inputs, form.shape, job.container, limits=job.limits, beside=form.beside)
+            open_sources(
+                job.inputs, form.shape, job.container, limits=job.limits, beside=form.beside, opened=opener
+            )
         )
         with load_current(job) as none:
             changes = read_changes(job, form, opened, none, report, given)

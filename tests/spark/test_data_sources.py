@@ -13,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventlog.convert.conversion import Report, convert
 from eventlog.core import tablesfile
-from tests.spark.helpers import TABLES, converted, job, write_log
+from eventlog.core.errors import Refused
+from tests.spark.helpers import CLOCK, TABLES, converted, job, write_log
 from tests.spark.strategies import logs
 from tests.spark.test_library import current_frames, left, told_by
 from tests.spark.test_parity import SLOW, current_files
@@ -75,6 +77,24 @@ def test_another_source_gives_what_convert_gives(spark: Any, tmp_path: Path, sou
     assert [row.change for row in told.collect()] == expected
     typed = reading.option("typed", "usr").load(str(tmp_path / "in*" / FILES[source])).where("op = 'insert'")
     assert [row.after.idu for row in typed.collect()] == [10, 11, 12, 13, 20, 21, 22, 23]
+
+
+def test_files_of_a_folder_may_stand_in_several_containers(spark: Any, tmp_path: Path) -> None:
+    inputs = [make(tmp_path / f"in{first}", "qlik-table", first) for first in (10, 20)]
+    (tmp_path / "task").mkdir()
+    wanted = replace(
+        job(inputs[1:], tmp_path / "task" / "usr__ct.jsonl", source="qlik-table", to="qlik-table"),
+        tables=SOURCE_TABLES,
+    )
+    refused: list[Refused] = []
+    convert(wanted, Report(refused.append), CLOCK)
+    assert refused == []
+    inputs[0].rename(tmp_path / "task" / "usr__ct.csv")
+    (tmp_path / "tables.toml").write_text(SOURCES)
+    reading = spark.read.format("qlik-table").options(tables=str(tmp_path / "tables.toml"), typed="usr")
+    found = reading.load(str(tmp_path / "task")).collect()
+    assert [row.refused for row in found if row.refused] == []
+    assert [row.after.idu for row in found if row.op == "insert"] == [10, 11, 12, 13, 20, 21, 22, 23]
 
 
 def test_options_are_the_settings_of_convert(spark: Any, tmp_path: Path) -> None:

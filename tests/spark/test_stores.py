@@ -8,11 +8,13 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from eventlog_spark.cluster.stores import Lost, Store, Stores, plain, s3_given
+from eventlog_spark.cluster.stores import Lost, Store, Stores, plain, s3_given, said_of_s3
 from eventlog_spark.input.storage import expand
 
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
+
+NOTHING: dict[str, str] = {}  # is told of S3A
 
 
 class No(BaseHTTPRequestHandler):
@@ -106,9 +108,55 @@ def test_a_scheme_that_is_unknown(name: str) -> None:
         Stores.reached(None, [name])
 
 
-def test_a_data_source_says_what_reads_a_store() -> None:
-    with pytest.raises(Misuse, match="`eventlog backlog`, or by sources of Spark's own"):
+def test_a_store_that_nobody_told_of() -> None:
+    with pytest.raises(Misuse, match="only files of this machine are read here"):
         expand(["s3a://bucket/x.csv"], Shape.ROWS, None)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "s3a://AKIAKEY:very-secret@bucket/x",
+        "s3a://AKIAKEY:very-secret@",
+        "s3://very-secret@bucket",
+        "s3a://AKIAKEY:very-secret/with/slashes@bucket/x",
+        "hdfs://me:very-secret@head:8020/x",
+        "nothing://me:very-secret@bucket/x",
+    ],
+)
+def test_a_name_with_a_key_in_it_is_not_repeated(name: str) -> None:
+    with pytest.raises(Misuse, match="a name of a store holds no key") as caught:
+        Stores.told([name], NOTHING.get)
+    assert "very-secret" not in str(caught.value)
+
+
+def test_a_container_and_a_user_are_no_keys() -> None:
+    names = ["abfss://lake@account.dfs.core.windows.net/x", "hdfs://me@head:8020/x"]
+    found = Stores.told(names, NOTHING.get).known
+    assert [store.root for store in found] == [name[:-2] for name in names]
+
+
+def test_keys_of_one_bucket_in_a_file_of_credentials(spark: Any, tmp_path: Path) -> None:
+    """Sources that a session registers hear of them: they have no JVM to ask when they hear of the bucket."""
+    context = spark.sparkContext
+    configured = context._jsc.hadoopConfiguration()
+    configured.set("hadoop.security.credential.provider.path", f"localjceks://file{tmp_path}/keys")
+    name, secret = "fs.s3a.bucket.lake.secret.key", "very secret + 'quoted'"
+    try:
+        assert name not in said_of_s3(spark)
+        factory = context._jvm.org.apache.hadoop.security.alias.CredentialProviderFactory
+        (provider,) = factory.getProviders(configured)
+        letters = context._gateway.new_array(context._jvm.char, len(secret))
+        for at, letter in enumerate(secret):
+            letters[at] = letter
+        provider.createCredentialEntry(name, letters)
+        provider.createCredentialEntry("of.somebody.else", letters)
+        provider.flush()
+        told = said_of_s3(spark)
+    finally:
+        configured.unset("hadoop.security.credential.provider.path")
+    assert told[name] == secret
+    assert "of.somebody.else" not in told
 
 
 def test_files_of_this_machine_may_have_a_scheme(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ class Store:
     def create(self, name: str) -> IO[bytes]:
         """A file to write; it is there once it is closed."""
         with lost(name):
-            file = self.files.open_output_stream(self.place(name))
+            file = self.files.open_output_stream(self.place(name), compression=None)
         return cast(IO[bytes], io.BufferedWriter(_Reached(file, name), _BUFFER))
 
     def below(self, name: str) -> list[tuple[str, fs.FileInfo]]:
@@ -195,7 +195,18 @@ class Stores:
     @classmethod
     def reached(cls, spark: Any, names: Iterable[str]) -> Self:
         """Those of these names, as the session is configured."""
-        return cls(tuple(_store(spark, root) for root in sorted({root_of(n) for n in names if is_remote(n)})))
+
+        def setting(name: str) -> str:
+            configured = spark.sparkContext._jsc.hadoopConfiguration()
+            return "".join(configured.getPassword(name) or ())
+
+        return cls.told(names, setting)
+
+    @classmethod
+    def told(cls, names: Iterable[str], setting: Setting) -> Self:
+        """Those of these names, as Hadoop is told of them: `setting` gives the text of a whole name."""
+        roots = sorted({root_of(name) for name in names if is_remote(name)})
+        return cls(tuple(store_said(root, setting) for root in roots))
 
     def of(self, name: str) -> Store | None:
         """The store of a name; None for a file that every machine has."""
@@ -204,9 +215,7 @@ class Stores:
         root = root_of(name)
         found = next((store for store in self.known if store.root == root), None)
         if found is None:
-            raise Misuse(
-                f"{name}: files of a store are read by `eventlog backlog`, or by sources of Spark's own"
-            )
+            raise Misuse(f"{name}: only files of this machine are read here, and no names of a store")
         return found
 
     def open(self, name: str) -> IO[bytes]:
@@ -224,14 +233,12 @@ def root_of(name: str) -> str:
     """The store of a name."""
     found = _NAMED.match(name)
     assert found is not None
+    told = found[2] if found[1] in _S3 else found[2].rpartition("@")[0]
+    if ":" in told or (found[1] in _S3 and "@" in told):
+        raise Misuse("a name of a store holds no key: give it to Hadoop's configuration, for names are shown")
     if found[1] not in _SCHEMES or not (found[2] or found[1] == "hdfs"):
         raise Misuse(f"{name}: names begin with {', '.join(f'{one}://' for one in _SCHEMES)} or file:///")
     return f"{found[1]}://{found[2]}"
-
-
-def _store(spark: Any, root: str) -> Store:
-    configured = spark.sparkContext._jsc.hadoopConfiguration()
-    return store_said(root, lambda name: "".join(configured.getPassword(name) or ()))
 
 
 def said_of_s3(spark: Any) -> dict[str, str]:
@@ -241,8 +248,10 @@ def said_of_s3(spark: Any) -> dict[str, str]:
         return {}
     configured = context._jsc.hadoopConfiguration()
     told = {f"{_PREFIX}{name}": text for name, text in configured.getPropsWithPrefix(_PREFIX).items()}
-    for name in (f"{_PREFIX}{one}" for one in _SECRETS):
-        if found := configured.getPassword(name):  # perhaps from a file of credentials
+    factory = context._jvm.org.apache.hadoop.security.alias.CredentialProviderFactory
+    kept = {name for provider in factory.getProviders(configured) for name in provider.getAliases()}
+    for name in kept:  # in files of credentials, for one bucket or for all
+        if name.startswith(_PREFIX) and (found := configured.getPassword(name)):
             told[name] = "".join(found)
     return told
 

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import pytest
 from pyarrow import fs
-from sqlalchemy.engine import Engine
 
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
@@ -192,14 +191,16 @@ spark.stop()
 
 
 @SERVER
-def test_a_live_log_is_frozen_and_delivered_in_a_store(engine: Engine, database: Database) -> None:
-    """The job dies once its rows are frozen; the next run delivers those, and finishes no others."""
+def test_a_live_log_is_frozen_and_delivered_in_a_store(postgres: Database) -> None:
+    """The job dies once its rows are frozen; the next run delivers those, and finishes no others. Of
+    databases, test_live has what differs."""
     place = storage.bucket()
-    store = make_store(engine, database.dialect)
+    engine = postgres.engine()
+    store = make_store(engine, postgres.dialect)
     expected = published(store)
     ran = subprocess.run(
         [sys.executable, "-c", LIVE, f"s3a://{place}/out"],
-        input=database.url.render_as_string(hide_password=False),
+        input=postgres.url.render_as_string(hide_password=False),
         env=os.environ | {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "spark")))},
         capture_output=True,
         text=True,
@@ -210,6 +211,7 @@ def test_a_live_log_is_frozen_and_delivered_in_a_store(engine: Engine, database:
     assert sorted(documents(f"{place}/out")) == sorted(told_by(expected))
     assert pending(store) == 3
     assert failures(store) == dict(expected.refused)
+    engine.dispose()
 
 
 def reached(place: str) -> Stores:

@@ -16,6 +16,7 @@ from eventlog.core.formats import Format, Shape
 from eventlog.files.inputs import CONTAINERS
 from eventlog.fold import Fate, Rules
 from eventlog_spark import streams
+from eventlog_spark.cluster.gauges import gauges_of
 from eventlog_spark.cluster.stores import Stores, is_remote
 from eventlog_spark.input.current import Answers, CurrentFile, GivenRows
 from eventlog_spark.input.storage import File, absolute, expand, partitions
@@ -97,7 +98,9 @@ def run_job(
         return Result(manifest, folder, before=True)
     with folder.writing():
         answers = answers or GivenRows(current, job.limits, stores)
-        task = make_task(backlog, folder, answers, stores)
+        gauges = gauges_of(spark.sparkContext)
+        gauges.begin()
+        task = replace(make_task(backlog, folder, answers, stores), tally=gauges.tally)
         if format_named(backlog.job.source_format).folded:
             before = _write_first(task, first)
             task = replace(task, first_part=len(before))
@@ -110,6 +113,7 @@ def run_job(
             summary = _convert(spark, backlog, task)
         stage("commit")
         done = folder.commit(summary.files, summary.explained, _manifest(backlog, inputs, summary))
+        gauges.show(summary.counts)
     return Result(done, folder, summary)
 
 

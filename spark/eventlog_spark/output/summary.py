@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from eventlog_spark.cluster.gauges import Counts
 from eventlog_spark.input.spelling import Noticed
 from eventlog_spark.output.parts import Written
 
@@ -35,6 +36,12 @@ class Summary:
     def refused_rows(self) -> int:
         """How many records were left out."""
         return sum(file.records for file in self.explained)
+
+    @property
+    def counts(self) -> Counts:
+        """What it comes to."""
+        size = sum(file.size for file in self.files)
+        return Counts(self.rows, self.events.total(), self.refused_rows, size)
 
     def refuse(self, where: str, reason: str) -> None:
         """Keep the first reasons as examples."""

@@ -25,6 +25,7 @@ from eventlog.core.formats import Format, SheetRow
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.log import SHEET as LOG_SHEET
+from eventlog_spark.cluster.gauges import Tally
 from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.input.storage import NO_STORES
 from eventlog_spark.output import documents
@@ -53,6 +54,7 @@ class Task:
     first_part: int = 0  # the number of the shuffle's first part
     longest: int = LONGEST  # rows of a life that are held in memory
     stores: Stores = NO_STORES  # where the inputs stand
+    tally: Tally | None = None  # hears of what tasks did
 
     @property
     def format(self) -> Format:
@@ -106,6 +108,7 @@ class Attempt:
     def __init__(self, task: Task, part: int | None = None) -> None:
         context = TaskContext.get()
         self._strict = task.strict
+        self._tally = task.tally
         self.part: int = task.first_part + context.partitionId() if part is None and context else part or 0
         self.summary = Summary()
         self.parts = Parts(task.layout, self.part)
@@ -132,6 +135,8 @@ class Attempt:
         if self._explained is not None and kind is None:
             (told,) = self.summary.explained
             told.size, told.sha256 = self._explained.size, self._explained.sha256
+        if self._tally is not None and kind is None:
+            self._tally.add(self.summary.counts)
 
     def see(self, ids: Ids) -> None:
         """Rows whose record_ids must stand nowhere else."""

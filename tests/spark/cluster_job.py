@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from eventlog_spark import pipeline
+from eventlog_spark.cluster.gauges import gauges_of
 from eventlog_spark.cluster.session import start
 from eventlog_spark.job import Backlog, run_job
 from eventlog_spark.output.store import Delivered
@@ -97,9 +98,11 @@ def main(log: str, current: str, out: str) -> None:
     wanted = Backlog(done, CLOCK, partitions=3)
     run_job(spark, wanted, listed, "troubled")
     listed("done")
+    counted = gauges_of(spark.sparkContext).tally.value
     pipeline.collect = plain
     print(json.dumps(["again", run_job(spark, wanted, name="troubled").before]), flush=True)
     print(json.dumps(["second", meeting(spark, replace(wanted, job=replace(done, output=f"{out}2")))]))
+    print(json.dumps(["counted", counted]))
     spark.stop()
 
 

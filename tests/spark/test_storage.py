@@ -129,7 +129,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
 @SERVER
 def test_a_worker_killed_with_speculation_on(told: Told) -> None:
     """Attempts that died or came late leave files; the manifest names those of one attempt at each part."""
-    *steps, (_, done), _, _ = told.steps
+    *steps, (_, done), _, _, _ = told.steps
     assert [name for name, _ in steps] == ["fold", "explain what was refused", "commit"]
     for _, listed in steps:
         assert not {"_manifest.json", "_SUCCESS"} & set(listed)
@@ -156,11 +156,19 @@ def test_a_store_holds_what_a_folder_holds(told: Told, tmp_path: Path) -> None:
 @SERVER
 def test_the_same_job_is_done_once(told: Told) -> None:
     """Once it is delivered, and whoever comes second is told so."""
-    assert told.steps[-2] == ["again", True]
-    assert "another run of this job delivered to" in told.steps[-1][1]
+    assert told.steps[-3] == ["again", True]
+    assert "another run of this job delivered to" in told.steps[-2][1]
     assert len(documents(f"{told.bucket}/out2")) == len(documents(f"{told.bucket}/out"))
     kept = {name.partition("/")[0] for name in names(f"{told.bucket}/out2") if name.startswith("run=")}
     assert len(kept) == 1
+
+
+@SERVER
+def test_metrics_count_one_attempt_at_each_part(told: Told) -> None:
+    manifest = json.loads(got(f"{told.bucket}/out/_manifest.json"))
+    counts, events = manifest["counts"], sum(manifest["events"].values())
+    size = sum(part["bytes"] for part in manifest["parts"])
+    assert told.steps[-1] == ["counted", [counts["rows"], events, counts["refused"], size]]
 
 
 LIVE = """

@@ -24,14 +24,22 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from eventlog_spark.cluster.session import start
+from eventlog_spark.job import Backlog, run_job
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
-from bench.spark import CHUNK, PARTS, Peak, cpu_seconds, make_log, ours
+from bench.spark import CHUNK, PARTS, TABLES, Peak, cpu_seconds, make_log
+from eventlog.convert.conversion import Job
 
 OBJECT = ("table_name", "table_key")
 STEADY_FROM = 10_000_000  # below this a job's own start weighs
 Way = Callable[[Any, list[str], Path], None]
+
+
+def by_backlog(spark: Any, names: list[str], out: Path) -> None:
+    """With as many tasks as the size of the log asks for."""
+    job = Job("log", "xds", tuple(names), str(out), tables=TABLES)
+    run_job(spark, Backlog(job, "2025-01-01 00:00:00"))
 
 
 def in_pandas(spark: Any, names: list[str], out: Path) -> None:
@@ -94,7 +102,7 @@ def _document(table: str, key: str, fields: Sequence[str]) -> str:
 
 
 WAYS: dict[str, Way] = {
-    "eventlog backlog": ours,
+    "eventlog backlog": by_backlog,
     "groupBy().applyInPandas": in_pandas,
     "collect_list and a UDF": in_lists,
     "window functions": in_windows,

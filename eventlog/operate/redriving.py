@@ -27,8 +27,10 @@ from eventlog.sql.log.upkeep import Failed, Relative, Upkeep, Which
 PAGE = 1000  # rows of one transaction
 LISTED = 20  # rows named in one line
 _INSERTS = (1, 7)
+_DELETE = 4
 _VALUES = (1, 2, 3)  # the types of rows that hold a value
 _OVERTAKEN = "a later event of the column was published; --as-query-back sends it as it is now"
+_UNDONE = "a later event of the object was published, and this delete would undo it; skip it"
 _OF_SEVERAL = re.compile(r"(?<=^go)es|(?<=^stay)s")
 _SEVERAL = re.compile(r"(.*):\d+-\d+:[0-9a-f]{8}", re.DOTALL).fullmatch
 
@@ -135,6 +137,8 @@ class _Event:
             if not how.readable(table):
                 why = words.partition(": ")[2]
                 return f"stays: {f'{why}, and ' if why else ''}table {table} may not be queried back", None
+        if overtaken & {n for n, kind in self._kinds() if kind == _DELETE}:
+            return f"stays: {_UNDONE}", None
         if values & overtaken:
             return f"stays: {_OVERTAKEN}", None
         return words, types

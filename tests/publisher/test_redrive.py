@@ -176,6 +176,19 @@ def test_one_row_that_was_overtaken_keeps_its_event(world: World) -> None:
     assert types(world) == {1: 7, 2: 6, 3: 7, 4: 2}
 
 
+def test_a_delete_that_was_overtaken_stays(world: World) -> None:
+    """Sent again it would take the object away that was added since."""
+    world.write(key(1, event_type=4))
+    world.cycle(Receiver(fail))
+    world.user(1)
+    world.write(key(1, event_type=5))
+    world.cycle(Receiver())
+    result = call(world, "redrive", "1")
+    assert result.exit_code == 1
+    assert "row 1 stays: a later event of the object was published" in result.output
+    assert world.letters() == {1: "E", 2: "S"}
+
+
 def test_many_events_are_told_by_reason(world: World) -> None:
     for number in range(1, 41):
         world.write(insert(number, "fname", "x"), insert(number, "lname", BAD))

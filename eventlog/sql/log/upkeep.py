@@ -137,7 +137,8 @@ class Upkeep:
         return {"conditions": pieces}, values
 
     def overtaken(self, ids: Iterable[int]) -> set[int]:
-        """The per-field rows among these whose column was published from a later row."""
+        """The per-field rows among these whose column was published from a later row, and the deletes whose
+        object was."""
         return {row[0] for chunk in self._queries.chunks(ids) for row in self._run("overtaken", ids=chunk)}
 
     def together(self, ids: Iterable[int]) -> list[Failed]:

@@ -58,10 +58,10 @@ from {failed}
 where event_id in (select event_id from {failed} where record_id {among_ids})
 
 -- overtaken --
--- The per-field rows among these whose column was published from a later row.
+-- The per-field rows among these whose column was published from a later row, and the deletes whose object was.
 select {id}
 from {log} r
-where {record_id} {among_ids} and {event_type} in (1, 2, 3, 7, 8) and exists (
+where {record_id} {among_ids} and {event_type} in (1, 2, 3, 4, 7, 8) and exists (
   select 1
   from (
     select {record_id} as row_id, {letter} as row_letter, {event_type} as row_type, {table_name} as row_table,
@@ -70,7 +70,7 @@ where {record_id} {among_ids} and {event_type} in (1, 2, 3, 7, 8) and exists (
   ) later
   where later.row_id > {record_id} and later.row_letter in ('S', 'W')
     and later.row_table = {table_name} and later.row_key = {table_key}
-    and (later.row_column = {column_name} or later.row_type in (4, 5, 6)))
+    and (later.row_column = {column_name} or later.row_type in (4, 5, 6) or {event_type} = 4))
 order by {record_id}
 
 -- relatives --

@@ -84,7 +84,8 @@ class Witness(Replica):
         highest = self._highest[key] = max(row, self._highest.get(key, row))
         if row < highest and any(first <= row <= last for first, last in self._refused.get(key, ())):
             self.holes.tear(key, highest)
-        self.told += ((key, row, words) for words in self.faults[before:])
+        else:
+            self.told += ((key, row, words) for words in self.faults[before:])
         if event.tag == "delete":
             self.holes.mend(key, row)
         if self.counts["again"] == again:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 
 from eventlog.core.errors import Refused
 from eventlog.qlik import sequence
-from eventlog.qlik.sequenced import Place
+from eventlog.qlik.sequenced import Place, Tally
 
 ITEM, REFUSED, TOLD = 0, 1, 2  # a record, one that was refused, and what is to be known of a whole piece
 
@@ -110,3 +110,22 @@ def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Place, Any] | 
         for kind, *place, item in zip(*columns, strict=True):
             found = unpack(item)
             yield found if kind == REFUSED else (Place(*place), found)
+
+
+class Counting:
+    """What the ranges of a sequence count, each for itself, and what is said of all of them together."""
+
+    def __init__(self, tallies: Sequence[Tally]) -> None:
+        self._tallies = tallies
+
+    @property
+    def counted(self) -> list[Mapping[str, tuple[int, list[str]]]]:
+        """What was counted, to be told of together."""
+        return [tally.counted for tally in self._tallies]
+
+    def told(self, counted: Iterable[list[Mapping[str, tuple[int, list[str]]]]]) -> Iterator[Refused]:
+        """What is to be said of all ranges together."""
+        for parts, tally in zip(zip(*counted, strict=True), self._tallies, strict=True):
+            for part in parts:
+                tally.also(part)
+            yield from tally.told()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from eventlog.qlik.sequenced_messages import (
     stated,
     with_place,
 )
-from eventlog_spark.sequence.items import TOLD, Item, Known, pack, placed, refused, unpack
+from eventlog_spark.sequence.items import TOLD, Counting, Item, Known, pack, placed, refused, unpack
 
 _GIVEN = (0, "")  # the inputs of no named task
 
@@ -111,23 +111,12 @@ class Messages:
         return JoinMessages(MessageSequencer(self._tables, self._settings))
 
 
-class JoinMessages:
+class JoinMessages(Counting):
     """Joins sorted messages to changes."""
 
     def __init__(self, sequencer: MessageSequencer) -> None:
+        super().__init__(sequencer.tallies)
         self._sequencer = sequencer
 
     def joined(self, items: Iterable[tuple[Place, Any]]) -> Iterator[Placed | Refused]:
         return self._sequencer.joined(SequencedMessage(place, *rest) for place, rest in items)
-
-    @property
-    def counted(self) -> list[Mapping[str, tuple[int, list[str]]]]:
-        """What was counted, to be told of together."""
-        return [tally.counted for tally in self._sequencer.tallies]
-
-    def told(self, counted: Iterable[list[Mapping[str, tuple[int, list[str]]]]]) -> Iterator[Refused]:
-        """What is to be said of all ranges together."""
-        for parts, tally in zip(zip(*counted, strict=True), self._sequencer.tallies, strict=True):
-            for part in parts:
-                tally.also(part)
-            yield from tally.told()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from eventlog.qlik.ordering import Seen
 from eventlog.qlik.sequenced import Place
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.qlik.tables import TableSettings
-from eventlog_spark.sequence.items import TOLD, Item, Known, pack, placed, refused, unpack, unpacked
+from eventlog_spark.sequence.items import TOLD, Counting, Item, Known, pack, placed, refused, unpack, unpacked
 
 SEEN = pa.schema([("seen", pa.binary())])
 
@@ -92,26 +92,15 @@ class Rows:
         return JoinRows(self._sequencer)
 
 
-class JoinRows:
+class JoinRows(Counting):
     """Joins sorted rows to changes."""
 
     def __init__(self, sequencer: RowSequencer) -> None:
+        super().__init__(sequencer.tallies)
         self._sequencer = sequencer
 
     def joined(self, items: Iterable[tuple[Place, Any]]) -> Iterator[Placed | Refused]:
         return self._sequencer.joined(_rows(items))
-
-    @property
-    def counted(self) -> list[Mapping[str, tuple[int, list[str]]]]:
-        """What was counted, to be told of together."""
-        return [tally.counted for tally in self._sequencer.tallies]
-
-    def told(self, counted: Iterable[list[Mapping[str, tuple[int, list[str]]]]]) -> Iterator[Refused]:
-        """What is to be said of all ranges together."""
-        for parts, tally in zip(zip(*counted, strict=True), self._sequencer.tallies, strict=True):
-            for part in parts:
-                tally.also(part)
-            yield from tally.told()
 
 
 class _Look:

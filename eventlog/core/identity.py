@@ -7,6 +7,7 @@ key columns of its parent, is of the parent's object. Where the table is not kno
 
 from __future__ import annotations
 
+import hashlib
 from typing import NamedTuple
 
 from eventlog.core import tablekey
@@ -32,6 +33,12 @@ def object_of(tables: Tables, table_name: str, table_key: str) -> ObjectName:
         return identify(tables, table_name, table_key).name
     except EventlogError:
         return table_name, table_key
+
+
+def object_hash(table_name: str, table_key: str) -> str:
+    """The name of an object that an index can hold, however long its key."""
+    told = f"{table_name}\0{table_key}"
+    return hashlib.sha256(told.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def speaks_of(tables: Tables, table_name: str, table_key: str, table: str | None, key: str | None) -> bool:

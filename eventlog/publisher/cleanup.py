@@ -106,6 +106,16 @@ def cleans_up(statement: str, log: Log) -> bool:
     return True
 
 
+def cleaned_rows(statement: str, log: Log) -> str | None:
+    """The condition of the rows that a statement cleans up, None of another statement."""
+    if not (names_log(statement, log) and cleans_up(statement, log)):
+        return None
+    place = 0
+    while (found := _TOKEN.match(statement, place)) and found[0].lower() != "where":
+        place = found.end()
+    return statement[found.end() :] if found else None
+
+
 def calls_routine(statement: str, log: Log) -> bool:
     """Whether it runs what cannot be seen here: a routine, or words that are not read."""
     tokens = read_tokens(statement)

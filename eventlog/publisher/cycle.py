@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from eventlog.core.entry import Status as Letter
 from eventlog.core.errors import EventlogError
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft, PlainDraft, Remembered
@@ -50,6 +51,10 @@ class Publisher(Taking):
         self._batch_size = batch_size
         self._was_down = False  # the receiver, in the last cycle
         self._faults = 0  # documents without an answer, one after another
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._silent: list[int] = []  # rows that need no receiver, not finished yet
 
     def cycle(self) -> Cycle:
         """One cycle; ReceiverFatal once everything that was answered is finished."""
@@ -102,7 +107,7 @@ class Publisher(Taking):
         first = 0
         if self._was_down:  # one event finds out, before a backlog becomes events that wait
             self._faults, first = DOWN_AFTER - 1, 1
-            self._send(batches.pack(reading.first(), 1))
+            self._send(batches.pack(reading.first(), 1), more=True)
         if not self._stopped:
             self._send(reading.drafts(self._batch_size, first))
 
@@ -110,17 +115,37 @@ class Publisher(Taking):
         position = super()._position()
         return position.came_out(self._sink.highest()) if isinstance(self._sink, Recording) else position
 
-    def _send(self, drafts: Iterable[Draft]) -> None:
-        """Batch after batch: each transaction finishes one and remembers the next."""
+    def _send(self, drafts: Iterable[Draft], *, more: bool = False) -> None:
+        """Batch after batch: each transaction finishes one and remembers the next, the last one also what
+        needs no receiver, where no more follows that was read with it."""
         rest: Sequence[Draft] = ()
         apart = not isinstance(self._sink, Sequential)
         for planned in batches.in_batches(drafts, MOST_DOCUMENTS, apart=apart):
             rest = self._deliver_all(batches.without(planned, self._tally.blocked))
             if self._stopped:
                 break
+        if not (more or self._stopped):
+            self._finish_silent()
         self._remember(rest)
         if self._tally.fatal is not None:
             raise ReceiverFatal(self._tally.fatal.text)
+
+    def _let_go(self, silent: Sequence[int]) -> None:
+        """Keep rows of which no event speaks, until all events before them are answered: one of their object
+        that fails was overtaken by them, and one that waits holds them."""
+        self._silent += silent
+
+    def _finish_silent(self) -> None:
+        """Finish the rows of which no event speaks, but for those behind an event that waits."""
+        silent, self._silent = self._silent, []
+        held = self._tally.held
+        if silent and held:
+            with self._store.snapshot() as snapshot:
+                rows = [
+                    (int(str(row[0])), self._reader.object_of(*row[5:7])) for row in snapshot.rows(silent)
+                ]
+            silent = [row for row, name in rows if row < held.get(name, row + 1)]
+        self._tally.letter(Letter.SUCCESS, silent)
 
     @property
     def _stopped(self) -> bool:

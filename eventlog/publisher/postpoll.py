@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from sqlalchemy.engine import Engine
-
 from eventlog.core.errors import Misuse
-from eventlog.publisher.cleanup import calls_routine, cleans_up, names_log
+from eventlog.publisher.cleanup import calls_routine, cleaned_rows, cleans_up, names_log
 from eventlog.sql.connect import execute_plain
 from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.overtaking import Overtaking
+from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 
 
@@ -49,9 +49,13 @@ def unseen(statements: Iterable[str], log: Log) -> Iterator[str]:
     return (found for found in statements if not names_log(found, log) and calls_routine(found, log))
 
 
-def run_statements(engine: Engine, statements: Iterable[str], isolation: str) -> None:
-    """Run the statements in one transaction of that isolation level."""
-    with engine.connect().execution_options(isolation_level=isolation.upper()) as connection:
+def run_statements(store: Store, statements: Iterable[str], isolation: str) -> None:
+    """Run the statements in one transaction of that isolation level; what rows overtook that they clean up
+    is marked first."""
+    with store.engine.connect().execution_options(isolation_level=isolation.upper()) as connection:
         for statement in statements:
+            condition = cleaned_rows(statement, store.log)
+            if condition is not None:
+                Overtaking(connection, store.queries).leave_where(condition)
             execute_plain(connection, statement)
         connection.commit()

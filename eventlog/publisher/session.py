@@ -156,7 +156,7 @@ class Session:
         if self._comparing is not None:
             cycle.unread = self._comparing.unread
         if cycle.documents and self._after:
-            run_statements(self.store.engine, self._after, self._settings.transaction_isolation_level)
+            run_statements(self.store, self._after, self._settings.transaction_isolation_level)
         self._note(cycle)
         return cycle
 

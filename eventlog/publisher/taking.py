@@ -178,7 +178,7 @@ class Taking:
 
     def _account(self, reading: Reading) -> None:
         """Note the rows that need no receiver."""
-        self._tally.letter(Letter.SUCCESS, reading.silent)
+        self._let_go(reading.silent)
         if reading.loopback:
             logger.info(reading.loopback)
         for row, reason in reading.refused:
@@ -186,6 +186,10 @@ class Taking:
             self._tally.refuse(row, reason)
         self._cycle.refused += len(reading.refused)
         self._cycle.query_back += reading.query_back
+
+    def _let_go(self, silent: Sequence[int]) -> None:
+        """Finish rows of which no event speaks."""
+        self._tally.letter(Letter.SUCCESS, silent)
 
     def _write(self, coming: Sequence[Coming] = ()) -> None:
         """Write what became of rows, and remember what goes next, in one transaction."""

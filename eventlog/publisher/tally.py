@@ -44,6 +44,7 @@ class Tally:
 
     def __init__(self, waits: Waits) -> None:
         self.blocked: set[ObjectName] = set()  # whose events of this cycle must not go any more
+        self.held: dict[ObjectName, int] = {}  # the first row of each event of this cycle that waits
         self.levels: Counter[tuple[str, str]] = Counter()  # events by operation and level
         self.fatal: Status | None = None
         self.letters: dict[Letter, list[int]] = {}
@@ -88,8 +89,8 @@ class Tally:
 
     def write(self, work: Work) -> None:
         """Write what the answers came to."""
-        work.finish(self.letters)
         work.fail(self.failures)
+        work.finish(self.letters)
         work.release_all(self.released)
         work.hold_all(self.waiting)
         work.spell(self.spelled)
@@ -134,6 +135,7 @@ class Tally:
         reason = _short(status.text or "the receiver answered retry")
         held = Waiting(sending.run_id, *sending.object, sending.settles, tries, until, reason)
         self.waiting.append(held)
+        self.held[sending.object] = sending.settles[0]
         self.blocked.add(sending.object)
 
     def _finish(self, sending: Sending, letter: Letter, status: Status) -> None:

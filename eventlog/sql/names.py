@@ -76,6 +76,7 @@ class Log:
         holes["lock_number"] = str(zlib.crc32(holes["lock"].encode()) & 0x3FFF_FFFF)
         holes["lock_text"] = literal(self.beside("lock"))
         holes["state_text"] = literal(self.beside("state"))
+        holes["failed_text"] = literal(self.beside("failed"))
         holes["log_pending_text"] = literal(self.beside("pending"))
         holes["log_future_text"] = literal(self.beside("future"))
         holes["rows_view"] = self._qualified(self.beside("rows"))
@@ -136,6 +137,7 @@ _PARTS = (
     "state_one",
     "state_known",
     "known_way",
+    "failed_way",
 )
 
 

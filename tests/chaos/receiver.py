@@ -13,7 +13,7 @@ from typing import Any
 from lxml import etree
 
 from tests.proofs.replica import Replica
-from tests.proofs.rig import events_of, first_row, last_row
+from tests.proofs.rig import events_of, first_row
 
 MOODS = ("well", "retry", "error", "fatal", "500", "cut", "garbage", "hang up", "silence")
 WEIGHTS = (78, 6, 3, 0.1, 3, 3, 3, 3, 0.5)
@@ -24,8 +24,7 @@ class Holes:
     """Where events of an object never came to the receiver, and where a later event made up for it.
 
     What an object is from an event on that was refused, skipped or purged, up to its next delete, follows
-    from no document: only there may the receiver and the table differ. An event that was refused and is
-    redriven behind later ones, of which a purge has left no row, opens a hole where it comes.
+    from no document: only there may the receiver and the table differ.
     """
 
     def __init__(self) -> None:
@@ -68,8 +67,6 @@ class Witness(Replica):
         super().__init__()
         self.holes = holes
         self.told: list[tuple[str, int, str]] = []  # what did not fit: object, first row, words
-        self._refused: dict[str, list[tuple[int, int]]] = {}  # first and last rows of events, by object
-        self._highest: dict[str, int] = {}  # first row of an event that came, by object
         self._folder = folder
         self._lines: list[str] = []
         self._files = 0
@@ -81,11 +78,7 @@ class Witness(Replica):
         again = self.counts["again"]
         super().take(event)
         key, row = object_of(event), first_row(event)
-        highest = self._highest[key] = max(row, self._highest.get(key, row))
-        if row < highest and any(first <= row <= last for first, last in self._refused.get(key, ())):
-            self.holes.tear(key, highest)
-        else:
-            self.told += ((key, row, words) for words in self.faults[before:])
+        self.told += ((key, row, words) for words in self.faults[before:])
         if event.tag == "delete":
             self.holes.mend(key, row)
         if self.counts["again"] == again:
@@ -93,10 +86,8 @@ class Witness(Replica):
 
     def refuse(self, event: Any) -> None:
         """Say error to an event: it is not applied, unless it was taken before."""
-        key, row = object_of(event), first_row(event)
-        self._refused.setdefault(key, []).append((row, last_row(event)))
         if str(event.get("event-id")) not in self._seen:
-            self.holes.tear(key, row)
+            self.holes.tear(object_of(event), first_row(event))
 
     def contradictions(self) -> list[str]:
         """What did not fit although no hole explains it."""

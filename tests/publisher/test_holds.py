@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from eventlog.core.identity import object_of
+from eventlog.core.identity import object_hash, object_of
 from eventlog.core.tables import Tables
 from eventlog.sinks.sink import ACCEPTED, Document, Reply
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.pending import Selection
-from eventlog.sql.log.work import Waiting, object_hash
+from eventlog.sql.log.work import Waiting
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.cli import cli
+from eventlog.publisher.cleanup import cleaned_rows
 from eventlog.publisher.postpoll import UnsafeStatement, check_safe, unseen
 from eventlog.sql.dialect.dialects import DIALECTS, POSTGRESQL, Dialect
 from eventlog.sql.names import Log
@@ -53,6 +54,23 @@ def may_run(statement: str, dialect: Dialect = POSTGRESQL, **log: Any) -> bool:
 def test_what_leaves_pending_rows_alone_may_run(dialect: Dialect, statement: str) -> None:
     name = dialect.fold("eventlog")
     assert may_run(statement.replace("{q}", dialect.quote_mark).replace("{n}", name), dialect)
+
+
+@pytest.mark.parametrize(
+    ("statement", "rows"),
+    [
+        ("delete from app.eventlog where status = 'S'", " status = 'S'"),
+        (
+            "delete /* where record_id = 1 */ from eventlog -- where\n WHERE\n status in ('S') -- where",
+            "\n status in ('S') -- where",
+        ),
+        ("delete from eventlog where status = 'E'", None),
+        ("delete from archive where status = 'S'", None),
+        ("call tidy(5)", None),
+    ],
+)
+def test_it_is_known_which_rows_a_statement_cleans_up(statement: str, rows: str | None) -> None:
+    assert cleaned_rows(statement, Log(POSTGRESQL)) == rows
 
 
 @pytest.mark.parametrize(

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
 from lxml import etree
+from sqlalchemy import text
 
+from eventlog.operate.finishing import change_mode
+from eventlog.publisher.postpoll import run_statements
+from eventlog.sinks.sink import ACCEPTED, Document, Reply
+from eventlog.sql.log.finishing import FinishMode
 from tests.publisher.test_commands import busy, call, fail
+from tests.publisher.test_done_beside import purge_all
 from tests.publisher.world import Receiver, World, key
 
 BAD = "\x01"
@@ -16,6 +23,14 @@ BAD = "\x01"
 
 def insert(number: int, column: str, value: str | None, **more: Any) -> dict[str, Any]:
     return key(number, event_type=1, column_name=column, new_value=value, **more)
+
+
+def update(number: int, column: str, value: str) -> dict[str, Any]:
+    return key(number, event_type=3, column_name=column, new_value=value)
+
+
+def failed(world: World) -> dict[int, str]:
+    return {row: letter for row, letter in world.letters().items() if letter in "EF"}
 
 
 def types(world: World) -> dict[int, int]:
@@ -176,17 +191,113 @@ def test_one_row_that_was_overtaken_keeps_its_event(world: World) -> None:
     assert types(world) == {1: 7, 2: 6, 3: 7, 4: 2}
 
 
-def test_a_delete_that_was_overtaken_stays(world: World) -> None:
+CLEANING = ["delete from eventlog where status in ('S', 'W') -- all of it"]
+WAYS = {
+    "update": FinishMode.UPDATE,
+    "ranges": FinishMode.RANGES,
+    "delete": FinishMode.DELETE,
+    "purged": FinishMode.UPDATE,
+    "ranges, purged": FinishMode.RANGES,
+    "cleaned up": FinishMode.UPDATE,
+}
+
+
+@pytest.fixture(params=WAYS)
+def handled(world: World, request: pytest.FixtureRequest) -> Callable[[], object]:
+    """A log that is finished in some way, and what then becomes of the rows that are handled."""
+    way: str = request.param
+    change_mode(world.store, WAYS[way], "test")
+    if "purged" in way:
+        return partial(purge_all, world)
+    cleaning = CLEANING if way == "cleaned up" else ()
+    return partial(run_statements, world.store, cleaning, "read committed")
+
+
+def test_a_delete_that_was_overtaken_stays(world: World, handled: Callable[[], object]) -> None:
     """Sent again it would take the object away that was added since."""
     world.write(key(1, event_type=4))
     world.cycle(Receiver(fail))
     world.user(1)
     world.write(key(1, event_type=5))
     world.cycle(Receiver())
+    handled()
     result = call(world, "redrive", "1")
     assert result.exit_code == 1
     assert "row 1 stays: a later event of the object was published" in result.output
-    assert world.letters() == {1: "E", 2: "S"}
+    assert failed(world) == {1: "E"}
+
+
+def test_a_value_that_was_overtaken_stays(world: World, handled: Callable[[], object]) -> None:
+    """Sent again it would put an old value over a new one; read back it may go."""
+    world.user(1, "Joe")
+    world.write(update(1, "fname", "Jack"))
+    world.cycle(Receiver(fail))
+    world.write(update(1, "fname", "Joe"))
+    world.cycle(Receiver())
+    handled()
+    result = call(world, "redrive", "--all")
+    assert result.exit_code == 1
+    assert "row 1 stays: a later event of the column was published" in result.output
+    assert call(world, "redrive", "--all", "--as-query-back").exit_code == 0
+    assert sent(world) == ["modify fname=Joe"]
+
+
+def test_one_that_fails_where_the_next_one_is_taken_stays(
+    world: World, handled: Callable[[], object]
+) -> None:
+    """Both are answered in one cycle, and finished in one transaction."""
+    world.user(1)
+    world.write(key(1, event_type=4), key(1, event_type=5))
+
+    def answer(document: Document) -> Reply:
+        return fail(document) if "<delete" in document.text else ACCEPTED
+
+    world.cycle(Receiver(answer))
+    handled()
+    assert call(world, "redrive", "--all").exit_code == 1
+    assert failed(world) == {1: "E"}
+
+
+def test_a_row_without_effect_stays_behind_an_event_that_waits(
+    world: World, handled: Callable[[], object]
+) -> None:
+    """Row 1 waits, and fails when it is sent again; only then row 2 overtakes it. Row 3 is of others."""
+    world.write(key(1, event_type=4), key(1), key(2))
+    answers = iter((busy, fail))
+    with world.publisher(Receiver(lambda document: next(answers)(document)), retry_wait=0.0) as publisher:
+        publisher.cycle()
+        assert [row for row, letter in world.letters().items() if letter == "N"] == [1, 2]
+        publisher.cycle()
+    assert failed(world) == {1: "E"}
+    assert world.counts()["N"] == 0
+    handled()
+    assert call(world, "redrive", "--all").exit_code == 1
+
+
+def test_what_was_not_overtaken_goes(world: World, handled: Callable[[], object]) -> None:
+    """Rows of other columns and objects were published, an earlier one of its own, and one failed too."""
+    world.user(1)
+    world.user(2)
+    world.write(update(1, "lname", "Frost"))
+    world.cycle(Receiver())
+    world.write(update(1, "lname", "Snow"), key(3, event_type=4))
+    world.cycle(Receiver(fail))
+    world.write(update(1, "fname", "Joe"), update(2, "lname", "Poe"), key(4, event_type=4))
+    world.cycle(Receiver())
+    world.write(update(1, "lname", "Rain"))
+    world.cycle(Receiver(fail))
+    handled()
+    assert call(world, "redrive", "2", "3").exit_code == 0
+    assert sent(world) == ["modify lname=Snow", "delete"]
+
+
+def test_a_mark_goes_with_the_failure_that_it_is_of(world: World, handled: Callable[[], object]) -> None:
+    """What was skipped is not marked when the number comes again."""
+    test_a_delete_that_was_overtaken_stays(world, handled)
+    assert call(world, "skip", "1", "--reason", "enough").exit_code == 0
+    assert world.failures() == []
+    with world.engine.connect() as connection:
+        assert connection.execute(text(f"select count(*) from {world.log.names()['failed']}")).scalar() == 0
 
 
 def test_many_events_are_told_by_reason(world: World) -> None:

@@ -15,7 +15,8 @@ import sqlfluff
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Engine
 
-from eventlog.core.entry import COLUMNS
+from eventlog.core.entry import COLUMNS, Status
+from eventlog.core.identity import object_hash
 from eventlog.sql.capture import track
 from eventlog.sql.capture.choice import Choice as TrackChoice
 from eventlog.sql.connect import DatabaseFailed, execute_plain
@@ -24,7 +25,7 @@ from eventlog.sql.log import binding
 from eventlog.sql.log.binding import MissingColumn, NoLog, Unreadable, WrongLayout, bind
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import LeadershipLost, Waiting, object_hash
+from eventlog.sql.log.work import LeadershipLost, Waiting
 from eventlog.sql.names import Log, UnknownLogColumn, log_named
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse, LogWritten
@@ -219,6 +220,35 @@ def test_an_upgrade_keeps_what_waits_and_how_associations_are_written(
         assert snapshot.pick_up(Selection()).cells == []
 
 
+def test_an_upgrade_finds_of_which_objects_the_rows_are_that_failed_before(
+    engine: Engine, database: Database
+) -> None:
+    """Row 1 is overtaken by row 4, which leaves the log; row 3 names nothing, and row 9 is gone."""
+    log = Log(database.dialect)
+    store = Store(engine, log)
+    in_client(database, (GOLDEN / f"{database.dialect.name}-0007.sql").read_text())
+    for key in ("idu=1", "idu=2", "", "idu=1"):
+        log_one(engine, log, key)
+    names = log.names()
+    with engine.begin() as connection:
+        delete = f"update {names['log']} set {names['event_type']} = 4, {names['status']} = 'E'"
+        connection.execute(text(f"{delete} where {names['record_id']} < 4"))
+        for row in (1, 2, 3, 9):
+            insert = f"insert into {names['failed']} (record_id, reason, tries) values ({row}, 'so', 1)"
+            connection.execute(text(insert))
+    migrate.install(engine, log)
+    leader = store.lead("test")
+    assert leader is not None
+    with leader, store.work(leader.epoch) as work:
+        work.agree(delete=True)
+        assert work.finish({Status.SUCCESS: [4]}) == 1
+    with store.upkeep() as upkeep:
+        assert upkeep.overtaken([1, 2, 3]) == {1}
+    with engine.connect() as connection:
+        unnamed = f"select count(*) from {names['failed']} where object_hash is null"
+        assert connection.execute(text(unnamed)).scalar() == 0
+
+
 # what a publisher said until revision 0004 when it began to lead
 OLDER = "update {state} set epoch = epoch + 1, leader = 'an older version' where one = 1"
 
@@ -363,7 +393,9 @@ def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
     assert (GOLDEN / f"{dialect}-grants.sql").read_text() in shown
 
 
-@pytest.mark.parametrize("script", ["0001", "0002", "0003", "0004", "0005", "0006", "uninstall", "grants"])
+@pytest.mark.parametrize(
+    "script", ["0001", "0002", "0003", "0004", "0005", "0006", "0008", "uninstall", "grants"]
+)
 def test_oracles_script_is_understood_by_a_parser_of_oracles(script: str) -> None:
     """SQL*Plus's own words are for its client; what each block hides from a parser is parsed by itself."""
     lines = (GOLDEN / f"oracle-{script}.sql").read_text().splitlines()

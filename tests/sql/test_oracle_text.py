@@ -72,7 +72,14 @@ STATEMENTS = (
         "notices",
         "now",
         "oldest_pending",
-        "overtaken",
+        "last_published",
+        "told_rows",
+        "marked_overtaken",
+        "first_failed",
+        "failed_of",
+        "mark_overtaken",
+        "unnamed_failures",
+        "name_failure",
         "pause",
         "pending_bytes",
         "pending_sizes",
@@ -90,7 +97,10 @@ STATEMENTS = (
     *("rows_about", "settle", "share_snapshot", "skip", "state", "stretch_begin", "stretch_edges"),
     *("stretch_gaps", "stretch_pending", "unpublished", "unusable"),
 )
-UNKNOWN_TO_THE_PARSER = {"offset :skip rows ": ""}  # the row limiting clause without its offset, it knows
+UNKNOWN_TO_THE_PARSER = {
+    "offset :skip rows ": "",  # the row limiting clause without its offset, it knows
+    "in :objects": "in (:objects)",  # the list is written out when it is run
+}
 
 
 def parse(statement: str) -> None:

@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from eventlog.core.identity import object_hash
 from eventlog.sql import current
 from eventlog.sql.current import Current, Readable, Searchable, Sought
 from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
 from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
-from eventlog.sql.log.work import object_hash
 from eventlog.sql.queries import containing
 
 if TYPE_CHECKING:

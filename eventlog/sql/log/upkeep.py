@@ -13,12 +13,13 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Cell, Status, read_event_time, whole
 from eventlog.core.errors import WrongRow
+from eventlog.core.identity import object_hash
 from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.done import DoneRanges, read_done
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.known import Known
+from eventlog.sql.log.overtaking import Overtaking
 from eventlog.sql.log.stretch import Lane, between
-from eventlog.sql.log.work import object_hash
 from eventlog.sql.queries import Queries, containing
 
 
@@ -139,7 +140,7 @@ class Upkeep:
     def overtaken(self, ids: Iterable[int]) -> set[int]:
         """The per-field rows among these whose column was published from a later row, and the deletes whose
         object was."""
-        return {row[0] for chunk in self._queries.chunks(ids) for row in self._run("overtaken", ids=chunk)}
+        return Overtaking(self._connection, self._queries).overtaken(ids)
 
     def together(self, ids: Iterable[int]) -> list[Failed]:
         """The failed rows among these, with the others of their events."""
@@ -285,6 +286,7 @@ class Upkeep:
         found = self._run("handled_before", holes, before=before, after=after, most=limit)
         ids = [row[0] for row in found]
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
+        Overtaking(self._connection, self._queries).leave(ids, "was_published")
         deleted = self._queries.run_by_ids(self._connection, "purge", ids, holes)
         return deleted, max(ids) if len(ids) == limit else None
 

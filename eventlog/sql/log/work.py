@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -12,10 +11,11 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Status
 from eventlog.core.errors import EventlogError
-from eventlog.core.identity import ObjectName
+from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.log.done import DoneRanges
 from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
 from eventlog.sql.log.known import Known
+from eventlog.sql.log.overtaking import Overtaking
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.queries import Queries
 
@@ -93,13 +93,18 @@ class Work:
         that did not fail; how many were still new."""
         if self._mode is FinishMode.RANGES:
             return DoneRanges(self._connection, self._queries).add(letters)
-        delete = self._mode is FinishMode.DELETE
         return sum(
-            self._in_ranges("remove", ids)
-            if delete and letter not in (Status.ERROR, Status.FATAL)
+            self._remove(ids)
+            if self._mode is FinishMode.DELETE and letter not in (Status.ERROR, Status.FATAL)
             else self._in_ranges("finish", ids, letter=str(letter))
             for letter, ids in letters.items()
         )
+
+    def _remove(self, ids: Ids) -> int:
+        """Delete rows that were published; how many there were."""
+        rows = list(integers(ids))
+        Overtaking(self._connection, self._queries).leave(rows)
+        return self._in_ranges("remove", rows)
 
     def _in_ranges(self, name: str, ids: Ids, **values: Any) -> int:
         """Run a statement on rows by their ids, on long ranges of them at once; how many it met."""
@@ -126,10 +131,13 @@ class Work:
         DoneRanges(self._connection, self._queries).forget()
 
     def fail(self, failures: Iterable[Failure]) -> None:
-        """Keep why rows failed, in place of what was kept before."""
+        """Keep why rows failed, in place of what was kept before; ahead of finishing rows, which may have
+        overtaken them."""
         found = list(failures)
         self._queries.run_by_ids(self._connection, "forget_failure", (f.record_id for f in found))
-        self._queries.run_all(self._connection, "fail", [failure._asdict() for failure in found])
+        objects = Overtaking(self._connection, self._queries).objects(f.record_id for f in found)
+        rows = [failure._asdict() | {"object_hash": objects[failure.record_id]} for failure in found]
+        self._queries.run_all(self._connection, "fail", rows)
 
     def remember(self, number: int, content: str) -> None:
         """Keep what is about to go out."""
@@ -229,8 +237,3 @@ class Work:
 
 def _of_event(row: Mapping[str, object]) -> dict[str, object]:
     return {name: row[name] for name in ("object_hash", "event_id")}
-
-
-def object_hash(table_name: str, table_key: str) -> str:
-    """The name of an object that an index can hold, however long its key."""
-    return hashlib.sha256(f"{table_name}\0{table_key}".encode()).hexdigest()

@@ -42,6 +42,10 @@ octet_length({table_key}) + coalesce(octet_length({old_value}), 0) + coalesce(oc
 -- Rows that failed and can be finished.
 {letter} in ('E', 'F') and {usable}
 
+-- was_published --
+-- Rows that are done and did not fail.
+{letter} in ('S', 'W')
+
 -- loopback --
 -- Rows of the driver's own user.
 {perpetrator} = :driver_user

@@ -57,21 +57,57 @@ select record_id, event_id
 from {failed}
 where event_id in (select event_id from {failed} where record_id {among_ids})
 
--- overtaken --
--- The per-field rows among these whose column was published from a later row, and the deletes whose object was.
-select {id}
+-- last_published --
+-- The last published row of each type and column of the objects of these rows, behind the first of them.
+select max({id}), {event_type}, {table_name}, {table_key}, {column_name}
 from {log} r
-where {record_id} {among_ids} and {event_type} in (1, 2, 3, 4, 7, 8) and exists (
-  select 1
-  from (
-    select {record_id} as row_id, {letter} as row_letter, {event_type} as row_type, {table_name} as row_table,
-      {table_key} as row_key, {column_name} as row_column
-    from {log} r
-  ) later
-  where later.row_id > {record_id} and later.row_letter in ('S', 'W')
-    and later.row_table = {table_name} and later.row_key = {table_key}
-    and (later.row_column = {column_name} or later.row_type in (4, 5, 6) or {event_type} = 4))
+where {usable} and {record_id} > :first and {letter} in ('S', 'W') and ({table_name}, {table_key}) in (
+  select {table_name}, {table_key}
+  from {log} r
+  where {record_id} {among_ids})
+group by {event_type}, {table_name}, {table_key}, {column_name}
+
+-- told_rows --
+-- Rows, as far as they tell which others they overtake.
+select {id}, {event_type}, {table_name}, {table_key}, {column_name}
+from {log} r
+where {conditions}
 order by {record_id}
+{first_rows}
+
+-- marked_overtaken --
+-- The failed rows among these that were overtaken by rows that are gone.
+select record_id from {failed} where overtaken = 1 and record_id {among_ids}
+
+-- first_failed --
+-- The first failed row that is not known to be overtaken.
+select record_id
+from {failed}
+where overtaken = 0
+order by record_id
+{first_rows}
+
+-- failed_of --
+-- The failed rows of objects that are not known to be overtaken.
+select {id}, {event_type}, {table_name}, {table_key}, {column_name}
+from {failed} f join {log} r on {record_id} = f.record_id
+where f.overtaken = 0 and f.object_hash in :objects
+
+-- mark_overtaken --
+-- Notes that failed rows were overtaken by rows that leave the log.
+update {failed} set overtaken = 1 where record_id {among_ids}
+
+-- unnamed_failures --
+-- Failed rows whose objects are not on record.
+select record_id
+from {failed}
+where object_hash is null
+order by record_id
+{first_rows}
+
+-- name_failure --
+-- Notes the object of a failed row.
+update {failed} set object_hash = :object_hash where record_id = :record_id
 
 -- relatives --
 -- Every row of the objects of these rows, with the event that it failed in.

@@ -32,8 +32,8 @@ where {record_id} between :low and :high and {is_new}
 
 -- fail --
 -- Keeps why a row failed.
-insert into {failed} (record_id, event_id, reason, document, tries)
-values (:record_id, :event_id, :reason, :document, :tries)
+insert into {failed} (record_id, event_id, reason, document, tries, object_hash)
+values (:record_id, :event_id, :reason, :document, :tries, :object_hash)
 
 -- forget_failure --
 -- Forgets why rows failed.

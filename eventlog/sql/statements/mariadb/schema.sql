@@ -44,6 +44,16 @@ alter table {state} add column if not exists done_time varchar(40)
 alter table {state} add column if not exists done_last bigint
 /
 
+-- 0008_overtaken --
+-- Adds of which object a failed row is, and whether it was overtaken by rows that are gone.
+-- the SHA-256 of table_name, a zero byte, table_key
+alter table {failed} add column if not exists object_hash char(64)
+/
+alter table {failed} add column if not exists overtaken smallint not null default 0
+/
+create index if not exists {failed_way} on {failed} (object_hash)
+/
+
 -- future --
 -- Makes the index of future events.
 create index if not exists {log_future} on {log} ({indexed_status}, {event_time}, {indexed_record_id})

@@ -303,6 +303,22 @@ create table if not exists {known} (
   key {known_way} (first_id)
 ) engine = InnoDB character set utf8mb4 collate {collation}
 
+-- 0008_overtaken --
+-- Adds of which object a failed row is, and whether it was overtaken by rows that are gone.
+set @missing = (
+  select count(*) = 0 from information_schema.columns
+  where table_schema = {schema_text} and table_name = {failed_text} and column_name = 'object_hash')
+/
+-- the SHA-256 of table_name, a zero byte, table_key
+set @statement = if(@missing, 'alter table {failed} add column object_hash char(64), add column overtaken smallint not null default 0, add key {failed_way} (object_hash)', 'do 0')
+/
+prepare eventlog_statement from @statement
+/
+execute eventlog_statement
+/
+deallocate prepare eventlog_statement
+/
+
 -- future --
 -- Makes the index of future events.
 set @missing = (

@@ -1,3 +1,21 @@
+-- last_published --
+-- The last published row of each type and column of the objects of these rows, behind the first of them.
+-- by a digest: texts of any length are compared one with another
+select max({id}), {event_type}, {table_name}, {table_key}, {column_name}
+from {log} r
+where {usable} and {record_id} > :first and {letter} in ('S', 'W')
+  and sha2(concat(convert({table_name} using utf8mb4), char(0), convert({table_key} using utf8mb4)), 256) in (
+    select sha2(concat(convert({table_name} using utf8mb4), char(0), convert({table_key} using utf8mb4)), 256)
+    from {log} r
+    where {record_id} {among_ids})
+group by {event_type}, {table_name}, {table_key}, {column_name}
+
+-- mark_overtaken --
+-- Notes that failed rows were overtaken by rows that leave the log.
+update {wanted_ids}
+straight_join {failed} f on f.record_id = wanted.id
+set f.overtaken = 1
+
 -- renew --
 -- Makes failed rows new again.
 -- by the key alone: another way reads, and locks, what writers have open

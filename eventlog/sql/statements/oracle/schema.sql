@@ -584,6 +584,37 @@ exception
 end;
 /
 
+-- 0008_overtaken --
+-- Adds of which object a failed row is, and whether it was overtaken by rows that are gone.
+-- the SHA-256 of table_name, a zero byte, table_key
+begin
+  execute immediate q'[
+alter table {failed} add object_hash char(64)
+  ]';
+exception
+  when others then
+    if sqlcode <> -1430 then raise; end if; -- ORA-01430: it is there already
+end;
+/
+begin
+  execute immediate q'[
+alter table {failed} add overtaken number(1) default 0 not null
+  ]';
+exception
+  when others then
+    if sqlcode <> -1430 then raise; end if; -- ORA-01430: it is there already
+end;
+/
+begin
+  execute immediate q'[
+create index {place}{failed_way} on {failed} (object_hash)
+  ]';
+exception
+  when others then
+    if sqlcode <> -955 then raise; end if; -- ORA-00955: it is there already
+end;
+/
+
 -- future --
 -- Makes the index of future events.
 begin

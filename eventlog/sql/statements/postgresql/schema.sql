@@ -199,6 +199,16 @@ create table if not exists {known} (
 create index if not exists {known_way} on {known} (first_id) where first_id is not null
 /
 
+-- 0008_overtaken --
+-- Adds of which object a failed row is, and whether it was overtaken by rows that are gone.
+-- the SHA-256 of table_name, a zero byte, table_key
+alter table {failed} add column if not exists object_hash char(64)
+/
+alter table {failed} add column if not exists overtaken smallint not null default 0
+/
+create index if not exists {failed_way} on {failed} (object_hash)
+/
+
 -- future --
 -- Makes the index of future events.
 create index if not exists {log_future} on {log} ({event_time}, {indexed_record_id}) where {status} = 'N'

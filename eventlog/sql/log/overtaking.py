@@ -1,0 +1,152 @@
+"""Which failed rows were overtaken by later events of their objects, also by such whose rows are gone.
+
+What overtook a failed row stands in the log, or, once it left, as a mark beside the failed row. Nothing is
+kept of rows that overtook none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from sqlalchemy import bindparam
+from sqlalchemy.engine import Connection
+
+from eventlog.core.entry import Cell, whole
+from eventlog.core.identity import ObjectName, object_hash
+from eventlog.sql.log.ranges import Ids, integers
+from eventlog.sql.queries import Queries, unbound
+
+OBJECTS = 500  # that one statement looks for
+NO_OBJECT = "-"  # instead of the hash of an object, where a row names none
+_DELETE = 4
+_FIELDS = (1, 2, 3, 7, 8)
+_WHOLE = (4, 5, 6)  # the types that say something of every column
+
+
+class Told(NamedTuple):
+    """A row, as far as it tells which others it overtakes."""
+
+    record_id: int
+    event_type: Cell
+    object: ObjectName
+    column_name: str | None
+
+
+class Published:
+    """Rows that were published: the last of each object, and of each of its columns."""
+
+    def __init__(self, rows: Iterable[Told]) -> None:
+        self.last: dict[ObjectName, int] = {}
+        self._whole: dict[ObjectName, int] = {}
+        self._columns: dict[tuple[ObjectName, str], int] = {}
+        for row in rows:
+            self.last[row.object] = max(row.record_id, self.last.get(row.object, 0))
+            if row.event_type in _WHOLE:
+                self._whole[row.object] = max(row.record_id, self._whole.get(row.object, 0))
+            if row.column_name is not None:
+                place = row.object, row.column_name
+                self._columns[place] = max(row.record_id, self._columns.get(place, 0))
+
+    def overtook(self, row: Told) -> bool:
+        """Whether one of them is behind that row and undone by it: of a per-field row one of its column or
+        of the whole object, of a delete any one of the object."""
+        if row.event_type == _DELETE:
+            return self.last.get(row.object, 0) > row.record_id
+        if row.event_type not in _FIELDS:
+            return False
+        column = 0 if row.column_name is None else self._columns.get((row.object, row.column_name), 0)
+        return max(column, self._whole.get(row.object, 0)) > row.record_id
+
+
+class Overtaking:
+    """What is known of failed rows that were overtaken, in a transaction of whoever reads or deletes rows."""
+
+    def __init__(self, connection: Connection, queries: Queries) -> None:
+        self._connection = connection
+        self._queries = queries
+
+    def overtaken(self, ids: Iterable[int]) -> set[int]:
+        """The per-field rows among these whose column was published from a later row, and the deletes whose
+        object was."""
+        found: set[int] = set()
+        for chunk in self._queries.chunks(ids):
+            first = min(json.loads(chunk))
+            published = Published(_told(self._run("last_published", ids=chunk, first=first)))
+            found.update(row.record_id for row in self._rows(chunk) if published.overtook(row))
+            # after the log: what leaves it meanwhile leaves its marks first
+            found.update(int(row[0]) for row in self._run("marked_overtaken", ids=chunk))
+        return found
+
+    def leave(self, ids: Ids, *conditions: str) -> None:
+        """Mark the failed rows that these overtook, which were published and are to be deleted."""
+        if (first := self._first()) is not None:
+            chunks = self._queries.chunks(row for row in integers(ids) if row > first)
+            self._mark(self._rows(chunk, *conditions) for chunk in chunks)
+
+    def leave_where(self, condition: str) -> None:
+        """Mark likewise what published rows overtook that somebody else's statement is to delete."""
+        if (first := self._first()) is not None:
+            self._mark(self._pages(condition, first))
+
+    def _first(self) -> int | None:
+        """The first failed row that may get a mark, None where there is none."""
+        found = self._run("first_failed", most=1).scalar()
+        return None if found is None else int(found)
+
+    def _mark(self, leaving: Iterable[Iterable[Told]]) -> None:
+        self._name_objects()
+        overtaken: list[int] = []
+        for rows in leaving:
+            published = Published(rows)
+            overtaken += (row.record_id for row in self._failed(published.last) if published.overtook(row))
+        self._queries.run_by_ids(self._connection, "mark_overtaken", overtaken)
+
+    def objects(self, ids: Iterable[int]) -> dict[int, str]:
+        """The hash of the object that each of these rows names."""
+        found = dict.fromkeys(ids, NO_OBJECT)
+        for chunk in self._queries.chunks(found):
+            for row in self._rows(chunk):
+                found[row.record_id] = object_hash(*row.object)
+        return found
+
+    def _name_objects(self) -> None:
+        """Note the objects of failed rows that an older version kept."""
+        most = self._queries.log.dialect.chunk
+        while unnamed := [int(row[0]) for row in self._run("unnamed_failures", most=most)]:
+            named = [{"record_id": row, "object_hash": told} for row, told in self.objects(unnamed).items()]
+            self._queries.run_all(self._connection, "name_failure", named)
+
+    def _failed(self, objects: Iterable[ObjectName]) -> Iterator[Told]:
+        """The failed rows of objects that are not marked yet."""
+        of_objects = self._queries.clause("failed_of").bindparams(bindparam("objects", expanding=True))
+        hashes = [object_hash(*name) for name in objects]
+        for start in range(0, len(hashes), OBJECTS):
+            some = {"objects": hashes[start : start + OBJECTS]}
+            yield from _told(self._connection.execute(of_objects, some))
+
+    def _rows(self, chunk: str, *conditions: str) -> Iterator[Told]:
+        return _told(self._read(self._queries.pieces("of_ids", *conditions), ids=chunk))
+
+    def _pages(self, condition: str, after: int) -> Iterator[Iterator[Told]]:
+        """The published rows behind one that a condition finds, a page of them at a time."""
+        conditions = f"{self._queries.pieces('after_row', 'was_published')} and ({unbound(condition)}\n)"
+        while rows := self._read(conditions, after=after).all():
+            yield _told(rows)
+            after = int(rows[-1][0])
+
+    def _read(self, conditions: str, **values: Any) -> Any:
+        most = self._queries.log.dialect.chunk
+        holes = {"conditions": conditions}
+        return self._queries.run(self._connection, "told_rows", holes, most=most, **values)
+
+    def _run(self, name: str, **values: Any) -> Any:
+        return self._queries.run(self._connection, name, **values)
+
+
+def _told(rows: Iterable[Any]) -> Iterator[Told]:
+    """Rows as they are read, without those that name no object."""
+    for record_id, kind, table, key, column in rows:
+        if table is not None and key is not None:
+            yield Told(int(record_id), whole(kind), (str(table), str(key)), column)

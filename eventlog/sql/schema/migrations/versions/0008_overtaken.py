@@ -1,0 +1,16 @@
+"""Of which object a failed row is, and whether it was overtaken by rows that are gone."""
+
+from __future__ import annotations
+
+from eventlog.sql.schema.migrations.run import Run
+
+revision = "0008"
+down_revision = "0007"
+
+
+def upgrade(run: Run) -> None:
+    run("0008_overtaken")
+
+
+def downgrade(run: Run) -> None:
+    """The columns go with their table."""

@@ -12,8 +12,10 @@ from sqlalchemy.engine import URL, Engine
 
 from eventlog.demo.embedded import Server
 from tests import brokers as kafka_brokers
-from tests import parallel
+from tests import bytecode, parallel
 from tests.databases import AT_HAND, EMBEDDED, Database, embedded_server, fresh, server_url, told
+
+bytecode.keep()
 
 # Tests never judge time: a loaded machine is no fault.
 settings.register_profile("eventlog", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -24,7 +24,8 @@ from sqlalchemy.engine import Engine
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.core import tablesfile
 from eventlog.demo.embedded import FAST, embedded_postgres
-from eventlog.publisher.comparing import Comparing, ComparingSettings
+from eventlog.publisher.comparing import ComparingSettings
+from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.config import Config
 from eventlog.publisher.opening import read_readable, read_tables
 from eventlog.sql.connect import connect
@@ -89,11 +90,11 @@ def database(rows: int) -> None:
 
 
 def _measure(engine: Engine, store: Store, config: Config, leader: Leader, rows: int) -> None:
-    first = Comparing(config, store, leader.epoch, ComparingSettings(startup_option="future"))
+    first = Comparison(config, store, leader.epoch, ComparingSettings(startup_option="future"))
     base = first.poll if rows <= ROWS else partial(_keep_all, engine, store, config, leader, rows)
     print(f"{rows} rows of ten columns; base: {_timed(base):.1f} s", flush=True)
     _run(engine, "vacuum analyze eventlog_known")
-    comparing = Comparing(config, store, leader.epoch, ComparingSettings())
+    comparing = Comparison(config, store, leader.epoch, ComparingSettings())
     comparing.poll()
     for share in SHARES:
         floors, polls = [], []

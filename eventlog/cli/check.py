@@ -16,7 +16,6 @@ from eventlog.cli.terminal import Shade, say, show, tell
 from eventlog.core import tablesfile
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
-from eventlog.operate.auditing import audit
 from eventlog.operate.comparing import compared
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.opening import opened, place_of, read_tables
@@ -129,6 +128,8 @@ def _deep(settings: Config) -> Iterator[Finding]:
     """What differs from the states that were kept, and no row of the log explains."""
     if settings.given.get("source_url") is not None:
         raise Misuse("--deep audits triggers, and source-url names tables without any of ours")
+    from eventlog.operate.auditing import audit  # Arrow takes a while to load
+
     with opened(settings) as store:
         tables = read_tables(store.engine, store.log, settings)
         for one in audit(store, settings, Tables(t for t in tables if t.key), log=False):

@@ -13,7 +13,6 @@ from eventlog.cli.guessing import refuse_flags
 from eventlog.cli.terminal import tell
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.tables import Table, Tables
-from eventlog.operate.auditing import audit
 from eventlog.publisher.config import Config
 from eventlog.publisher.opening import opened, read_tables
 from eventlog.sql.capture.resync import EVENT_TYPES, Resync
@@ -87,6 +86,8 @@ def resync(
 
 
 def _compare(store: Store, settings: Config, tables: Tables) -> None:
+    from eventlog.operate.auditing import audit  # Arrow takes a while to load
+
     for found in audit(store, settings, tables, log=True):
         if found.differences is None:
             tell(f"{found.table}: its state is kept; the next --compare logs what triggers missed")

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from eventlog.compare.meeting import MEMORY, Difference
+from eventlog.compare.meeting import Difference
+from eventlog.compare.memory import MEMORY
 from eventlog.compare.ordering import Order, Phase, Ranks
 from eventlog.compare.rows import Cells
 from eventlog.core import tablekey, values

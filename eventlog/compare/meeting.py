@@ -8,19 +8,18 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.vectors import flags, scattered, shares
+from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import Cells, gathered, schema
-from eventlog.core.settings import setting
 from eventlog.core.tables import Table
 
 T = TypeVar("T")
-MEMORY = 256 << 20  # bytes of both sides that are compared at once
 _SHARES = 64
 _ALL = 1 << 60
 _DEEPEST = 5  # how often a share that is still too large is divided again
@@ -32,16 +31,6 @@ class Difference(NamedTuple):
     key: str
     before: Cells | None
     after: Cells | None
-
-
-def compare_memory() -> Any:
-    """The setting that says how much is compared in memory."""
-    return setting(
-        MEMORY >> 20,
-        "MiB of rows that are compared in memory; what goes beyond is divided on disk",
-        metavar="MIB",
-        within=(1, 1 << 20),
-    )
 
 
 Judge = Callable[[pa.RecordBatch, pa.RecordBatch], Iterator[T]]

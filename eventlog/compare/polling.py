@@ -16,7 +16,8 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.compare.digest import Texts, digest, short
-from eventlog.compare.meeting import MEMORY, meet
+from eventlog.compare.meeting import meet
+from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import NullKey, gathered, schema
 from eventlog.compare.sieve import digest_by, texts_of, told_by
 from eventlog.compare.sqldigest import digest_of, key_hash_of

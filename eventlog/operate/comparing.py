@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from eventlog.compare.polling import why_here
 from eventlog.core.tables import Table
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
@@ -19,6 +18,8 @@ def compared(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[
     """The findings; none where triggers fill the log."""
     if config.build(ComparingSettings).publication_mode != "compare":
         return
+    from eventlog.compare.polling import why_here  # Arrow takes a while to load
+
     yield from _state(store)
     for table, why in read_standing(store, counted=False).cycle.get("unread", {}).items():
         yield Finding(table, f"it could not be compared: {why}", "the others are published; mend it")

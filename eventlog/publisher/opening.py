@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import Engine
 
@@ -20,7 +21,6 @@ from eventlog.publisher.children import with_places
 from eventlog.publisher.config import Config, names, statements
 from eventlog.publisher.published import Absent, published
 from eventlog.publisher.references import refer
-from eventlog.publisher.source import Source, source_at
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
 from eventlog.sql.connect import connect, read_url
 from eventlog.sql.dialect.dialects import Dialect, dialect_of
@@ -30,6 +30,9 @@ from eventlog.sql.names import Log, log_named
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.schema.migrate import exists
 from eventlog.sql.statements import templates
+
+if TYPE_CHECKING:
+    from eventlog.publisher.source import Source
 
 logger = logging.getLogger("eventlog.publishing")
 
@@ -185,7 +188,11 @@ def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None 
 def source_of(config: Config) -> Source | None:
     """The database whose tables are published, None where it is the log's."""
     url = config.build(SourceSettings).source_url
-    return None if url is None else source_at(url)
+    if url is None:
+        return None
+    from eventlog.publisher.source import source_at  # Arrow takes a while to load
+
+    return source_at(url)
 
 
 def _tell_absent(name: str, fault: NoSuchTable) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 from eventlog.cli import COMMANDS, cli
 from eventlog.cli.examples import EXAMPLES
-from tests.commands import Shell
+from tests.commands import Shell, environment
 from tests.people.generated import context_of
 from tests.support import HEADER, USR
 
@@ -143,3 +145,13 @@ def test_an_example_names_options_that_there_are(line: str) -> None:
 def test_help_ends_with_examples(shell: Shell) -> None:
     done = shell.run("track", "--help")
     assert done.stdout.rstrip().endswith("eventlog track hr.employee --update 2 --child hr.phone.number")
+
+
+def test_a_command_begins_without_what_only_some_of_its_work_needs() -> None:
+    """Arrow with pandas, and Alembic, take three times as long to load as all the rest."""
+    known = (
+        f"import sys; from importlib import import_module; list(map(import_module, {[*COMMANDS.values()]}))"
+    )
+    asked = f"{known}; print({{'numpy', 'pandas', 'pyarrow', 'alembic', 'pyspark'}} & sys.modules.keys())"
+    told = subprocess.run([sys.executable, "-c", asked], env=environment(), capture_output=True, check=True)
+    assert told.stdout == b"set()\n"

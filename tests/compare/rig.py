@@ -10,7 +10,8 @@ from typing import Any
 from lxml import etree
 from sqlalchemy import text
 
-from eventlog.publisher.comparing import Comparing, ComparingSettings
+from eventlog.publisher.comparing import ComparingSettings
+from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.session import make_reader
@@ -26,7 +27,7 @@ Row = dict[str, str]
 class Life:
     """A comparing publisher from its start to its end, and what it does."""
 
-    def __init__(self, world: World, comparing: Comparing, publisher: Publisher) -> None:
+    def __init__(self, world: World, comparing: Comparison, publisher: Publisher) -> None:
         self.world = world
         self._comparing = comparing
         self._publisher = publisher
@@ -53,7 +54,7 @@ def life(world: World, sink: Receiver, tables: str = "usr", **given: Any) -> Ite
     given |= {"url": url, "sync_tables": tables, "polling_interval": 0, "publication_mode": "compare"}
     config = Config(given, tables=sections)
     with world.elect() as leader:
-        comparing = Comparing(config, world.store, leader.epoch, config.build(ComparingSettings))
+        comparing = Comparison(config, world.store, leader.epoch, config.build(ComparingSettings))
         xds = config.build(XdsSettings)
         publisher = Publisher(
             world.store,

@@ -23,7 +23,8 @@ from eventlog.core.settings import build
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
 from eventlog.operate.finishing import change_mode
-from eventlog.publisher.comparing import Comparing, ComparingSettings
+from eventlog.publisher.comparing import ComparingSettings
+from eventlog.publisher.comparison import Comparison
 from eventlog.publisher.config import Config
 from eventlog.publisher.opening import read_readable, read_tables
 from eventlog.sql.log.finishing import FinishMode
@@ -171,7 +172,7 @@ def test_no_event_is_of_a_column_that_may_not_leave(world: World) -> None:
     url = world.engine.url.render_as_string(hide_password=False)
     config = Config({"url": url, "sync_tables": "usr"}, tables={"usr": {"withhold": ["lname"]}})
     with world.elect() as leader:
-        comparing = Comparing(config, world.store, leader.epoch, build(ComparingSettings, {}))
+        comparing = Comparison(config, world.store, leader.epoch, build(ComparingSettings, {}))
         assert comparing.poll() == 1
     with world.engine.connect() as connection:
         names = world.log.names()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from eventlog.publisher.comparing import KeylessTable
+from eventlog.publisher.comparison import KeylessTable
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.log.known import StateGone, StateLost
 from eventlog.sql.schema import migrate

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from alembic.config import Config
-from alembic.runtime.environment import EnvironmentContext
-from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection, Engine
 
@@ -18,6 +15,9 @@ from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.names import Log
 from eventlog.sql.statements import templates
 from eventlog.sql.stored import demand_time
+
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
 
 BASE = "base"
 HEAD = "heads"
@@ -127,12 +127,18 @@ def head() -> str:
 
 
 def _scripts() -> ScriptDirectory:
+    from alembic.config import Config  # takes a while to load, and most commands only ask what stands here
+    from alembic.script import ScriptDirectory
+
     config = Config()
     config.set_main_option("script_location", "eventlog.sql.schema:migrations")
     return ScriptDirectory.from_config(config)
 
 
 def _migrate(connection: Connection, log: Log, target: str, own: bool, *, fresh: bool = False) -> None:
+    from alembic.config import Config
+    from alembic.runtime.environment import EnvironmentContext
+
     scripts = _scripts()
     move = scripts._downgrade_revs if target == BASE else scripts._upgrade_revs
 

@@ -1,25 +1,37 @@
 """Many commands, each a process of its own, without the start of an interpreter for each.
 
 A parent that has imported the program forks for every command; what the child runs is `main`, as the
-installed command does.
+installed command does. All tests of a process share one parent: its start takes as long as thirty commands.
 """
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
+LATER = (  # what commands import when they need it
+    "alembic.runtime.environment",
+    "alembic.script",
+    "eventlog.cli.states",
+    "eventlog.convert.by_column",
+    "eventlog.operate.auditing",
+    "eventlog.publisher.by_column",
+    "eventlog.publisher.comparison",
+    "sqlalchemy.dialects.postgresql.psycopg",
+)
 PARENT = """
-import json, os, sys
+import json, os, sys, warnings
 from importlib import import_module
 from eventlog.cli import COMMANDS, main
-for module in COMMANDS.values():
+for module in (*COMMANDS.values(), *sys.argv[1:]):
     import_module(module)
 for line in iter(sys.stdin.readline, ""):
     job = json.loads(line)
@@ -32,6 +44,8 @@ for line in iter(sys.stdin.readline, ""):
         for number, (name, mode) in enumerate(zip(job["files"], modes)):
             os.dup2(os.open(name, mode), number)
         sys.argv = ["eventlog", *job["words"]]
+        if job["strict"]:
+            warnings.simplefilter("error")
         main()
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
@@ -51,33 +65,52 @@ def environment(**more: str) -> dict[str, str]:
     return kept | {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"} | more
 
 
-class Shell:
-    """Runs commands in a folder; `within` are words before those of the parent that forks for them."""
+def start(within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+    """A parent; `within` are words before those that start it."""
+    return subprocess.Popen(
+        [*within, sys.executable, "-c", PARENT, *LATER],
+        env=environment(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
 
-    def __init__(self, folder: Path, within: Sequence[str] = ()) -> None:
+
+@cache
+def shared() -> subprocess.Popen[bytes]:
+    """The parent of all shells of this process that stand within nothing."""
+    made = start()
+    atexit.register(made.communicate)
+    return made
+
+
+class Shell:
+    """Runs commands in a folder; `within` are words before those of the parent that forks for them. Where it
+    is strict, a warning of Python is an error."""
+
+    def __init__(self, folder: Path, within: Sequence[str] = (), *, strict: bool = False) -> None:
         self.folder = folder
+        self._strict = strict
         self._files = folder.parent / f"{folder.name}.files"
-        self._files.mkdir()
-        self._parent = subprocess.Popen(
-            [*within, sys.executable, "-c", PARENT],
-            env=environment(),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        self._files.mkdir(exist_ok=True)
+        self._own = start(within) if within else None
 
     def run(self, *words: str, stdin: str = "", stdout: str | None = None, **more: str) -> Done:
         """Run `eventlog WORDS`; its output goes to a file of that name if one is given."""
-        assert self._parent.stdin is not None
-        assert self._parent.stdout is not None
+        parent = self._own or shared()
+        assert parent.stdin is not None
+        assert parent.stdout is not None
         files = [str(self._files / name) for name in ("stdin", "stdout", "stderr")]
         for name, text in zip(files, (stdin, "", ""), strict=True):
             Path(name).write_text(text)
         files[1] = stdout or files[1]
-        job = {"words": words, "folder": str(self.folder), "files": files, "environment": environment(**more)}
-        self._parent.stdin.write(json.dumps(job).encode() + b"\n")
-        self._parent.stdin.flush()
-        code = int(self._parent.stdout.readline())
+        job = {"words": words, "folder": str(self.folder), "files": files, "strict": self._strict}
+        job |= {"environment": environment(**more)}
+        parent.stdin.write(json.dumps(job).encode() + b"\n")
+        parent.stdin.flush()
+        code = int(parent.stdout.readline())
         return Done(code, "" if stdout else Path(files[1]).read_text(), Path(files[2]).read_text())
 
     def close(self) -> None:
-        self._parent.communicate()
+        """End a parent of its own."""
+        if self._own is not None:
+            self._own.communicate()

@@ -10,24 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import Done, Shell
 from tests.support import HEADER, USR
 
 ROOT = Path(__file__).parents[2]
 
 
-def run(
-    folder: Path, *arguments: str, stdin: str = "", **environment: str
-) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, stdin: str = "", **environment: str) -> Done:
     (folder / "usr.toml").write_text(USR)
-    return subprocess.run(
-        [sys.executable, "-m", "eventlog", *arguments],
-        cwd=folder,
-        env=os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"} | environment,
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    return Shell(folder).run(*arguments, stdin=stdin, **environment)
 
 
 CONVERT = ("convert", "--from", "log", "--to", "xds", "--tables", "usr.toml")
@@ -39,12 +30,12 @@ def test_data_goes_to_standard_output_and_talk_to_standard_error(tmp_path: Path)
     done = run(tmp_path, *CONVERT, stdin=HEADER + GOOD + BAD)
     assert done.stdout.count("\n") == 1
     assert done.stderr == "-:3: record_id is 'x', not an integer\neventlog: 1 bad records were left out\n"
-    assert done.returncode == 1
+    assert done.code == 1
 
 
 def test_done_is_zero_and_silent(tmp_path: Path) -> None:
     done = run(tmp_path, *CONVERT, stdin=HEADER + GOOD)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.code, done.stderr) == (0, "")
 
 
 def test_bad_records_are_kept_as_they_came(tmp_path: Path) -> None:
@@ -54,7 +45,7 @@ def test_bad_records_are_kept_as_they_came(tmp_path: Path) -> None:
 
 def test_strict_stops_at_the_first(tmp_path: Path) -> None:
     done = run(tmp_path, *CONVERT, "--strict", "-o", "out.xml", stdin=HEADER + BAD + GOOD)
-    assert done.returncode == 1
+    assert done.code == 1
     assert "stopped at the first bad record" in done.stderr
     assert not (tmp_path / "out.xml").exists()
 
@@ -71,7 +62,7 @@ def test_strict_stops_at_the_first(tmp_path: Path) -> None:
 )
 def test_misuse_is_two(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
     done = run(tmp_path, *arguments)
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.code, done.stdout) == (2, "")
     assert message in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -87,7 +78,7 @@ def test_a_setting_comes_from_the_flag_then_from_the_environment(tmp_path: Path)
 def test_a_faulty_tables_file_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("[tables.a]\nkeys = []\n")
     done = run(tmp_path, "convert", "--from", "log", "--to", "xds", "--tables", "bad.toml")
-    assert done.returncode == 1
+    assert done.code == 1
     assert done.stderr.startswith("eventlog: tables file: tables.a: unknown entry 'keys'")
 
 
@@ -113,7 +104,7 @@ def test_explain_tells_json_lines_and_filters(tmp_path: Path) -> None:
 def test_a_folder_takes_a_file_for_each_sheet(tmp_path: Path) -> None:
     (tmp_path / "c.jsonl").write_text('{"op":"delete","schema":null,"table":"usr","key":{"idu":1}}\n')
     done = run(tmp_path, "convert", "--from", "changes", "--to", "log", "-o", "out/", "c.jsonl")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.code, done.stderr) == (0, "")
     assert (tmp_path / "out" / "eventlog.csv").read_text().count("\n") == 2
 
 

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect, text
 
 from eventlog.sql.schema import migrate
+from tests.commands import Done, Shell
 from tests.databases import Database
 
+Call = Callable[..., Done]
 GOLDEN = Path(__file__).parents[1] / "golden" / "install"
 
 
-def call(*words: str, folder: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command line in a folder of its own."""
-    root = Path(__file__).parents[2]
-    settings = {**os.environ, "PYTHONPATH": str(root), **environment}
-    command = [sys.executable, "-W", "error", "-m", "eventlog", *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder or root, env=settings)
+@pytest.fixture
+def call(tmp_path: Path) -> Call:
+    """Runs the command line in the test's own folder; a warning of Python is an error."""
+    return Shell(tmp_path, strict=True).run
 
 
-def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path) -> None:
+def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path, call: Call) -> None:
     url = postgres.url.render_as_string(hide_password=False)
     (tmp_path / "eventlog.toml").write_text(
         f'url = "{url}"\nlog-table = "events"\nsync-tables = "usr"\n[log.columns]\nstatus = "state"\n'
@@ -34,25 +32,25 @@ def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path) -> 
         connection.execute(text("create table usr as select n as idu from generate_series(1, 30) as n"))
         connection.execute(text("alter table usr add primary key (idu)"))
 
-    done = call("install", "--future-events", folder=tmp_path)
+    done = call("install", "--future-events")
     told, warning = done.stderr.splitlines()
-    assert (done.returncode, done.stdout, told) == (0, "", "public.events is installed")
+    assert (done.code, done.stdout, told) == (0, "", "public.events is installed")
     assert warning.startswith("warning: the log belongs to a superuser")
-    assert call("install", folder=tmp_path).stderr.startswith("public.events is up to date\n")
+    assert call("install").stderr.startswith("public.events is up to date\n")
 
     with engine.begin() as connection:
         connection.execute(text("select events_capture_is_off()"))
 
-    done = call("resync", "usr", "--where", "idu > 10", "--chunk", "7", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "public.usr: 20 rows logged\n")
+    done = call("resync", "usr", "--where", "idu > 10", "--chunk", "7")
+    assert (done.code, done.stderr) == (0, "public.usr: 20 rows logged\n")
     with engine.connect() as connection:
         found = connection.execute(text("select state, count(*) from events group by state")).all()
     assert [tuple(row) for row in found] == [("N", 20)]
 
-    done = call("uninstall", folder=tmp_path)
-    assert done.returncode == 1
+    done = call("uninstall")
+    assert done.code == 1
     assert "20 rows that are not published" in done.stderr
-    assert call("uninstall", "--discard", folder=tmp_path).stderr == "events is uninstalled\n"
+    assert call("uninstall", "--discard").stderr == "events is uninstalled\n"
     assert inspect(engine).get_table_names() == ["usr"]
     with engine.connect() as connection:
         left = "select count(*) from pg_proc where pronamespace = 'public'::regnamespace"
@@ -60,7 +58,7 @@ def test_a_log_from_install_to_uninstall(postgres: Database, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("dialect", ["postgresql", "oracle", "mysql", "mariadb"])
-def test_the_ddl_is_printed_without_a_connection(dialect: str) -> None:
+def test_the_ddl_is_printed_without_a_connection(dialect: str, call: Call) -> None:
     asked = ("--sql", "--dialect", dialect)
     newest = (GOLDEN / f"{dialect}-{migrate.head()}.sql").read_text()
     assert call("install", *asked, "--future-events").stdout == newest
@@ -79,18 +77,18 @@ def test_the_ddl_is_printed_without_a_connection(dialect: str) -> None:
         (("install", "--config", "nowhere.toml"), "nowhere.toml"),
     ],
 )
-def test_misuse_says_what_to_say(words: tuple[str, ...], told: str, tmp_path: Path) -> None:
-    done = call(*words, folder=tmp_path, EVENTLOG_URL="")
-    assert done.returncode == 2
+def test_misuse_says_what_to_say(words: tuple[str, ...], told: str, call: Call) -> None:
+    done = call(*words, EVENTLOG_URL="")
+    assert done.code == 2
     assert told in done.stderr
     assert "Traceback" not in done.stderr
 
 
-def test_settings_are_read_as_by_every_command(tmp_path: Path) -> None:
+def test_settings_are_read_as_by_every_command(tmp_path: Path, call: Call) -> None:
     (tmp_path / "eventlog.toml").write_text(
         'url = "postgresql://127.0.0.1:1/x"\nlog-tabel = "a"\nlayout = "b"\n'
     )
-    done = call("install", folder=tmp_path, EVENTLOG_LOG_TIME="noon")
-    assert done.returncode == 2
+    done = call("install", EVENTLOG_LOG_TIME="noon")
+    assert done.code == 2
     for told in ("log-tabel: there is no such setting", "layout: 'b'", "EVENTLOG_LOG_TIME: 'noon'"):
         assert told in done.stderr

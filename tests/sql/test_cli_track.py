@@ -10,7 +10,7 @@ from sqlalchemy import text
 from eventlog.core import tablesfile
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import install_routines, plan_track, plan_untrack, script
-from tests.cli.test_cli_install import call
+from tests.commands import Shell
 from tests.databases import Database
 from tests.sql.test_install import in_client
 from tests.sql.tracked import Logged, Tracked
@@ -19,19 +19,20 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_a_table_from_track_to_untrack(postgres: Database, tmp_path: Path) -> None:
+    call = Shell(tmp_path, strict=True).run
     url = postgres.url.render_as_string(hide_password=False)
     (tmp_path / "eventlog.toml").write_text(
         f'url = "{url}"\nlog-table = "events"\n[log.columns]\nnew_value = "value"\n'
     )
-    call("install", folder=tmp_path)
+    call("install")
     engine = postgres.engine()
     with engine.begin() as connection:
         connection.execute(text("create table usr (idu integer primary key, fname text)"))
 
-    assert "insert into" in call("track", "usr", "--sql", folder=tmp_path).stdout
-    done = call("track", "usr", "--insert", "1", "--update", "2", folder=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "public.usr is tracked\n")
-    done = call("track", "usr", "--insert", "1", "--update", "2", folder=tmp_path)
+    assert "insert into" in call("track", "usr", "--sql").stdout
+    done = call("track", "usr", "--insert", "1", "--update", "2")
+    assert (done.code, done.stdout, done.stderr) == (0, "", "public.usr is tracked\n")
+    done = call("track", "usr", "--insert", "1", "--update", "2")
     assert done.stderr == "public.usr is tracked so already\n"
 
     with engine.begin() as connection:
@@ -40,23 +41,23 @@ def test_a_table_from_track_to_untrack(postgres: Database, tmp_path: Path) -> No
         found = connection.execute(text("select event_type, table_key, value from events")).all()
     assert [tuple(row) for row in found] == [(1, "idu=1", "Jack")]
 
-    assert call("check", folder=tmp_path).returncode == 1  # the table's owner is the publisher
-    assert call("check", "--driver-user", "publisher", folder=tmp_path).stderr == "nothing is wrong\n"
+    assert call("check").code == 1  # the table's owner is the publisher
+    assert call("check", "--driver-user", "publisher").stderr == "nothing is wrong\n"
     with engine.begin() as connection:
         connection.execute(text("alter table usr add lname text"))
-    done = call("check", "--driver-user", "publisher", folder=tmp_path)
-    assert (done.returncode, done.stderr) == (1, "")
+    done = call("check", "--driver-user", "publisher")
+    assert (done.code, done.stderr) == (1, "")
     assert "eventlog track public.usr --insert 1 --update 2" in done.stdout
 
-    call("check", "--write-tables", "tables.toml", folder=tmp_path)
+    call("check", "--write-tables", "tables.toml")
     known = tablesfile.read((tmp_path / "tables.toml").read_text())
     assert known.get("usr").key == ("idu",)
     assert [c.type for c in known.get("usr").columns.values()] == ["integer", "text", "text"]
 
-    assert call("untrack", "usr", folder=tmp_path).stderr == "public.usr is untracked\n"
-    assert call("untrack", "usr", folder=tmp_path).stderr == "public.usr was not tracked\n"
-    done = call("track", "nowhere", folder=tmp_path)
-    assert done.returncode == 1
+    assert call("untrack", "usr").stderr == "public.usr is untracked\n"
+    assert call("untrack", "usr").stderr == "public.usr was not tracked\n"
+    done = call("track", "nowhere")
+    assert done.code == 1
     assert done.stderr.startswith("eventlog: no table or view nowhere: ")
 
 

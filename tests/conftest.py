@@ -12,10 +12,11 @@ from sqlalchemy.engine import URL, Engine
 
 from eventlog.demo.embedded import Server
 from tests import brokers as kafka_brokers
-from tests import bytecode, parallel
+from tests import frugal, parallel
 from tests.databases import AT_HAND, EMBEDDED, Database, embedded_server, fresh, server_url, told
 
-bytecode.keep()
+frugal.keep_bytecode()
+frugal.hurry_spark()
 
 # Tests never judge time: a loaded machine is no fault.
 settings.register_profile("eventlog", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])

@@ -24,7 +24,7 @@ from eventlog.fold import Rules
 from eventlog.library import clock_of, read_given
 from eventlog.log import LogSettings
 from eventlog.xds.settings import XdsSettings
-from eventlog_spark import single
+from eventlog_spark import captures, single
 from eventlog_spark.fold.meeting import by_current_row, met
 from eventlog_spark.fold.told import FoldToRows
 from eventlog_spark.input import frames
@@ -33,6 +33,7 @@ from eventlog_spark.input.frames import Known, keyed_rows
 from eventlog_spark.input.kinds import FATES, UNREADABLE
 from eventlog_spark.output.told import Changes, Documents, Form
 from eventlog_spark.sequence.frames import change_tables
+from eventlog_spark.sequence.message_frames import messages
 
 _SOURCES = ("log", "qlik-table", "qlik-message", "gbase", "linter")
 
@@ -120,8 +121,9 @@ def changes(
     """The changes that records of a format tell; with `typed` those of one table, with columns of its types.
 
     A log is folded. Other sources are read by one task, for their records say something of each other; `name`
-    is what messages call them, and where a change table's name comes from. Change tables are read in so many
-    `partitions` where that is said, and several of a task together, by their names.
+    is what messages call them, and where a change table's name comes from. Change tables, messages and
+    captures are read in so many `partitions` where that is said; several change tables of a task go in
+    together then, by their names.
     """
     if source not in _SOURCES:
         raise Misuse(f"unknown source {source!r}; known are {', '.join(_SOURCES)}")
@@ -131,17 +133,31 @@ def changes(
     form = Changes.of(tables, typed)
     if form_of.folded:
         return _folded(records, tables, current or {}, unique, partitions, found, form)
-    if current or unique or (partitions and source != "qlik-table"):
-        raise Misuse(f"current, unique and partitions are of a log, and this is {source}")
+    if current or unique:
+        raise Misuse(f"current and unique are of a log, and this is {source}")
     if partitions:
-        named = records if isinstance(records, Mapping) else {name: records}
-        return change_tables(named, tables, settings.build(form_of.settings, found), form, partitions)
+        reading: Any = settings.build(form_of.settings, found)
+        return _in_many_tasks(records, source, tables, reading, form, partitions, name)
     if isinstance(records, Mapping):
         raise Misuse("several DataFrames are the change tables of a task: say in how many partitions")
     together = single.in_one_task(records, source)
     columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
     task = single.OneTask(source, tables, found, name, columns, form)
     return frames.by_number(together).mapInArrow(task, from_arrow_schema(form.schema))
+
+
+def _in_many_tasks(
+    records: Any, source: str, tables: Tables, reading: Any, form: Form, partitions: int, name: str
+) -> Any:
+    """The changes of a sequence or of captures, read in parallel."""
+    if source == "qlik-table":
+        named = records if isinstance(records, Mapping) else {name: records}
+        return change_tables(named, tables, reading, form, partitions)
+    if source == "qlik-message":
+        return messages(records, tables, reading, form, partitions, name)
+    if source == "gbase":
+        return captures.changes_of(records, tables, reading, form, partitions, name)
+    raise Misuse(f"{source} is read by one task: partitions are of other sources")
 
 
 def _folded(

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from eventlog.convert.conversion import format_named
@@ -18,12 +16,11 @@ from eventlog.core.formats import Object, Row, Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.files.parquet import Batch, rows_of
 from eventlog.library import changes_of
+from eventlog_spark.captures import STREAM, chunks_of, streams_of
 from eventlog_spark.input.batches import bounded
+from eventlog_spark.input.columns import named, named_rows
+from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
 from eventlog_spark.output.told import Form, Told, told_of
-
-_MESSAGE = {"topic": "string", "partition": "int", "offset": "long", "key": "binary", "value": "binary"}
-_STREAM = ("path", "content")
-_PIECE = 1 << 20  # bytes of a stream that are read at a time
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ def _rows_together(frame: Any) -> Any:
     for field in frame.schema.fields:
         if isinstance(field.dataType, t.StructType | t.ArrayType | t.MapType):
             raise Misuse(f"column {field.name} is {field.dataType.simpleString()}; cells hold single values")
-    order = [found for name in ("syslog_addr", "extdata") if (found := _named(frame, name)) is not None]
+    order = [found for name in ("syslog_addr", "extdata") if (found := named(frame, name)) is not None]
     return (
         frame.repartition(1).sortWithinPartitions(*(column.try_cast("long") for column in order))
         if order
@@ -66,28 +63,11 @@ def _rows_together(frame: Any) -> Any:
 
 
 def _messages_together(frame: Any) -> Any:
-    """Messages as Kafka's DataFrames have them; of their columns only `value` must be there."""
-    told = [_needed(frame, name, name == "value").cast(kind).alias(name) for name, kind in _MESSAGE.items()]
-    return frame.select(told).repartition(1).sortWithinPartitions("topic", "partition", "offset")
+    return messages_of(frame).repartition(1).sortWithinPartitions("topic", "partition", "offset")
 
 
 def _streams_together(frame: Any) -> Any:
-    """Streams as the `binaryFile` source has them: `content`, and `path` if it is there."""
-    told = [_needed(frame, name, name == "content").alias(name) for name in _STREAM]
-    return frame.select(told).repartition(1).sortWithinPartitions("path")
-
-
-def _needed(frame: Any, name: str, required: bool) -> Any:
-    found = _named(frame, name)
-    if found is None and required:
-        raise Misuse(f"there is no column {name}; there are {', '.join(frame.columns)}")
-    return f.lit(None) if found is None else found
-
-
-def _named(frame: Any, name: str) -> Any:
-    """The column of that name in any case; None if there is none, or several."""
-    found = [column for column in frame.columns if column.lower() == name]
-    return frame[f"`{found[0]}`"] if len(found) == 1 else None
+    return streams_of(frame).repartition(1).sortWithinPartitions("path")
 
 
 def _rows(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[Row]]:
@@ -100,36 +80,16 @@ def _rows(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[R
     yield Source(task.name, task.name, task.columns, rows())
 
 
-def _named_rows(batches: Iterable[pa.RecordBatch], names: Iterable[str]) -> Iterator[dict[str, Any]]:
-    return (row for batch in batches for row in batch.rename_columns(list(names)).to_pylist())
-
-
 def _messages(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[Object]]:
-    rows = _named_rows(batches, _MESSAGE)
     encoding = task.given.get("encoding", "json")
-    for (topic, partition), group in groupby(rows, lambda row: (row["topic"], row["partition"])):
-        name = task.name if topic is None else f"{topic}[{partition}]"
-        stem = task.name if topic is None else topic
-        yield Source(name, stem, (), (_message(name, encoding, *one) for one in enumerate(group, 1)))
-
-
-def _message(name: str, encoding: str, number: int, row: Mapping[str, Any]) -> Object | Refused:
-    offset = number if row["offset"] is None else row["offset"]
-    raw = row["value"]
-    if raw is None:
-        return Refused(f"{name}:{offset}", "a message without a value")
-    if encoding == "avro":
-        return Object(offset, raw, raw, row["key"])
-    try:
-        return Object(offset, json.loads(raw), raw)
-    except (ValueError, RecursionError) as fault:
-        return Refused(f"{name}:{offset}", f"not JSON: {fault}", raw)
+    for at, group in groupby(message_rows(batches), source_named):
+        yield source_of(task.name, encoding, at, group)
 
 
 def _streams(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[bytes]]:
-    for row in _named_rows(batches, _STREAM):
+    for row in named_rows(batches, STREAM):
         name, content = row["path"] or task.name, row["content"] or b""
-        yield Source(name, name, (), (content[at : at + _PIECE] for at in range(0, len(content), _PIECE)))
+        yield Source(name, name, (), chunks_of(content))
 
 
 _PREPARED = {Shape.ROWS: _rows_together, Shape.OBJECTS: _messages_together, Shape.BYTES: _streams_together}

@@ -20,6 +20,7 @@ from eventlog.convert.conversion import (
     Job,
     Report,
     all_given,
+    allowed,
     format_named,
     in_order,
     load_current,
@@ -34,12 +35,14 @@ from eventlog.files.inputs import open_sources
 from eventlog.files.limits import Limits
 from eventlog.fold import Rules
 from eventlog.log import LogSettings
+from eventlog.places.places import connected
+from eventlog_spark.captures import Captures, between
 from eventlog_spark.cluster.stores import Stores, said_of_s3
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.datasource import Piece
 from eventlog_spark.input.entries import read_file
 from eventlog_spark.input.storage import File, expand
-from eventlog_spark.output.told import Changes, Told, text_of, told_of
+from eventlog_spark.output.told import Changes, Told, heard_of, text_of, told_of
 from eventlog_spark.pickups.folder import EVENTS
 
 _TYPES = {"record_id": pa.int64(), "event_type": pa.int32()}
@@ -56,6 +59,16 @@ def register(spark: Any) -> None:
     said = said_of_s3(spark)
     for source in (LogSource, QlikTableSource, QlikMessageSource, GbaseSource, LinterSource):
         spark.dataSource.register(type(source.__name__, (source,), {"said_of_stores": said}))
+
+
+_MOST = 10_000  # tasks
+_SORTED = "a data source cannot sort; eventlog_spark.changes(…, partitions=N) reads in many tasks"
+_ONE_TASK = {
+    "qlik-table": _SORTED,
+    "qlik-message": _SORTED,
+    "gbase": "several captures are merged by their commits, in one task; load each for itself",
+    "linter": "a queue is read by one task",
+}
 
 
 @dataclass(frozen=True)
@@ -78,7 +91,8 @@ class _Options:
     def settings(self) -> dict[str, Any]:
         """The settings of the format, under the names of the command line."""
         declaring = (Rules, LogSettings) if self.form.folded else (self.form.settings,)
-        told = {name.replace("-", "_"): text for name, text in self.given.items() if name not in _OWN}
+        own = _OWN if self.form.folded else (*_OWN, "partitions")
+        told = {name.replace("-", "_"): text for name, text in self.given.items() if name not in own}
         return library.read_given(told, Limits, *declaring)
 
     @cached_property
@@ -89,6 +103,16 @@ class _Options:
     @cached_property
     def files(self) -> list[File]:
         return expand([self._path], self.form.shape, self.given.get("as"), self.stores)
+
+    @cached_property
+    def partitions(self) -> int:
+        """In how many tasks a capture is to be read, where that was said."""
+        told = self.given.get("partitions", "1")
+        if not (told.isascii() and told.isdigit() and 0 < int(told) <= _MOST):
+            raise Misuse(f"partitions is {told!r}: it is a number from 1 to {_MOST}")
+        if int(told) > 1 and (self.form.name != "gbase" or len(self.files) > 1):
+            raise Misuse(f"partitions: {_ONE_TASK.get(self.form.name, 'each file is one')}")
+        return int(told)
 
     @property
     def _path(self) -> str:
@@ -157,7 +181,7 @@ class _LogReader(DataSourceReader):
 
 
 class _ChangesSource(_Source):
-    """The changes of files that are one sequence, read by one task."""
+    """The changes of files that are one sequence, read by one task; or of one capture, by `partitions`."""
 
     @classmethod
     def name(cls) -> str:
@@ -167,7 +191,8 @@ class _ChangesSource(_Source):
         return from_arrow_schema(self._said.changes.schema)
 
     def reader(self, schema: Any) -> DataSourceReader:
-        return _ChangesReader(self._said)
+        said = self._said
+        return _ChangesReader(said) if said.partitions == 1 else _StretchesReader(said)
 
 
 class QlikTableSource(_ChangesSource):
@@ -216,3 +241,26 @@ class _ChangesReader(DataSourceReader):
         with load_current(job) as none:
             changes = read_changes(job, form, opened, none, report, given)
             yield from told_of(self._changes, changes, heard)
+
+
+class _StretchesReader(DataSourceReader):
+    """A capture in stretches, which are found when the query is planned."""
+
+    def __init__(self, options: _Options) -> None:
+        self._changes = options.changes
+        self._file = options.files[0]
+        self._partitions = options.partitions
+        given = options.settings | connected(options.settings)
+        self._captures = Captures(options.tables, given, options.stores)
+
+    def partitions(self) -> Sequence[Piece]:
+        captures, file = self._captures, self._file
+        apart = max(file.size // self._partitions, 1)
+        cuts = captures.cuts(file, apart) if captures.worth_cutting([file], apart) else []
+        return [Piece(stretch) for stretch in between(file, cuts)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        heard: list[Refused] = []
+        good = heard_of(heard)
+        changes = good(allowed(good(self._captures.read(partition.value)), self._captures.tables))
+        return bounded(told_of(self._changes, changes, heard), self._changes.schema)

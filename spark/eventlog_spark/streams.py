@@ -24,7 +24,7 @@ from eventlog.files.limits import Limits
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 from eventlog_spark import captures
-from eventlog_spark.captures import Stretch
+from eventlog_spark.captures import Captures, Stretch
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
 from eventlog_spark.input.storage import partitions as by_size
@@ -81,7 +81,7 @@ class Streams:
 
     def _read(self, piece: int, attempt: Attempt) -> Iterator[Change | Refused]:
         if self.stretches is not None:
-            return captures.read(self.stretches[piece], self.task)
+            return _captures(self.task).read(self.stretches[piece])
         source = format_named(self.source)
         files = self.inputs[piece]
         limits = settings.build(Limits, self.task.given)
@@ -119,9 +119,15 @@ def run(
     if not files:
         return []  # Spark calls a source without pieces all the same
     apart = max(sum(file.size for file in files) // count, 1 if partitions else _APART)
-    stretches = captures.stretches(spark, source, files, task, apart)
+    stretches = None
+    if source == "gbase":
+        stretches = captures.stretches(spark, files, _captures(task), apart)
     frame = load(spark, Streams(source, inputs, task, expanding, in_sequence, stretches))
     return [summary.load(row.summary) for row in frame.collect()]
+
+
+def _captures(task: Task) -> Captures:
+    return Captures(task.tables, task.given, task.stores)
 
 
 def _good(records: Iterable[Any], attempt: Attempt) -> Iterator[Any]:

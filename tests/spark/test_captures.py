@@ -8,9 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import eventlog_spark
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import functions as f
 
 from eventlog.convert.conversion import Job
 from eventlog.core.tables import Tables
@@ -24,6 +26,11 @@ pytestmark = pytest.mark.usefixtures("few_tasks")
 _NUMBERS = itertools.count()
 
 
+@pytest.fixture(scope="module", autouse=True)
+def registered(spark: Any) -> None:
+    eventlog_spark.register(spark)
+
+
 def job_of(folder: Path, inputs: list[Path], target: str = "changes", **given: Any) -> Job:
     """A conversion of captures."""
     names = tuple(map(str, inputs))
@@ -32,7 +39,7 @@ def job_of(folder: Path, inputs: list[Path], target: str = "changes", **given: A
 
 def same(spark: Any, job: Job, partitions: int = 0) -> tuple[list[str], int]:
     """The records that came, the same both ways, and in how many parts."""
-    expected = converted(job)
+    expected = converted(replace(job, given={**job.given, "order": "as-is"}))
     output = f"{job.output}.parts"
     container = "jsonl" if job.target_format == "changes" else None
     wanted = replace(job, output=output, output_container=container)
@@ -40,7 +47,7 @@ def same(spark: Any, job: Job, partitions: int = 0) -> tuple[list[str], int]:
     return expected[0], len(list(Path(output).glob("part-*")))
 
 
-@settings(SLOW, max_examples=4)
+@settings(SLOW, max_examples=3)
 @given(st.lists(steps, min_size=1, max_size=3), st.sampled_from(("changes", "xds")), st.integers(1, 9))
 def test_captures_cut_anywhere(
     spark: Any, tmp_path: Path, streams: list[list[Step]], target: str, partitions: int
@@ -51,6 +58,65 @@ def test_captures_cut_anywhere(
     for path, said in zip(inputs, streams, strict=True):
         path.write_bytes(stream_of(said))
     same(spark, job_of(folder, inputs, target), partitions)
+
+
+@settings(SLOW, max_examples=3)
+@given(st.lists(steps, min_size=1, max_size=3), st.integers(1, 9), st.integers(2, 9))
+def test_captures_in_data_frames(
+    spark: Any, tmp_path: Path, streams: list[list[Step]], partitions: int, pieces: int
+) -> None:
+    """Each row is a stream of its own; and the last of them as a data source."""
+    folder = tmp_path / str(next(_NUMBERS))
+    folder.mkdir()
+    inputs = [folder / f"{number}.bin" for number in range(len(streams))]
+    for path, said in zip(inputs, streams, strict=True):
+        path.write_bytes(stream_of(said))
+    expected, refused = converted(job_of(folder, inputs, order="as-is"))
+    rows = [(str(path), bytearray(path.read_bytes())) for path in reversed(inputs)]
+    frame = spark.createDataFrame(rows, "path string, content binary")
+    assert told_by(eventlog_spark.changes(frame, "gbase", partitions=partitions)) == (expected, refused)
+    own, refused = converted(job_of(folder, inputs[-1:]))
+    reading = spark.read.format("gbase").option("partitions", str(pieces))
+    assert told_by(reading.load(str(inputs[-1]))) == (own, refused)
+
+
+def told_by(frame: Any) -> tuple[list[str], set[tuple[str, str]]]:
+    """The changes of a DataFrame in its order, and what is refused."""
+    rows = frame.select("change", "refused").collect()
+    refused = {row.refused.partition(": ")[::2] for row in rows if row.refused is not None}
+    return [row.change for row in rows if row.change is not None], refused
+
+
+@pytest.mark.parametrize("kind", ["framed", "unsound", "empty"])
+def test_streams_of_a_data_frame_that_cannot_be_cut(spark: Any, tmp_path: Path, kind: str) -> None:
+    told = Told().table(1, T1)
+    for at in range(1, 20):
+        transaction(told, 10 * at, 1, "a")
+    whole = {"framed": told.data.hex().encode(), "unsound": told.data + b"\0\0\0\3" + told.data, "empty": b""}
+    path = tmp_path / "c.bin"
+    path.write_bytes(whole[kind])
+    expected = converted(job_of(tmp_path, [path], framed=kind == "framed"))
+    frame = spark.read.format("binaryFile").load(str(path)).drop("path")
+    found = eventlog_spark.changes(frame, "gbase", partitions=3, framed=kind == "framed", name=str(path))
+    assert told_by(found) == expected
+
+
+def test_a_data_source_reads_one_capture_in_stretches(spark: Any, tmp_path: Path) -> None:
+    told = Told().table(1, T1)
+    for at in range(1, 60):
+        transaction(told, 10 * at, at % 5, "a")
+    for name in ("a.bin", "b.bin"):
+        (tmp_path / name).write_bytes(told.data)
+    reading = spark.read.format("gbase").option("partitions", "6")
+    frame = reading.load(str(tmp_path / "a.bin")).select(f.spark_partition_id().alias("task"))
+    tasks = [row.task for row in frame.collect()]
+    assert len(tasks) == 59
+    assert tasks == sorted(tasks)
+    assert 4 < len(set(tasks)) < 8
+    with pytest.raises(Exception, match="merged by their commits"):
+        reading.load(str(tmp_path)).collect()
+    with pytest.raises(Exception, match="it is a number from 1 to"):
+        reading.option("partitions", "0").load(str(tmp_path / "a.bin")).collect()
 
 
 def test_a_capture_becomes_many_parts_where_its_transactions_allow_it(spark: Any, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import decimal
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, Self
@@ -73,6 +73,19 @@ def told_of(form: Form, changes: Iterable[Change], heard: list[Refused]) -> Iter
         for told in form.of_change(change):
             yield from _refusals(form, [told]) if isinstance(told, Refused) else (told,)
     yield from _refusals(form, heard)
+
+
+def heard_of(heard: list[Refused]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """What takes those out of records that were refused, so that they are heard of."""
+
+    def good(found: Iterable[Any]) -> Iterator[Any]:
+        for one in found:
+            if isinstance(one, Refused):
+                heard.append(one)
+            else:
+                yield one
+
+    return good
 
 
 def _refusals(form: Form, heard: list[Refused]) -> Iterator[Told]:

@@ -25,7 +25,7 @@ from eventlog.qlik.headers import NAMES
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.qlik.tables import TableSettings
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.output.told import Form, Told, told_of
+from eventlog_spark.output.told import Form, Told, heard_of, told_of
 from eventlog_spark.sequence.items import pack, unpack
 from eventlog_spark.sequence.rows import SEEN
 
@@ -168,14 +168,7 @@ class _Join(_Sorted):
 
     def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
         heard: list[Refused] = []
-
-        def good(found: Iterable[Any]) -> Iterator[Any]:
-            for one in found:
-                if isinstance(one, Refused):
-                    heard.append(one)
-                else:
-                    yield one
-
+        good = heard_of(heard)
         joined = good(self._sequencer.joined(good(self._rows(batches))))
         changes = good(allowed((placed.change for placed in joined), self._tables))
         return told_of(self._form, changes, heard)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import functions as f
 
+from eventlog.core.change import Change
 from eventlog.core.errors import Refused
+from eventlog.core.formats import Placed
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced import Place, Tally
+from eventlog.streams.settings import StreamSettings
+from eventlog.streams.transactions import assemble
+
+Good = Callable[[Iterable[Any]], Iterator[Any]]  # takes out what was refused
 
 ITEM, REFUSED, TOLD = 0, 1, 2  # a record, one that was refused, and what is to be known of a whole piece
 
@@ -86,18 +92,20 @@ def in_sequence(spark: Any, items: Any, known: Iterable[Known], partitions: int)
     told = spark.createDataFrame(list(known), "piece int, group int, task int, table int, first int")
     found = items.where(f.col("kind") != TOLD).join(f.broadcast(told), ["piece", "group"], "left")
     source = f.coalesce(f.col("first") + f.col("source"), "piece")
+    table = f.when(f.col("behind"), source).otherwise(f.col("table"))
+    return in_ranges(found.withColumns({"table": table, "source": source}), partitions)
+
+
+def in_ranges(items: Any, partitions: int) -> Any:
+    """The same of items whose task, table and source are known among all."""
     loaded = f.col("seq") == ""  # before all changes: it need not stay together
-    found = found.select(
+    found = items.select(
         "kind",
         f.when(f.col("kind") == REFUSED, -1).otherwise(f.col("task")).alias("task"),
-        "seq",
-        "behind",
-        f.when(f.col("behind"), source).otherwise(f.col("table")).alias("table"),
-        source.alias("source"),
-        "number",
+        *_ORDER[1:],
         f.substring("seq", 1, sequence.TIME).alias("time"),
-        f.when(loaded, source).otherwise(0).alias("load"),
-        f.when(loaded & f.col("alone"), f.col("number")).otherwise(0).alias("at"),
+        f.when(loaded, f.col("source")).alias("load"),
+        f.when(loaded & f.col("alone"), f.col("number")).alias("at"),
         "item",
     )
     return found.repartitionByRange(partitions, *_RANGES).sortWithinPartitions(*_ORDER)
@@ -110,6 +118,14 @@ def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Place, Any] | 
         for kind, *place, item in zip(*columns, strict=True):
             found = unpack(item)
             yield found if kind == REFUSED else (Place(*place), found)
+
+
+def changes_of(joined: Iterable[Placed | Refused], whole: bool, good: Good) -> Iterator[Change]:
+    """The changes of a range; if they are to come in `whole` transactions, an error where one lacks some."""
+    if not whole:
+        return (placed.change for placed in good(joined))
+    wholes = good(assemble(joined, StreamSettings().open_transactions))
+    return (placed.change for one in wholes for placed in one.changes)
 
 
 class Counting:

@@ -23,6 +23,7 @@ from eventlog.qlik.sequenced_messages import (
 )
 from eventlog_spark.sequence.items import TOLD, Counting, Item, Known, pack, placed, refused, unpack
 
+Group = tuple[str, str | None, str]  # the task, the schema, the table
 _GIVEN = (0, "")  # the inputs of no named task
 
 
@@ -35,29 +36,45 @@ class ReadMessages:
 
     def items(self, piece: int, source: Source[Object]) -> Iterator[Item]:
         """The changes with their places, then of which tables and tasks they are."""
-        reader = MessageReader(self.tables, self.settings)
-        stretch = Stretch(0, 0, "", self.settings.until)
-        groups: dict[tuple[str, str | None, str], int] = {}
-        for number, record in enumerate(source.records):
+        groups: dict[Group, int] = {}
+        for number, found in enumerate(self.changes(self.reader(), source, self.stretch())):
+            if isinstance(found, Refused):
+                yield refused(piece, number, found)
+                continue
+            known, told = found
+            group = groups.setdefault(known, len(groups))
+            if told is not None:
+                yield placed(piece, group, told.place, True, tuple(told[1:]))
+        yield Item(piece, TOLD, item=pack(list(groups)))
+
+    def reader(self) -> MessageReader:
+        """What reads messages, and knows the metadata."""
+        return MessageReader(self.tables, self.settings)
+
+    def stretch(self) -> Stretch:
+        """What gives the messages of a source their places."""
+        return Stretch(0, 0, "", self.settings.until)
+
+    @staticmethod
+    def changes(
+        reader: MessageReader, source: Source[Object], stretch: Stretch
+    ) -> Iterator[tuple[Group, SequencedMessage | None] | Refused]:
+        """The changes of a source, each behind its task and table; None stands for one beyond `until`."""
+        for record in source.records:
             if isinstance(record, Refused):
-                yield refused(piece, number, record)
+                yield record
                 continue
             change = stated(reader, source, record)
             if isinstance(change, Refused):
-                yield refused(piece, number, change)
-                continue
-            if change is None:
-                continue
-            group = groups.setdefault((reader.task, change.schema, change.table), len(groups))
-            place = stretch.place(sequence_of(change), group)
-            if place is not None:
-                told = with_place(place, change, source, record)
-                yield placed(piece, group, place, True, tuple(told[1:]))
-        yield Item(piece, TOLD, item=pack(list(groups)))
+                yield change
+            elif change is not None:
+                place = stretch.place(sequence_of(change), 0)
+                told = None if place is None else with_place(place, change, source, record)
+                yield (reader.task, change.schema, change.table), told
 
     def metadata(self, source: Source[Object]) -> list[Metadata]:
         """The metadata that stand among the messages of a source."""
-        reader = MessageReader(self.tables, self.settings)
+        reader = self.reader()
         before = dict(reader.known)
         for record in source.records:
             if not isinstance(record, Refused) and reader.is_metadata(record.value):
@@ -97,6 +114,10 @@ class Messages:
             task = self._numbers.task(_GIVEN, name)
             found.append(Known(piece, group, task, self._numbers.table(task, schema, table), piece))
         return found
+
+    def numbers(self, metadata: Iterable[Metadata]) -> dict[str, int]:
+        """The numbers of the tasks that metadata tell, in their order."""
+        return {known.task: self._numbers.task(_GIVEN, known.task) for known in metadata}
 
     @property
     def tasks(self) -> list[str]:

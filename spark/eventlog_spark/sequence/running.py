@@ -20,15 +20,13 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Source
 from eventlog.files.inputs import stem_of
-from eventlog.streams.settings import StreamSettings
-from eventlog.streams.transactions import assemble
 from eventlog.xds.settings import XdsSettings
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
 from eventlog_spark.output import summary
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Attempt, Task
-from eventlog_spark.sequence.items import ITEM, TOLD, in_sequence, pack, unpack, unpacked
+from eventlog_spark.sequence.items import ITEM, TOLD, changes_of, in_sequence, pack, unpack, unpacked
 from eventlog_spark.sequence.messages import JoinMessages, Messages
 from eventlog_spark.sequence.reading import Opened, Read, metadata_of, shared_out
 from eventlog_spark.sequence.rows import JoinRows, Rows
@@ -139,11 +137,8 @@ class _Join:
                 yield change
 
         joined = self.joining.joined(good(unpacked(batches)))
-        if getattr(self.reading, "whole_transactions", False):
-            wholes = good(assemble(joined, StreamSettings().open_transactions))
-            changes = (placed.change for whole in wholes for placed in whole.changes)
-        else:
-            changes = (placed.change for placed in good(joined))
+        whole = getattr(self.reading, "whole_transactions", False)
+        changes = changes_of(joined, whole, good)
         return good(allowed(counted(changes), self.task.tables))
 
     def _named(self, changes: Iterable[Change]) -> Iterator[Change]:

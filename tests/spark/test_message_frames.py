@@ -1,0 +1,159 @@
+"""DataFrames of messages that many tasks read are what `convert` makes of the same messages in files."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import eventlog_spark
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+import eventlog
+from eventlog.core.change import Field
+from tests.spark.test_parity import SLOW
+from tests.spark.test_sequence import Sent, converted, job_of, message, sent, write_messages
+
+pytestmark = pytest.mark.usefixtures("few_tasks")
+KAFKA = "topic string, partition int, offset long, key binary, value binary"
+APART = 400  # offsets between two messages: a block of 1000 has two or three of them
+_NUMBERS = itertools.count()
+
+
+def frame_of(spark: Any, inputs: Sequence[Path]) -> Any:
+    """The messages of files, a topic each, in no order."""
+    rows = [
+        (path.stem, 0, APART * at, None, bytearray(line))
+        for path in inputs
+        for at, line in enumerate(path.read_bytes().splitlines())
+    ]
+    random.Random(len(rows)).shuffle(rows)
+    return spark.createDataFrame(rows, KAFKA)
+
+
+def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
+    """The changes of a DataFrame in its order, and what is refused, with its place."""
+    rows = frame.select("change", "refused").collect()
+    refused = Counter(row.refused for row in rows if row.refused is not None)
+    return [row.change for row in rows if row.change is not None], refused
+
+
+def in_many(frame: Any, partitions: int | None, **given: Any) -> tuple[list[str], Counter[str]]:
+    """The changes of messages, read in so many tasks."""
+    return told_by(eventlog_spark.changes(frame, "qlik-message", partitions=partitions, **given))
+
+
+@settings(SLOW, max_examples=4)
+@given(sent, st.integers(1, 9), st.booleans())
+@example(
+    [Sent(1, kind, "usr", at, "a")
+     for kind, at in (("UPDATE", 9), ("REFRESH", 3), ("INSERT", 7), ("REFRESH", 4))]
+    + [Sent(0, "REFRESH", "item", 5, "a"), Sent(0, "UPDATE", "item", 8, "a"), Sent(2, "MD", "item", 3, "a")],
+    3, False,
+)  # fmt: skip
+@example([Sent(0, "UPDATE", "usr", 5, value) for value in "aab"], 2, True)
+def test_messages_cut_in_any_way(
+    spark: Any, tmp_path: Path, messages: list[Sent], partitions: int, bounded: bool
+) -> None:
+    folder = tmp_path / str(next(_NUMBERS))
+    inputs = write_messages(folder, messages)
+    if not inputs:
+        return
+    how = {"until": eventlog_until(8)} if bounded else {}
+    expected = converted(job_of(folder, "qlik-message", inputs, **how))
+    changes, refused = in_many(frame_of(spark, inputs), partitions, **how)
+    assert changes == expected.records
+    assert sum(refused.values()) == sum(expected.refused.values())
+
+
+def eventlog_until(number: int) -> str:
+    """The changeSequence of a number of `message`."""
+    from tests.streams import exports
+
+    return exports.seq(2 * number)
+
+
+def test_what_is_refused_is_what_one_task_refuses(spark: Any, tmp_path: Path) -> None:
+    messages = [Sent(n % 2, kind, "usr", n, "a") for n, kind in enumerate(["UPDATE", "{"] * 8, 3)]
+    messages += [Sent(0, "UPDATE", "usr", 5, "b"), Sent(1, "MD", "usr", 3, "a")]
+    frame = frame_of(spark, write_messages(tmp_path, messages))
+    frame = frame.unionByName(
+        frame.limit(1).selectExpr("topic", "partition", "offset + 9000 as offset", "key", "null as value")
+    )
+    one = in_many(frame, None)
+    assert in_many(frame, 4) == one
+    assert len(one[1]) == 8 + 2 + 1
+
+
+def test_tasks_follow_each_other(spark: Any, tmp_path: Path) -> None:
+    messages = [Sent(0, "MD", "item", 3, "a"), Sent(0, "MD", "usr", 3, "a")]
+    messages += [Sent(n % 3, "UPDATE", ("usr", "item")[n % 2], n, "a") for n in range(3, 20)]
+    inputs = write_messages(tmp_path, messages)
+    text = inputs[0].read_text()
+    inputs[0].write_text(text.replace('"task": "t"', '"task": "late"', 1))
+    expected = converted(job_of(tmp_path, "qlik-message", inputs))
+    assert any("2 tasks follow each other" in said for said in expected.said)
+    assert in_many(frame_of(spark, inputs), 4)[0] == expected.records
+
+
+def test_messages_that_stand_nowhere_keep_the_order_of_the_rows(spark: Any, tmp_path: Path) -> None:
+    kinds = ("REFRESH", "UPDATE", "REFRESH", "UPDATE", "DELETE", "REFRESH")
+    (path,) = write_messages(tmp_path, [Sent(0, kind, "usr", 9 - n, "a") for n, kind in enumerate(kinds)])
+    expected = converted(job_of(tmp_path, "qlik-message", [path], table="usr"))
+    rows = [(line,) for line in path.read_text().splitlines()]
+    told = eventlog_spark.changes(
+        spark.createDataFrame(rows, "value string"), "qlik-message", partitions=3, table="usr"
+    )
+    assert told_by(told)[0] == expected.records
+
+
+def test_transactions_are_whole(spark: Any, tmp_path: Path) -> None:
+    messages = [Sent(n % 3, "UPDATE", table, n, "a") for n in range(3, 60) for table in ("usr", "item")]
+    inputs = write_messages(tmp_path, messages)
+    expected = converted(job_of(tmp_path, "qlik-message", inputs, whole_transactions=True))
+    frame = frame_of(spark, inputs)
+    assert in_many(frame, 5, whole_transactions=True) == (expected.records, Counter())
+    with pytest.raises(Exception, match="lacks its changes"):
+        in_many(frame.where("topic <> 't1' or offset <> 1600"), 5, whole_transactions=True)
+
+
+def test_avro_whose_metadata_come_behind(spark: Any) -> None:
+    """In a topic of their own, as Replicate may write them."""
+    usr = eventlog.tables({"usr": {"key": ["id"], "columns": {"id": "integer", "name": "varchar(20)"}}})
+    told = [
+        eventlog.Change(eventlog.Op.INSERT, None, "usr", (("id", n),), (Field("id", after=n), Field("name")))
+        for n in range(1, 30)
+    ]
+    written = [one.value for one in eventlog.records(told, "qlik-message", tables=usr, encoding="avro")]
+    described, *data = [(b"\x04MD" in value[:9], bytearray(value)) for value in written]
+    assert described[0]
+    assert not any(other for other, _ in data)
+    rows = [("data", 0, APART * at, None, value) for at, (_, value) in enumerate(data)]
+    rows.append(("metadata", 0, 7, None, described[1]))
+    frame = spark.createDataFrame(rows, KAFKA)
+    changes, refused = in_many(frame, 4, encoding="avro", tables=usr)
+    assert (len(changes), refused) == (29, Counter())
+    assert changes == in_many(frame, None, encoding="avro", tables=usr)[0]
+    _, refused = in_many(frame.where("topic = 'data'"), 4, encoding="avro", tables=usr)
+    assert len(refused) == 29
+    assert all("is unknown: no metadata message" in reason for reason in refused)
+
+
+def test_no_message_is_parsed_before_an_action(spark: Any) -> None:
+    """Only what may be metadata is read, and of that nothing is kept."""
+    rows = [("t", 0, 1, None, bytearray(message("UPDATE", "usr", 3, "a").encode()))]
+
+    def fail(batches: Any) -> Any:
+        raise AssertionError("it was read")
+
+    frame = spark.createDataFrame(rows, KAFKA)
+    trap = frame.mapInArrow(fail, frame.schema)
+    with pytest.raises(Exception, match="it was read"):
+        eventlog_spark.changes(trap, "qlik-message", partitions=2)
+    told = eventlog_spark.changes(frame, "qlik-message", partitions=2)
+    assert told._jdf.queryExecution().executedPlan().toString().count("InMemoryTableScan") == 0

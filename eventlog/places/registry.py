@@ -26,6 +26,10 @@ class RegistryFault(EventlogError):
     """schema registry: {0}"""
 
 
+class UnknownSchema(RegistryFault):
+    """schema registry: {0}"""
+
+
 class Access(NamedTuple):
     """Who we are to a registry."""
 
@@ -39,11 +43,15 @@ class Registry:
 
     def __init__(self, url: str, seconds: float = _SECONDS, access: Access | None = None) -> None:
         access = access or Access()
+        self._made = url, seconds, access
         self._address = http_address(url)
         self._seconds = seconds
         self._headers = {"Content-Type": _TYPE, "Accept": _TYPE, **access.headers}
         encrypted = self._address.scheme == "https"
         self._context = tls_context("registry", access.ca or None, access.cert or None) if encrypted else None
+
+    def __reduce__(self) -> Any:
+        return Registry, self._made  # what is encrypted with is made anew in another process
 
     def schema_of(self, number: int) -> str:
         """The schema under an id."""
@@ -84,7 +92,8 @@ class Registry:
             connection.request(method, address.path.rstrip("/") + path, body, self._headers)
             with closing(connection.getresponse()) as answer:
                 if not 200 <= answer.status < 300:
-                    raise RegistryFault(f"{path}: it answers {answer.status} {answer.reason}")
+                    kind = UnknownSchema if answer.status == http.HTTPStatus.NOT_FOUND else RegistryFault
+                    raise kind(f"{path}: it answers {answer.status} {answer.reason}")
                 text = bytearray()
                 while len(text) <= _MAX_ANSWER and (piece := answer.read1(_PIECE)):
                     text += piece

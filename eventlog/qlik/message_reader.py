@@ -37,7 +37,8 @@ class MessageReader:
         self._nearest: dict[object, RecordReader] = {}
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
         self.task = ""  # of the message that was read last, as its metadata tell
-        self._registered = Registered(settings.schema_of)
+        self.schema_id: str | None = None  # the metadata that it names, as far as they are known
+        self._registered = Registered(settings.schema_of, settings.published)
 
     def run(self, sources: Iterable[Source[Object]]) -> Iterator[Change | Refused]:
         """The changes, and what was refused, in the order of the messages."""
@@ -74,22 +75,23 @@ class MessageReader:
         message = envelope.binary(value)
         return type(message) is bytes and message.startswith(avro.METADATA)
 
-    def lacks_metadata(self, value: Any) -> bool:
-        """Whether a message names metadata that was not met yet, and that may still come."""
+    def awaits(self, value: Any) -> str | None:
+        """The id of the metadata that a message names, if these were not met yet, and may still come."""
         if isinstance(value, dict):
             schema_id = value.get("messageSchemaId")
-            return type(schema_id) is str and schema_id not in self.known and value.get("type") == "DT"
+            awaited = type(schema_id) is str and schema_id not in self.known and value.get("type") == "DT"
+            return schema_id if awaited else None
         message = envelope.binary(value)
         if type(message) is not bytes or not message.startswith(avro.MAGIC):
-            return False
+            return None
         try:
             outer = avro.decode(avro.envelope(), message)
         except MissingExtra:
             raise
         except EventlogError:
-            return False  # told when it is read
-        schema_id = outer["messageSchemaId"]
-        return outer["type"] == "DT" and outer["messageSchema"] is None and schema_id not in self.known
+            return None  # told when it is read
+        named = outer["messageSchemaId"] if outer["type"] == "DT" and outer["messageSchema"] is None else None
+        return None if named in self.known else named
 
     def read(self, value: Any) -> Change | None:
         """The change of one message; None for a metadata message."""
@@ -98,6 +100,7 @@ class MessageReader:
             return None
         known = self.known.get(body.schema_id) if body.schema_id else None
         self.task = known.task if known else ""
+        self.schema_id = known.schema_id if known else None
         data = body.data or body.before
         if data is None:
             raise InvalidMessage("neither data nor beforeData holds the row")

@@ -98,6 +98,9 @@ _LOGICAL = {
 }
 
 
+_REGISTRY = "registry:"  # before the id of a schema
+
+
 def registered(number: int, schema: str) -> Metadata:
     """What the schema of a registry tells; its namespace ends in the names of schema and table."""
     record = avro.foreign(schema)
@@ -109,7 +112,13 @@ def registered(number: int, schema: str) -> Metadata:
     columns = tuple(Column(f["name"], _spec(f["type"]), declared=True) for f in data["fields"])
     names = str(record.get("name", "")).split(".")
     own = names[-3:-1] if len(names) > 3 else ["", ""]
-    return Metadata(f"registry:{number}", Structure(own[0] or None, own[1], columns), 1, schema)
+    return Metadata(f"{_REGISTRY}{number}", Structure(own[0] or None, own[1], columns), 1, schema)
+
+
+def number_of(schema_id: str) -> int | None:
+    """The id that a schema has in a registry; None for one of a metadata message."""
+    _, registry, number = schema_id.partition(_REGISTRY)
+    return int(number) if registry and number.isascii() and number.isdigit() else None
 
 
 def names_of(schema: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from eventlog.qlik import avro, keys, metadata
 from eventlog.qlik.envelope import InvalidMessage
@@ -12,9 +12,11 @@ from eventlog.qlik.metadata import Metadata
 class Registered:
     """Metadata by the ids of schemas."""
 
-    def __init__(self, schema_of: Callable[[int], str] | None) -> None:
+    def __init__(self, schema_of: Callable[[int], str] | None, known: Iterable[Metadata] = ()) -> None:
         self._ask = schema_of
-        self._known: dict[int, Metadata] = {}
+        self._known = {
+            number: one for one in known if (number := metadata.number_of(one.schema_id)) is not None
+        }
         self._keys: set[tuple[int, int]] = set()  # schemas of messages and of keys that belong together
 
     def of(self, number: int) -> Metadata:

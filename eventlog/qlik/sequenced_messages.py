@@ -78,7 +78,7 @@ class MessageSequencer:
 
     def __init__(self, tables: Tables, settings: MessageSettings, since: str = "") -> None:
         check_limits(since, settings.until)
-        self._reader = MessageReader(tables, settings)
+        self.reader = MessageReader(tables, settings)
         self._settings = settings
         self._since = since
         self._stretches: dict[str, Stretch] = {}
@@ -103,7 +103,7 @@ class MessageSequencer:
         for record in source.records:
             if isinstance(record, Refused):
                 yield record
-            elif len(self._early) < MAX_EARLY and self._reader.lacks_metadata(record.value):
+            elif len(self._early) < MAX_EARLY and self.reader.awaits(record.value) is not None:
                 self._early.append(_Early((task, named), source, record, stretch, stretch.mark()))
             else:
                 yield from self._read((task, named), source, record, stretch)
@@ -122,11 +122,11 @@ class MessageSequencer:
         stretch: Stretch,
         mark: Mark | None = None,
     ) -> Iterator[SequencedMessage | Refused]:
-        change = stated(self._reader, source, record)
+        change = stated(self.reader, source, record)
         if change is None or isinstance(change, Refused):
             yield from () if change is None else (change,)
             return
-        task = self._numbers.task(given, self._reader.task)
+        task = self._numbers.task(given, self.reader.task)
         table = self._numbers.table(task, change.schema, change.table)
         seq = sequence_of(change)
         place = stretch.place(seq, table) if mark is None else stretch.place_late(mark, seq, table)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby
 
 import pytest
@@ -26,6 +26,7 @@ class Kept:
         self.told: str | None = None
         self.texts: dict[str, str] = {}
         self.packed: dict[tuple[str, int], bytes] = {}
+        self.described: dict[str, str] = {}
 
     def progress(self) -> str | None:
         return self.told
@@ -41,14 +42,26 @@ class Kept:
 
     def drop(self, name: str, rounds: Sequence[int]) -> None:
         del self.texts[name]
-        for round_ in rounds:
-            del self.packed[name, round_]
+        self.drop_messages(name, rounds)
 
     def messages(self, name: str, round_: int) -> bytes:
         return self.packed[name, round_]
 
     def keep_messages(self, name: str, round_: int, packed: bytes) -> None:
         self.packed[name, round_] = packed
+
+    def drop_messages(self, name: str, rounds: Sequence[int]) -> None:
+        for round_ in rounds:
+            del self.packed[name, round_]
+
+    def metadata(self) -> Mapping[str, str]:
+        return dict(self.described)
+
+    def keep_metadata(self, schema_id: str, text: str) -> None:
+        self.described[schema_id] = text
+
+    def drop_metadata(self, schema_id: str) -> None:
+        del self.described[schema_id]
 
 
 class Stream:

@@ -119,7 +119,9 @@ def test_the_example(
     [
         ({}, "name the target: to_url, or to_delta"),
         ({"to_delta": "a", "to_url": "b"}, "name the target: to_url, or to_delta"),
-        ({"to_delta": "a", "encoding": "avro"}, "unknown setting 'encoding'"),
+        ({"to_delta": "a", "encoding": "xml"}, "xml"),
+        ({"to_delta": "a", "encoding": "avro", "schema_registry": "ftp://x"}, "ftp"),
+        ({"to_delta": "a", "framing": "confluent"}, "unknown setting 'framing'"),
         ({"to_delta": "a", "since": "1"}, "unknown setting 'since'"),
         ({"to_delta": "a", "open_transactions": "wait"}, "wait"),
         ({"to_delta": "a", "open_time": 0}, "between 1 and"),

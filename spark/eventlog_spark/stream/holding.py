@@ -2,7 +2,8 @@
 
 One sequence runs through all topics and partitions of a task. A transaction goes out when all of it came and
 every partition was read past its end, or to an end that was taken after its last message came: a partition
-of which a batch brings nothing was read so far.
+of which a batch brings nothing was read so far. A partition is read no further than a message in Avro whose
+metadata did not come yet: that message and those behind it wait.
 """
 
 from __future__ import annotations
@@ -10,20 +11,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
-from itertools import chain, groupby
+from itertools import chain
 from typing import NamedTuple
 
 from eventlog.core.errors import Refused
-from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.formats import Placed
 from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
-from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
+from eventlog.qlik.sequenced_messages import SequencedMessage
 from eventlog.streams.settings import StreamSettings
-from eventlog.streams.transactions import Facts, Key, in_order, is_final, is_row, key_of, size_of
+from eventlog.streams.transactions import Facts, Incomplete, Key, in_order, is_final, is_row, key_of, size_of
+from eventlog_spark.stream.reading import Reading, RegistryFailed, name_of
 from eventlog_spark.stream.waiting import Kept, Message, Ordered, Progress, Waiting, pack, unpack
 
 MESSAGE, REFUSED, SAID, OPEN, STOP, READ = "message", "refused", "said", "open", "stop", "read"
+METADATA = "metadata"  # that messages of the batch name
 _NAMED = 100  # open transactions that are named
 
 
@@ -57,9 +60,15 @@ class Holding:
         self._progress.round += 1
         self._now = now
         self._repeats = repeats()
+        self._used: set[str] = set()  # metadata of what goes out
+        self._reading = Reading(self.tables, self.reading, self.bounds, self.kept, self._progress)
         self._waiting = {one.key: one for _, text in self.kept.waiting() for one in (Waiting.load(text),)}
         came: set[str] = set()
-        yield from self._read(messages, came)
+        try:
+            yield from self._read(messages, came)
+        except (RegistryFailed, Incomplete) as fault:
+            yield Out(STOP, reason=str(fault))
+            return
         ready = self._ready(came)
         stuck = self._stuck(ready)
         if stuck and self.bounds.open_transactions == "stop":
@@ -67,6 +76,8 @@ class Holding:
             yield Out(STOP, reason=self._why(self._waiting[first]))
             return
         yield from self._release(ready, stuck)
+        for schema_id in sorted(self._used & self._reading.known.keys()):
+            yield Out(METADATA, reason=self._reading.known[schema_id])
         for told in self._repeats.told():
             yield Out(SAID, where=told.where, reason=told.reason)
         yield from self._open()
@@ -75,26 +86,23 @@ class Holding:
     @property
     def waits(self) -> bool:
         """Whether something is to be looked at again, though no message may come."""
-        return bool(self._waiting)
+        return bool(self._waiting or self._progress.halted)
 
     # --- reading
 
     def _read(self, messages: Iterable[Message], came: set[str]) -> Iterator[Out]:
-        sequencer = MessageSequencer(self.tables, self.reading)
         places: dict[str, tuple[str, int]] = {}
-        count = 0
-        for at, group in groupby(sorted(messages, key=_offset), key=_partition):
-            name = f"{at[0]}[{at[1]}]"
-            places[name] = at
-            came.add(name)
+        messages = list(messages)
+        for one in messages:
+            places[name_of(one[:2])] = one[:2]
+        for name, halted in self._progress.halted.items():
+            places[name] = halted.topic, halted.partition
+        came.update(places)
+        for name in places:
             self._progress.greatest.setdefault(name, "")
-            own = list(group)
-            count += len(own)
-            source = Source(name, at[0], (), (_object(name, one) for one in own))
-            yield from self._take(sequencer.parse(0, source), places)
-        yield from self._take(sequencer.rest(), places)
-        if count:
-            yield Out(READ, turn=count)
+        yield from self._take(self._reading.read(messages, self._now), places)
+        if self._reading.count:
+            yield Out(READ, turn=self._reading.count)
 
     def _take(
         self, items: Iterable[SequencedMessage | Refused], places: dict[str, tuple[str, int]]
@@ -112,9 +120,10 @@ class Holding:
             if not item.place.behind or loaded != (item.source, seq):
                 self._progress.number += 1
                 loaded = (item.source, seq) if item.place.behind else None
-            self._add(item, seq, Message(*places[item.source], item.number, item.raw))
+            message = Message(*places[item.source], item.number, item.raw)
+            self._add(item, seq, message, self._reading.schema_id)
 
-    def _add(self, item: SequencedMessage, seq: str, message: Message) -> None:
+    def _add(self, item: SequencedMessage, seq: str, message: Message, schema_id: str | None) -> None:
         placed = Placed(*item[1:])
         number = self._progress.number
         key = key_of(placed.change, number)
@@ -126,6 +135,8 @@ class Holding:
             one = self._waiting[key] = Waiting(key, Facts(seq, seq), self._now)
         one.round = self._progress.round
         one.size += size_of(placed)
+        if schema_id is not None:
+            one.schemas.add(schema_id)
         counter = one.facts.take(placed.change, seq, placed.source, number)
         one.new.append(Ordered(counter, seq, len(one.new) if is_row(key) else number, message))
 
@@ -166,8 +177,9 @@ class Holding:
         messages = self._messages(one)
         if stuck and self.bounds.open_transactions == "refuse":
             why = self._why(one)
-            for topic, partition, offset, value in messages:
-                yield Out(REFUSED, value=value, where=f"{topic}[{partition}]:{offset}", reason=why)
+            for message in messages:
+                where = f"{name_of(message[:2])}:{message.offset}"
+                yield Out(REFUSED, value=message.value, where=where, reason=why)
             return
         progress, last = self._progress, one.facts.last
         if is_final(one.key, one.facts):
@@ -176,7 +188,8 @@ class Holding:
         late = last < progress.released
         progress.released = max(progress.released, last)
         for message in messages:
-            yield Out(MESSAGE, progress.turn, late, stuck, *message)
+            yield Out(MESSAGE, progress.turn, late, stuck, *message[:4])
+        self._used |= one.schemas
 
     def _messages(self, one: Waiting) -> list[Message]:
         name = _name(one.key)
@@ -197,8 +210,11 @@ class Holding:
         for one in waits[:_NAMED]:
             said = f"transaction {one.key[0]} is open: {one.facts.count} of its changes came"
             yield Out(OPEN, where=_where(one), reason=said)
+        for halted in self._progress.halted.values():
+            yield Out(OPEN, where=halted.where, reason=f"{halted.count} messages wait, for {halted.why}")
 
     def _keep(self) -> None:
+        self._reading.keep()
         for key, one in self._waiting.items():
             if one.new:
                 name = _name(key)
@@ -214,21 +230,3 @@ def _name(key: Key) -> str:
 
 def _where(one: Waiting) -> str:
     return ", ".join(sorted(one.facts.sources))
-
-
-def _partition(message: Message) -> tuple[str, int]:
-    return message.topic, message.partition
-
-
-def _offset(message: Message) -> tuple[str, int, int]:
-    return message[:3]
-
-
-def _object(name: str, message: Message) -> Object | Refused:
-    raw = message.value
-    if raw is None:
-        return Refused(f"{name}:{message.offset}", "a message without a value")
-    try:
-        return Object(message.offset, json.loads(raw), raw)
-    except (ValueError, RecursionError) as fault:
-        return Refused(f"{name}:{message.offset}", f"not JSON: {fault}", raw)

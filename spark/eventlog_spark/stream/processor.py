@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -42,6 +42,7 @@ class _State:
         self._progress = handle.getValueState("progress", "told string")
         self._waiting = handle.getMapState("waiting", "name string", "told string")
         self._messages = handle.getMapState("messages", "name string, round long", "packed binary")
+        self._metadata = handle.getMapState("metadata", "id string", "told string")
 
     def progress(self) -> str | None:
         found = self._progress.get()
@@ -60,8 +61,7 @@ class _State:
 
     def drop(self, name: str, rounds: Sequence[int]) -> None:
         self._waiting.removeKey((name,))
-        for round_ in rounds:
-            self._messages.removeKey((name, round_))
+        self.drop_messages(name, rounds)
 
     def messages(self, name: str, round_: int) -> bytes:
         found = self._messages.getValue((name, round_))
@@ -70,6 +70,21 @@ class _State:
 
     def keep_messages(self, name: str, round_: int, packed: bytes) -> None:
         self._messages.updateValue((name, round_), (packed,))
+
+    def drop_messages(self, name: str, rounds: Sequence[int]) -> None:
+        for round_ in rounds:
+            self._messages.removeKey((name, round_))
+
+    def metadata(self) -> Mapping[str, str]:
+        if not self._metadata.exists():
+            return {}
+        return {name: text for (name,), (text,) in self._metadata.iterator()}
+
+    def keep_metadata(self, schema_id: str, text: str) -> None:
+        self._metadata.updateValue((schema_id,), (text,))
+
+    def drop_metadata(self, schema_id: str) -> None:
+        self._metadata.removeKey((schema_id,))
 
 
 class Transactions(StatefulProcessor):
@@ -85,10 +100,10 @@ class Transactions(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         """A batch with messages."""
         messages = (
-            Message(topic, int(partition), int(offset), value)
+            Message(topic, int(partition), int(offset), value, key)
             for frame in rows
-            for topic, partition, offset, value in zip(
-                frame["topic"], frame["partition"], frame["offset"], frame["value"], strict=True
+            for topic, partition, offset, value, key in zip(
+                *(frame[name] for name in Message._fields), strict=True
             )
         )
         return self._step(messages, timerValues.getCurrentProcessingTimeInMs())

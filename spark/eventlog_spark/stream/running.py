@@ -16,6 +16,9 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tables import Tables
 from eventlog.library import read_given
+from eventlog.places.places import connected
+from eventlog.places.topics import KafkaSettings
+from eventlog.qlik import avro
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.streams.settings import StreamSettings
 from eventlog_spark.stream.tables import TableSink
@@ -26,7 +29,10 @@ with extra("spark", "a stream into tables"):
     from eventlog_spark.stream.processor import SCHEMA, Transactions
 
 _COLUMNS = {"topic": "string", "partition": "int", "offset": "long", "value": "binary"}
-_SETTINGS = {"table", "mask_order", "open_transactions", "open_time", "open_bytes"}
+_MESSAGES = {"table", "mask_order", "encoding"}
+_BOUNDS = {"open_transactions", "open_time", "open_bytes"}
+_REGISTRY = {field.name for field in settings.declared(KafkaSettings) if "registry" in field.name}
+_SETTINGS = _MESSAGES | _BOUNDS | _REGISTRY
 _LOOK = 0.2  # seconds between two looks at a stream that is to end
 _IDLE = 2  # batches without messages; the first may be one that an earlier run had begun
 # One sequence needs one task; state on disk; and batches for what waits, though no message comes.
@@ -58,9 +64,10 @@ def into_tables(
     ends the query. Other settings are those of `eventlog apply`.
     """
     sink = _sink(tables, to_url, to_delta, refused, given)
-    frame = messages.select(*(f.col(name).cast(kind).alias(name) for name, kind in _COLUMNS.items()))
-    frame = frame.fillna({"topic": "", "partition": 0})
-    bounds = read_given(_of(given, _SETTINGS), StreamSettings, MessageSettings)
+    key = f.col("key") if "key" in messages.columns else f.lit(None)  # schemas of a registry ask for it
+    columns = (f.col(name).cast(kind).alias(name) for name, kind in _COLUMNS.items())
+    frame = messages.select(*columns, key.cast("binary").alias("key")).fillna({"topic": "", "partition": 0})
+    bounds = read_given(_of(given, _BOUNDS), StreamSettings)
     state = Transactions(tables, sink.reading, settings.build(StreamSettings, bounds))
     task = frame.withColumn("task", f.lit("")).groupBy("task")
     whole = task.transformWithStateInPandas(state, SCHEMA, "Append", "ProcessingTime")
@@ -86,8 +93,10 @@ def _sink(
         raise Misuse("name the target: to_url, or to_delta")
     own = {name: value for name, value in given.items() if name not in _SETTINGS}
     chosen = settings.build(ApplySettings, read_given(own, ApplySettings))
-    told = read_given(_of(given, {"table", "mask_order"}), MessageSettings)
-    reading = settings.build(MessageSettings, {**told, "table_of_topic": True})
+    told = read_given(_of(given, _MESSAGES | _REGISTRY), MessageSettings, KafkaSettings)
+    if told.get("encoding") == "avro":
+        avro.library()
+    reading = settings.build(MessageSettings, {**told, **connected(told), "table_of_topic": True})
     return TableSink(tables, chosen, reading, refused, to_url, None if to_delta is None else Path(to_delta))
 
 

@@ -10,12 +10,13 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from eventlog.apply.database import Database
+from eventlog.apply.described import Described
 from eventlog.apply.progress import read_state
 from eventlog.apply.run import Run
 from eventlog.apply.settings import ApplySettings
@@ -24,18 +25,21 @@ from eventlog.apply.tally import Tally
 from eventlog.apply.target import Target
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import extra
-from eventlog.core.formats import Object, Placed, Source
+from eventlog.core.formats import Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.library import RecordRefused
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.sequenced import Tally as Counted
 from eventlog.qlik.sequenced import repeats
 from eventlog.sql.connect import connect
 from eventlog.streams.delivery import ChangesOf, Delivery
 from eventlog.streams.held import Taken
 from eventlog.streams.transactions import Incomplete, once, refused
-from eventlog_spark.stream.holding import MESSAGE, OPEN, READ, REFUSED, STOP
+from eventlog_spark.input.messages import object_of
+from eventlog_spark.stream.holding import MESSAGE, METADATA, OPEN, READ, REFUSED, STOP
+from eventlog_spark.stream.reading import load_metadata, name_of
 
 FORMAT = "qlik-message"
 
@@ -75,6 +79,8 @@ class TableSink:
     open: Sequence[Refused] = ()  # the transactions that waited at the end of the last batch
     idle: int = 0  # batches in a row that had nothing to read
     busy: bool = False  # whether a batch is being applied
+    _described: Described = field(default_factory=Described)  # what metadata tell of tables
+    _published: Sequence[Metadata] = ()  # the metadata of a batch
     _target: Target | None = None
     _run: Run | None = None
 
@@ -105,9 +111,10 @@ class TableSink:
                 raise Incomplete(row.reason)
         self.open = [Refused(row.where, row.reason, fault=False) for row in rows if row.kind == OPEN]
         for row in rows:
-            if row.kind not in (MESSAGE, OPEN, READ):
+            if row.kind not in (MESSAGE, METADATA, OPEN, READ):
                 value = None if row.value is None else bytes(row.value)
                 self.tell(Refused(row.where, row.reason, value, fault=row.kind == REFUSED))
+        self._published = tuple(load_metadata(row.reason) for row in rows if row.kind == METADATA)
         messages = [row for row in rows if row.kind == MESSAGE]
         if not messages:
             return
@@ -151,21 +158,25 @@ class TableSink:
 
     def _connected(self) -> Target:
         if self.url is not None:
-            return Database(connect(self.url), self._name, self.tables, self.chosen, self.tell)
+            return Database(
+                connect(self.url), self._name, self.tables, self.chosen, self.tell, self._described
+            )
         assert self.folder is not None
         with extra("delta", "to_delta"):
             from eventlog.apply.delta import Delta
-        return Delta(self.folder, self._name, self.tables, self.chosen, self.tell)
+        return Delta(self.folder, self._name, self.tables, self.chosen, self.tell, self._described)
 
     # --- changes
 
     def _deliveries(self, rows: Iterable[Any], target: Target) -> Iterator[Delivery | Refused]:
         """The transactions of a batch; behind each the same state, for they are applied together."""
-        reader = MessageReader(self.tables, self.reading)
+        published, heard = tuple(self._published), self._described.hear
+        reading = replace(self.reading, published=published, heard=heard, schema_of=None)
+        reader = MessageReader(self.tables, reading)
         repeated = repeats()
         for _, group in groupby(rows, key=lambda row: row.turn):
             own = list(group)
-            placed = [_placed(reader, row) for row in own]
+            placed = [_placed(reader, self.reading.encoding, row) for row in own]
             taken, why = _once(placed, repeated)
             if why:
                 yield from refused(taken, why)
@@ -217,10 +228,12 @@ def _digest(rows: Iterable[Any]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _placed(reader: MessageReader, row: Any) -> Placed:
+def _placed(reader: MessageReader, encoding: str, row: Any) -> Placed:
     value = bytes(row.value)
-    name = f"{row.topic}[{row.partition}]"
-    change = reader.read_of(Source(name, row.topic, (), ()), Object(row.offset, json.loads(value), value))
+    name = name_of((row.topic, row.partition))
+    told = object_of(name, encoding, row.offset, value)
+    assert not isinstance(told, Refused)
+    change = reader.read_of(Source(name, row.topic, (), ()), told)
     assert change is not None  # metadata messages were left out when it was read first
     return Placed(change, f"{name}:{row.offset}", value, name, row.offset)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ class Message(NamedTuple):
     partition: int
     offset: int
     value: bytes | None
+    key: bytes | None = None
 
 
 class Ordered(NamedTuple):
@@ -43,6 +44,10 @@ class Kept(Protocol):
     def drop(self, name: str, rounds: Sequence[int], /) -> None: ...
     def messages(self, name: str, round_: int, /) -> bytes: ...
     def keep_messages(self, name: str, round_: int, packed: bytes, /) -> None: ...
+    def drop_messages(self, name: str, rounds: Sequence[int], /) -> None: ...
+    def metadata(self) -> Mapping[str, str]: ...
+    def keep_metadata(self, schema_id: str, text: str, /) -> None: ...
+    def drop_metadata(self, schema_id: str, /) -> None: ...
 
 
 @dataclass(slots=True)
@@ -55,6 +60,7 @@ class Waiting:
     round: int = 0  # in which its last message came
     size: int = 0
     rounds: list[int] = field(default_factory=list)  # whose messages stand in the state
+    schemas: set[str] = field(default_factory=set)  # the metadata of its messages
     new: list[Ordered] = field(default_factory=list)  # of this round
 
     def dump(self) -> str:
@@ -71,6 +77,7 @@ class Waiting:
             "sources": sorted(facts.sources),
         }
         own = {"since": self.since, "round": self.round, "size": self.size, "rounds": self.rounds}
+        own["schemas"] = sorted(self.schemas)
         return json.dumps({"key": self.key, "facts": told, **own})
 
     @classmethod
@@ -80,7 +87,32 @@ class Waiting:
         told = found.pop("facts")
         told["counters"] = Ranges(told["counters"])
         told["sources"] = set(told["sources"])
+        found["schemas"] = set(found.get("schemas", ()))
         return cls(tuple(found.pop("key")), Facts(**told), **found)
+
+
+@dataclass(slots=True)
+class Halted:
+    """A partition that is read no further than a message whose metadata did not come yet."""
+
+    topic: str
+    partition: int
+    schema_id: str
+    offset: int
+    since: int  # the moment when it was met, in milliseconds
+    count: int = 0
+    size: int = 0
+    rounds: list[int] = field(default_factory=list)  # whose messages stand in the state
+
+    @property
+    def where(self) -> str:
+        """The message at which it halts."""
+        return f"{self.topic}[{self.partition}]:{self.offset}"
+
+    @property
+    def why(self) -> str:
+        """Why it does, in words."""
+        return f"{self.where} names schemaId {self.schema_id}, of which no metadata message came"
 
 
 @dataclass(slots=True)
@@ -93,6 +125,7 @@ class Progress:
     released: str = ""  # the last sequence that was handed out
     greatest: dict[str, str] = field(default_factory=dict)  # sequence of each partition
     recent: dict[Key, None] = field(default_factory=dict)  # transactions, as they were handed out
+    halted: dict[str, Halted] = field(default_factory=dict)  # partitions
 
     def hand_out(self, key: Key) -> None:
         """Know a transaction when it is sent again."""
@@ -102,7 +135,8 @@ class Progress:
 
     def dump(self) -> str:
         numbers = {name: getattr(self, name) for name in ("round", "number", "turn", "released", "greatest")}
-        return json.dumps(numbers | {"recent": list(self.recent)})
+        halted = {name: asdict(one) for name, one in self.halted.items()}
+        return json.dumps(numbers | {"recent": list(self.recent), "halted": halted})
 
     @classmethod
     def load(cls, text: str | None) -> Progress:
@@ -111,7 +145,8 @@ class Progress:
             return cls()
         found: dict[str, Any] = json.loads(text)
         recent: dict[Key, None] = {tuple(key): None for key in found.pop("recent")}
-        return cls(**found, recent=recent)
+        halted = {name: Halted(**one) for name, one in found.pop("halted", {}).items()}
+        return cls(**found, recent=recent, halted=halted)
 
 
 _PACKED = pa.schema(
@@ -123,6 +158,7 @@ _PACKED = pa.schema(
         ("partition", pa.int32()),
         ("offset", pa.int64()),
         ("value", pa.large_binary()),
+        ("key", pa.large_binary()),
     ]
 )
 

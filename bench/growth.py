@@ -1,11 +1,12 @@
 """A backlog on Spark as it grows, beside what somebody would write by hand for the same rows.
 
-    eventlog bench growth [--least 1000000] [--most 10000000] [--by-hand 100000]
+    eventlog bench growth [--least 1000000] [--most 10000000] [--by-hand 100000] [--heap 1g]
 
 Three rows an object, as `eventlog bench spark` has them. Each point is measured in a session of its own,
-which has done a small job before, so that its peak of memory is its own. By hand, documents hold the first
-old and the last new value of each column: no rules of event types, no event-ids, no order across objects,
-nothing refused, no query-backs, no markup but what stands in a pattern.
+which has done a small job before, so that its peak of memory is its own. Java's heap may grow to what it is
+given, whether it needs it or not: `--heap` says how much, else it is what `backlog` gives it. By hand,
+documents hold the first old and the last new value of each column: no rules of event types, no event-ids, no
+order across objects, nothing refused, no query-backs, no markup but what stands in a pattern.
 """
 
 from __future__ import annotations
@@ -118,11 +119,12 @@ class Point(NamedTuple):
     python: int  # of a worker
 
 
-def measured(way: Way, events: int) -> Point:
+def measured(way: Way, events: int, heap: str) -> Point:
     """One job, in a session of this process."""
+    conf = {"spark.sql.shuffle.partitions": str(PARTS)} | ({"spark.driver.memory": heap} if heap else {})
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        spark = start("local[2]", {"spark.sql.shuffle.partitions": str(PARTS)})
+        spark = start("local[2]", conf)
         names = make_log(folder / "log", events, "even")
         small = make_log(folder / "small", CHUNK // 10, "even")
         way(spark, small, folder / "warm")
@@ -144,9 +146,10 @@ def _watch(peak: Peak, over: threading.Event) -> None:
         peak.look()
 
 
-def _elsewhere(name: str, events: int) -> Point:
+def _elsewhere(name: str, events: int, heap: str) -> Point:
     """The same in a process of its own."""
     command = [sys.executable, "-m", "eventlog", "bench", "growth", "--point", name, str(events)]
+    command += ["--heap", heap] if heap else []
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return Point(*json.loads(done.stdout.splitlines()[-1]))
 
@@ -159,12 +162,12 @@ def _line(what: str, events: int, point: Point, beside: str) -> str:
     )
 
 
-def growth(least: int, most: int) -> None:
+def growth(least: int, most: int, heap: str) -> None:
     """The same job ten times as large, and again."""
     found: dict[int, Point] = {}
     events = least
     while events <= most:
-        found[events] = _elsewhere("eventlog backlog", events)
+        found[events] = _elsewhere("eventlog backlog", events, heap)
         print(_line("eventlog backlog", events, found[events], ""), flush=True)
         events *= 10
     steady = {size: point.seconds / size for size, point in found.items() if size >= STEADY_FROM}
@@ -174,11 +177,11 @@ def growth(least: int, most: int) -> None:
         print(f"seconds an event beside the median from {STEADY_FROM:,} on: {told}")
 
 
-def by_hand(events: int) -> None:
+def by_hand(events: int, heap: str) -> None:
     """The nearest things that a user would write."""
     own: Point | None = None
     for name in WAYS:
-        point = _elsewhere(name, events)
+        point = _elsewhere(name, events, heap)
         own = own or point
         times = f"   {point.seconds / own.seconds:.2f} x, by CPU {point.worked / own.worked:.2f} x"
         print(_line(name, events, point, times), flush=True)
@@ -194,13 +197,14 @@ def main() -> None:
     parser.add_argument(
         "--by-hand", type=int, default=100_000, help="events of the log that ways by hand get"
     )
+    parser.add_argument("--heap", default="", help="of Java, as Spark writes it: 1g")
     parser.add_argument("--point", nargs=2, metavar=("WAY", "EVENTS"), help="one point, in this process")
     given = parser.parse_args()
     if given.point is not None:
-        print(json.dumps(measured(WAYS[given.point[0]], int(given.point[1]))))
+        print(json.dumps(measured(WAYS[given.point[0]], int(given.point[1]), given.heap)))
         return
-    growth(given.least, given.most)
-    by_hand(given.by_hand)
+    growth(given.least, given.most, given.heap)
+    by_hand(given.by_hand, given.heap)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,9 @@ from __future__ import annotations
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-COLUMNS = "record_id, table_key"
-KEEP = "insert into {0}audit values (new.record_id, new.table_key)"
+COLUMNS = "record_id, table_key, event_type"
+NEAR = 60  # rows of an object that are told beside what did not fit
+KEEP = "insert into {0}audit values (new.record_id, new.table_key, new.event_type)"
 FUNCTION = (
     "create function keep_audit() returns trigger language plpgsql as 'begin " + KEEP + "; return null; end'"
 )
@@ -24,13 +25,27 @@ class Audit:
         self._engine = engine
         with engine.begin() as connection:
             connection.execute(
-                text("create table audit (record_id bigint primary key, table_key varchar(200))")
+                text(
+                    "create table audit"
+                    " (record_id bigint primary key, table_key varchar(200), event_type integer)"
+                )
             )
             for statement in MADE[dialect]:
                 connection.execute(text(statement))
 
     def rows(self) -> dict[int, str]:
         """The object that each row tells of."""
+        return {row: key for row, key, _ in self._all()}
+
+    def near(self, key: str, row: int) -> str:
+        """The rows of an object around one, each with its type."""
+        found = [(number, kind) for number, name, kind in self._all() if name == key]
+        before = [one for one in found if one[0] < row][-NEAR:]
+        behind = [one for one in found if one[0] >= row][: NEAR // 2]
+        return ", ".join(f"{number} (type {kind})" for number, kind in [*before, *behind])
+
+    def _all(self) -> list[tuple[int, str, int]]:
+        """Each row, its object and its type, in their order."""
         with self._engine.connect() as connection:
-            found = connection.execute(text(f"select {COLUMNS} from audit")).all()
-        return {row: key.partition("=")[2] for row, key in found}
+            found = connection.execute(text(f"select {COLUMNS} from audit order by record_id")).all()
+        return [(row, key.partition("=")[2], kind) for row, key, kind in found]

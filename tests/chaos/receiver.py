@@ -17,6 +17,7 @@ from tests.proofs.rig import events_of, first_row
 
 MOODS = ("well", "retry", "error", "fatal", "500", "cut", "garbage", "hang up", "silence")
 WEIGHTS = (78, 6, 3, 0.1, 3, 3, 3, 3, 0.5)
+LATEST = 12  # events of an object that are told beside what did not fit
 LINES = 200  # documents of one file
 
 
@@ -67,6 +68,7 @@ class Witness(Replica):
         super().__init__()
         self.holes = holes
         self.told: list[tuple[str, int, str]] = []  # what did not fit: object, first row, words
+        self._came: dict[str, list[str]] = {}  # what came of each object, and whether it was refused
         self._folder = folder
         self._lines: list[str] = []
         self._files = 0
@@ -78,7 +80,8 @@ class Witness(Replica):
         again = self.counts["again"]
         super().take(event)
         key, row = object_of(event), first_row(event)
-        self.told += ((key, row, words) for words in self.faults[before:])
+        came = self._note(event, "again" if self.counts["again"] > again else "")
+        self.told += ((key, row, f"{words}; came of it: {came}") for words in self.faults[before:])
         if event.tag == "delete":
             self.holes.mend(key, row)
         if self.counts["again"] == again:
@@ -86,18 +89,25 @@ class Witness(Replica):
 
     def refuse(self, event: Any) -> None:
         """Say error to an event: it is not applied, unless it was taken before."""
+        self._note(event, "refused")
         if str(event.get("event-id")) not in self._seen:
             self.holes.tear(object_of(event), first_row(event))
 
-    def contradictions(self) -> list[str]:
-        """What did not fit although no hole explains it."""
-        return [words for key, row, words in self.told if not self.holes.open_at(key, row)]
+    def contradictions(self) -> list[tuple[str, int, str]]:
+        """What did not fit although no hole explains it: the object, the event's first row, words."""
+        return [told for told in self.told if not self.holes.open_at(*told[:2])]
 
     def files(self, *, all_of_them: bool = False) -> Sequence[Path]:
         """What was taken, in files that no longer change."""
         if all_of_them and self._lines:
             self._write()
         return sorted(self._folder.glob("*.xml"))
+
+    def _note(self, event: Any, became: str) -> str:
+        """Note what came of an object; the latest of it."""
+        came = self._came.setdefault(object_of(event), [])
+        came.append(f"{event.tag} {event.get('event-id').partition(':')[2]} {became}".rstrip())
+        return ", ".join(came[-LATEST:])
 
     def _keep(self, event: Any) -> None:
         body = etree.tostring(event, encoding="unicode", with_tail=False)

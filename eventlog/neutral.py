@@ -54,6 +54,11 @@ def dumps(change: Change) -> str:
     return json.dumps(dump(change), ensure_ascii=False, separators=(",", ":"))
 
 
+def dumps_side(value: Side) -> str:
+    """One value as it stands on that line."""
+    return json.dumps(_dump_side(value), ensure_ascii=False, separators=(",", ":"))
+
+
 def dump(change: Change) -> Json:
     """The change as an object that JSON can hold."""
     line: Json = {

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,9 +22,13 @@ from eventlog.cli.terminal import say
 from eventlog.compare.memory import compare_memory
 from eventlog.convert.conversion import Job, Report, format_named, write_changes
 from eventlog.core.errors import EventlogError
+from eventlog.core.formats import Shape
 from eventlog.core.settings import build
+from eventlog.files.inputs import container_of
 from eventlog.files.limits import Limits
+from eventlog.files.outputs import Output
 from eventlog.formats import FORMATS
+from eventlog.neutral import load
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +107,6 @@ def compare(
     settings, limits = build(CompareSettings, given), build(Limits, given)
     known = read_tables(tables_file) if tables_file else None
     from eventlog.cli import states  # Arrow takes a while to load
-    from eventlog.compare.changes import changes
 
     with ExitStack() as stack:
         if master is None:
@@ -115,21 +119,36 @@ def compare(
                     (new, url_b or url, False),
                 )
             ]
-            model, ordered = states.here(stack, sides, known, keep, settings.compare_memory << 20)
+            model, found = states.here(stack, sides, known, keep, settings.compare_memory << 20)
         else:
-            model, ordered = states.on_spark(stack, master, dict(conf), (old, new), known, rows_of)
+            model, found = states.on_spark(stack, master, dict(conf), (old, new), known, rows_of)
         bad = stack.enter_context(refused.open("wb")) if refused else None
         complaints = Complaints()
         stack.callback(complaints.close)
         report = Report(complaints.tell, bad, strict)
         job = Job("changes", target, (), output, None, output_container, model, given=given)
         writing = {name: value for name, value in given.items() if value is not None}
-        write_changes(job, format_named(target), report.good(changes(ordered)), report, writing, False)
+        lines: Iterator[str] = report.good(found)
+        if target == "changes" and _on_lines(output, output_container):
+            _write_lines(output, lines)
+        else:
+            told = (load(json.loads(line)) for line in lines)
+            write_changes(job, format_named(target), told, report, writing, False)
         if report.refused and keep is not None:
             raise NotKept(report.refused, keep)
     if report.refused:
         say(f"{report.refused} changes were left out")
         sys.exit(1)
+
+
+def _on_lines(output: str, container: str | None) -> bool:
+    return container_of(output, Shape.OBJECTS, container, "--output-as") == "jsonl"
+
+
+def _write_lines(name: str, lines: Iterable[str]) -> None:
+    with Output(name, Shape.BYTES, None) as output:
+        for line in lines:
+            output.write(line.encode() + b"\n")
 
 
 class NotKept(EventlogError):

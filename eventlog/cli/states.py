@@ -9,12 +9,11 @@ from pathlib import Path
 import pyarrow as pa
 from sqlalchemy.engine import Connection
 
-from eventlog.compare.changes import in_order
 from eventlog.compare.files import files_of, read_file
 from eventlog.compare.kept import Kept
-from eventlog.compare.meeting import Difference, differences
+from eventlog.compare.lines import Told, differences, in_order
 from eventlog.compare.tables import at_hand, read_table, snapshot
-from eventlog.core.errors import InvalidTables, Misuse
+from eventlog.core.errors import InvalidTables, Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, check_inputs
@@ -22,7 +21,7 @@ from eventlog.files.limits import Limits
 from eventlog.publisher.references import among
 from eventlog.sql.connect import connect
 
-Found = tuple[Tables, Iterator[tuple[Table, Difference]]]  # the tables, and what differs in its order
+Found = tuple[Tables, Iterator[str | Refused]]  # the tables, and what changed as lines of `changes`, in order
 Batches = Callable[[], Iterator[pa.RecordBatch]]
 
 
@@ -58,7 +57,7 @@ def on_spark(
     stack.enter_context(translated())
     spark = stack.enter_context(session(master, conf))
     model, pairs = states.pairs_of(spark, *names, known, rows_of)
-    return model, states.in_order(model, pairs)
+    return model, states.lines(model, pairs)
 
 
 def begins(old: str, keep: str | None) -> bool:
@@ -160,8 +159,8 @@ def _pairs(known: Tables | None, old: Side, new: Side) -> list[tuple[Table, Batc
 
 def _differences(
     model: Tables, pairs: Iterable[tuple[Table, Batches, Batches]], memory: int
-) -> Iterator[tuple[Table, Difference]]:
+) -> Iterator[tuple[Table, Told]]:
     for table, old, new in pairs:
         own = model.get(str(table))
-        for one in differences(own, old(), new(), memory):
-            yield own, one
+        for told in differences(model, own, old(), new(), memory):
+            yield own, told

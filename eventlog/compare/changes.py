@@ -1,90 +1,54 @@
-"""The differences of two states as changes of the one model, in the order in which they leave."""
+"""The difference of two states of an object as a change of the one model."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from eventlog.compare.meeting import Difference
-from eventlog.compare.memory import MEMORY
-from eventlog.compare.ordering import Order, Phase, Ranks
 from eventlog.compare.rows import Cells
 from eventlog.core import tablekey, values
-from eventlog.core.change import ABSENT, Change, Field, Op, Side, one_or_many
-from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
-from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.change import ABSENT, Change, Field, Key, Op, Side, one_or_many
+from eventlog.core.errors import EventlogError, InvalidValue, WrongRow
+from eventlog.core.tables import Column, Table
 from eventlog.core.values import Kind
 
+Sides = Sequence[Side]  # of the columns beside the key
 
-class _Part(NamedTuple):
-    """A difference with the number of its table."""
 
-    table: int
+class Difference(NamedTuple):
+    """An object that is not the same on both sides; None for the side that has none."""
+
+    key: str
     before: Cells | None
     after: Cells | None
-
-
-def in_order(
-    tables: Tables, found: Iterable[tuple[Table, Difference]], memory: int = MEMORY
-) -> Iterator[tuple[Table, Difference]]:
-    """The differences in the order in which they leave; a new object of a circle of references comes first
-    without them, then with them."""
-    numbered = {str(table): number for number, table in enumerate(tables)}
-    known = list(tables)
-    order: Order[_Part] = Order(tables, memory)
-    for table, one in found:
-        for phase, step in steps(order.ranks, table, one):
-            order.add(phase, table, step.key, _Part(numbered[str(table)], step.before, step.after))
-    for _, key, part in order:
-        yield known[part.table], Difference(key, part.before, part.after)
-
-
-def steps(ranks: Ranks, table: Table, one: Difference) -> Iterator[tuple[Phase, Difference]]:
-    """What a difference is told as, and when."""
-    if one.after is None:
-        yield Phase.GONE, one
-    elif one.before is not None:
-        yield Phase.CHANGED, one
-    else:
-        circular = [ranks.circular(table, column) for column in table.data]
-        first = tuple(None if late else text for late, text in zip(circular, one.after, strict=True))
-        yield Phase.NEW, one._replace(after=first)
-        if first != one.after:
-            yield Phase.CHANGED, one._replace(before=first)
-
-
-def changes(found: Iterable[tuple[Table, Difference]]) -> Iterator[Change | Refused]:
-    """The changes that these differences are, numbered; none where values are the same in other texts."""
-    position = 0
-    for table, one in found:
-        try:
-            change = change_of(table, one)
-        except EventlogError as fault:
-            yield Refused(f"{table} {one.key}", str(fault))
-            continue
-        if change is not None:
-            position += 1
-            yield change._replace(position=str(position))
 
 
 def change_of(table: Table, one: Difference) -> Change | None:
     """The change that a difference is; None where all values are the same."""
     key = table.load_pairs(tablekey.read(one.key))
     old, new = _sides(table, one.before), _sides(table, one.after)
-    both = one.before is not None and one.after is not None
-    told = [_field(c, *sides, both=both) for c, *sides in zip(table.data, old, new, strict=True)]
-    if both and all(field.before == field.after for field in told):
-        return None
-    op = Op.INSERT if one.before is None else Op.DELETE if one.after is None else Op.UPDATE
-    sides = (one.before is None, one.after is None)
-    keyed = [Field(name, *(ABSENT if absent else value for absent in sides)) for name, value in key]
-    return Change(op, table.schema, table.name, key, (*keyed, *told))
+    if old is not None and new is not None:
+        told = zip(table.data, old, new, strict=True)
+        old = [after if _same(column, before, after) else before for column, before, after in told]
+        if old == new:
+            return None
+    return made(table, key, old, new)
 
 
-def _sides(table: Table, cells: Cells | None) -> list[Side]:
+def made(table: Table, key: Key, old: Sides | None, new: Sides | None) -> Change:
+    """The change of an object that had and has these values, None for the side that has no object."""
+    op = Op.INSERT if old is None else Op.DELETE if new is None else Op.UPDATE
+    keyed = [Field(name, *(ABSENT if side is None else value for side in (old, new))) for name, value in key]
+    absent = [ABSENT] * len(table.data)
+    told = zip(table.data, absent if old is None else old, absent if new is None else new, strict=True)
+    fields = [Field(column.name, before, after) for column, before, after in told]
+    return Change(op, table.schema, table.name, key, (*keyed, *fields))
+
+
+def _sides(table: Table, cells: Cells | None) -> Sides | None:
     if cells is None:
-        return [ABSENT] * len(table.data)
+        return None
     return [load(column, text) for column, text in zip(table.data, cells, strict=True)]
 
 
@@ -100,12 +64,8 @@ def load(column: Column, text: str | None) -> Side:
         raise WrongRow(f"{column.name}: {fault}") from fault
 
 
-def _field(column: Column, before: Side, after: Side, *, both: bool) -> Field:
-    """What a column held and holds: the same where only the digits of its numbers are written otherwise."""
-    return Field(column.name, after if both and _same(column, before, after) else before, after)
-
-
 def _same(column: Column, before: Side, after: Side) -> bool:
+    """Whether two values are one, also where the digits of a number are written otherwise."""
     if column.number is None or not isinstance(before, str) or not isinstance(after, str):
         return before == after
     try:

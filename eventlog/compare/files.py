@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from eventlog.compare import rows
+from eventlog.compare.texts import texts_of
 from eventlog.convert.current import cell_text
 from eventlog.core.errors import InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Row, Shape, Source
@@ -16,8 +17,6 @@ from eventlog.core.tables import Table, Tables
 from eventlog.files import parquet
 from eventlog.files.inputs import CONTAINERS, Advance, container_of, open_input, open_source, stem_of
 from eventlog.files.limits import LIMITS, Limits
-
-_PLAIN = (pa.types.is_string, pa.types.is_integer)  # whose texts Arrow writes as ours
 
 
 def files_of(name: str, tables: Tables, only: str | None = None) -> dict[Table, str]:
@@ -100,16 +99,6 @@ def _of_columns(
         places = pa.array([f"{name}:{number}" for number in range(one.first + 1, last + 1)], pa.string())
         texts = {at: texts_of(found.column(at)) for at in {*keys, *data}}
         yield rows.batch(table, places, [texts[at] for at in keys], [texts[at] for at in data])
-
-
-def texts_of(column: pa.Array) -> pa.Array:
-    """The texts of a column's values, as a log would hold them."""
-    if any(is_type(column.type) for is_type in _PLAIN):
-        return column.cast(pa.string())
-    plain = parquet.decoded(column)
-    if plain is not None and plain is not column:
-        return texts_of(plain)
-    return pa.array([cell_text(cell) for cell in parquet.cells(column)], pa.string())
 
 
 def places_of(table: Table, columns: tuple[str, ...], source: str) -> tuple[list[int], list[int]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -14,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar.vectors import flags, scattered, shares
+from eventlog.columnar.vectors import Flags, flags, scattered, shares
 from eventlog.compare.memory import MEMORY
-from eventlog.compare.rows import Cells, gathered, schema
+from eventlog.compare.rows import gathered
 from eventlog.core.tables import Table
 
 T = TypeVar("T")
@@ -25,23 +24,7 @@ _ALL = 1 << 60
 _DEEPEST = 5  # how often a share that is still too large is divided again
 
 
-class Difference(NamedTuple):
-    """An object that is not the same on both sides; None for the side that has none."""
-
-    key: str
-    before: Cells | None
-    after: Cells | None
-
-
 Judge = Callable[[pa.RecordBatch, pa.RecordBatch], Iterator[T]]
-
-
-def differences(
-    table: Table, old: Iterable[pa.RecordBatch], new: Iterable[pa.RecordBatch], memory: int = MEMORY
-) -> Iterator[Difference]:
-    """The objects that differ, in no order."""
-    form = schema(table)
-    yield from meet(form, old, form, new, partial(compared, table), memory)
 
 
 def meet(
@@ -137,37 +120,33 @@ def _read(path: Path) -> Iterator[pa.RecordBatch]:
         path.unlink()
 
 
-def compared(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> Iterator[Difference]:
-    """What differs between all rows of some keys."""
+class Met(NamedTuple):
+    """The rows that differ between all rows of some keys; those before and after are of the same keys."""
+
+    gone: pa.RecordBatch
+    new: pa.RecordBatch
+    before: pa.RecordBatch
+    after: pa.RecordBatch
+
+
+def met(table: Table, old: pa.RecordBatch, new: pa.RecordBatch) -> Met:
+    """What differs between all rows of some keys, by column."""
     old, new = gathered(table, old), gathered(table, new)
     found = pc.index_in(new.column("key"), value_set=old.column("key"))
     known = flags(found.is_valid())
     in_old = found.drop_null().to_numpy().astype(np.int64)
-    in_new = np.flatnonzero(known)
     gone = np.ones(old.num_rows, np.bool_)
     gone[in_old] = False
-    for key, *cells in _rows(old, np.flatnonzero(gone)):
-        yield Difference(key, tuple(cells), None)
-    for key, *cells in _rows(new, np.flatnonzero(~known)):
-        yield Difference(key, None, tuple(cells))
-    one, other = old.take(pa.array(in_old)), new.take(pa.array(in_new))
+    one, other = old.take(pa.array(in_old)), new.filter(pa.array(known))
     differ = np.zeros(len(in_old), np.bool_)
     for name in old.schema.names[2:]:
-        before, after = one.column(name), other.column(name)
-        differ |= flags(pc.not_equal(before, after))
-        differ |= flags(before.is_null()) != flags(after.is_null())
-    changed = np.flatnonzero(differ)
-    pairs = zip(_rows(one, changed), _rows(other, changed), strict=True)
-    for (key, *before_cells), (_, *after_cells) in pairs:
-        yield Difference(key, tuple(before_cells), tuple(after_cells))
+        differ |= differing(one.column(name), other.column(name))
+    changed = pa.array(differ)
+    sides = old.filter(pa.array(gone)), new.filter(pa.array(~known))
+    return Met(*sides, one.filter(changed), other.filter(changed))
 
 
-def _rows(rows: pa.RecordBatch, at: np.ndarray) -> Iterator[tuple[str, *tuple[str | None, ...]]]:
-    """Key and cells of some rows."""
-    some = rows.take(pa.array(at))
-    columns = [
-        column.to_pylist()
-        for name, column in zip(some.schema.names, some.columns, strict=True)
-        if name != "place"
-    ]
-    yield from zip(*columns, strict=True)
+def differing(before: pa.Array, after: pa.Array) -> Flags:
+    """Where two columns do not hold the same texts."""
+    found: Flags = flags(pc.not_equal(before, after)) | (flags(before.is_null()) != flags(after.is_null()))
+    return found

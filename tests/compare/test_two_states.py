@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from eventlog.compare.changes import changes, in_order
 from eventlog.compare.digest import digest
-from eventlog.compare.meeting import differences
+from eventlog.compare.lines import differences, in_order
 from eventlog.compare.rows import TwoRows, in_batches
 from eventlog.core import tablekey, tablesfile
-from eventlog.core.change import Change, Op
+from eventlog.core.change import Op
 from eventlog.core.tables import Table
+from eventlog.neutral import load
 from tests.commands import Shell
 from tests.databases import Database
 from tests.support import USR
@@ -48,10 +48,12 @@ def _batches(table: Table, state: dict[str, Any], name: str) -> Any:
 @settings(max_examples=40)
 @given(_STATE, _STATE, st.sampled_from([600, 1 << 20]))
 def test_the_changes_make_one_state_the_other(old: Any, new: Any, memory: int) -> None:
-    found = differences(P, _batches(P, old, "a"), _batches(P, new, "b"), memory)
+    found = differences(PEOPLE, P, _batches(P, old, "a"), _batches(P, new, "b"), memory)
     replica, phases = dict(old), []
-    for change in changes(in_order(PEOPLE, ((P, one) for one in found), memory)):
-        assert isinstance(change, Change)
+    for number, line in enumerate(in_order(PEOPLE, ((P, one) for one in found), memory), 1):
+        assert isinstance(line, str)
+        change = load(json.loads(line))
+        assert change.position == str(number)
         key = str(change.key[0][1])
         phases.append((change.op, tablekey.quote(key).encode()))
         if change.op is Op.DELETE:
@@ -80,7 +82,7 @@ def test_two_rows_of_one_key_are_an_error_that_names_both(tmp_path: Path) -> Non
 def test_rows_of_one_key_on_disk_too(memory: int) -> None:
     rows = [("b:1", ("x",), (None, None, None)), ("b:2", ("x",), (None, None, None))]
     with pytest.raises(TwoRows, match="b:1 and b:2"):
-        list(differences(P, iter(()), in_batches(P, rows), memory))
+        list(differences(PEOPLE, P, iter(()), in_batches(P, rows), memory))
 
 
 def test_every_container_says_the_same(tmp_path: Path) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -12,14 +12,19 @@ from pyspark.sql import Window
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.compare.changes import change_of
+from eventlog.compare.lines import END, line
+from eventlog.compare.ordering import Phase
+from eventlog.core.change import Op
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Table, Tables
+from eventlog.neutral import load
 from eventlog.publisher.references import among
-from eventlog_spark.comparing.meeting import PLACE, Pair, difference, differing
+from eventlog_spark.comparing.meeting import PLACE, Pair, differing
 from eventlog_spark.comparing.sides import Side
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.output.told import Changes, Told, told_of
+
+_OPS = {Phase.GONE: Op.DELETE, Phase.NEW: Op.INSERT, Phase.CHANGED: Op.UPDATE}
 
 
 def compare(
@@ -33,9 +38,10 @@ def compare(
     form = Changes.of(model, typed)
     found = differing(model, {model.get(str(table)): pair for table, pair in pairs.items()})
     before = Window.orderBy(*PLACE).rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    numbered = found.withColumn("position", f.count(f.when(f.col("refused").isNull(), 1)).over(before))
-    spread = numbered.repartition("phase", "key")
-    return spread.mapInArrow(_Tell(model, form), from_arrow_schema(form.schema))
+    numbered = found.withColumn("position", f.count("head").over(before)).repartition("phase", "key")
+    if typed is not None:
+        return numbered.mapInArrow(_Tell(model, form), from_arrow_schema(form.schema))
+    return _told(numbered, list(model), form)
 
 
 def _pairs(old: Mapping[str, Any], new: Mapping[str, Any], tables: Tables) -> dict[Table, Pair]:
@@ -52,6 +58,29 @@ def _pairs(old: Mapping[str, Any], new: Mapping[str, Any], tables: Tables) -> di
     }
 
 
+def _told(numbered: Any, tables: list[Table], form: Changes) -> Any:
+    """The rows of `form` that numbered differences are."""
+    there = f.col("head").isNotNull()
+    table = f.col("table") + 1
+    names = f.array(*(f.lit(str(one)) for one in tables))
+    position = f.col("position").cast("string")
+    place = {"time": f.lit(None), "number": f.col("position"), "part": f.lit(None)}
+    made = {
+        "op": f.element_at(f.array(*(f.lit(_OPS[phase].value) for phase in Phase)), f.col("phase") + 1),
+        "schema": f.element_at(f.array(*(f.lit(one.schema) for one in tables)), table),
+        "table": f.element_at(f.array(*(f.lit(one.name) for one in tables)), table),
+        "position": position,
+        "place": f.struct(*(value.alias(name) for name, value in place.items())),
+        "change": f.concat("head", f.lit('"'), position, f.lit(f'"{END}')),
+    }
+    refused = f.concat(f.element_at(names, table), f.lit(" "), "key", f.lit(": "), "refused")
+    columns = {name: f.when(there, value) for name, value in made.items()} | {"refused": refused}
+    fields = from_arrow_schema(form.schema).fields
+    return numbered.select(
+        *(columns.get(one.name, f.lit(None)).cast(one.dataType).alias(one.name) for one in fields)
+    )
+
+
 @dataclass(frozen=True)
 class _Tell:
     """The changes that numbered differences are."""
@@ -63,15 +92,10 @@ class _Tell:
         return bounded(self._told(batches), self.form.schema)
 
     def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
+        known = list(self.tables)
         for row in (row for batch in batches for row in batch.to_pylist()):
-            table = self._known[row["table"]]
-            if row["refused"] is not None:
-                yield self.form.refused(f"{table} {row['key']}: {row['refused']}", None)
-                continue
-            change = change_of(table, difference(row))
-            if change is not None:
-                yield from told_of(self.form, [change._replace(position=str(row["position"]))], [])
-
-    @cached_property
-    def _known(self) -> list[Table]:
-        return list(self.tables)
+            if row["refused"] is None:
+                change = load(json.loads(line(row["head"], row["position"])))
+                yield from told_of(self.form, [change], [])
+            else:
+                yield self.form.refused(f"{known[row['table']]} {row['key']}: {row['refused']}", None)

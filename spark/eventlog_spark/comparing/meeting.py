@@ -20,19 +20,16 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.columnar.vectors import flags
 from eventlog.compare import rows
-from eventlog.compare.changes import change_of, steps
-from eventlog.compare.meeting import Difference, compared
+from eventlog.compare.lines import Lines, Told
 from eventlog.compare.ordering import Ranks, ranks
-from eventlog.core.errors import EventlogError, InvalidTables
+from eventlog.core.errors import InvalidTables
 from eventlog.core.tables import Table, Tables
 from eventlog_spark.comparing.sides import NEW, OLD, Side, both, comparable, texts
-from eventlog_spark.input import cells
-from eventlog_spark.input.batches import bounded
 
 PLACE = ("phase", "rank", "key")  # by which differences are in order
 SCHEMA = pa.schema(
     [("phase", pa.int8()), ("rank", pa.int32()), ("key", pa.string()), ("table", pa.int32())]
-    + [(name, pa.string()) for name in ("old_lengths", "old_cells", "new_lengths", "new_cells", "refused")]
+    + [(name, pa.string()) for name in ("head", "refused")]  # a line up to its position, or why there is none
 )
 
 
@@ -44,20 +41,11 @@ class Pair(NamedTuple):
 
 
 def differing(tables: Tables, pairs: Mapping[Table, Pair]) -> Any:
-    """The differences of all pairs, in no order: rows of SCHEMA. One that no change can tell says why."""
+    """The differences of all pairs, in no order: rows of SCHEMA."""
     ranked = ranks(tables)
     numbers = {table: number for number, table in enumerate(tables)}
     found = [_differing(table, numbers[table], ranked, pair) for table, pair in pairs.items()]
     return reduce(lambda one, other: one.unionAll(other), found)
-
-
-def difference(row: Any) -> Difference:
-    """What a row of SCHEMA says, which is a Row of Spark's or a mapping."""
-    before, after = (
-        None if row[f"{side}_lengths"] is None else cells.unpack(row[f"{side}_lengths"], row[f"{side}_cells"])
-        for side in ("old", "new")
-    )
-    return Difference(row["key"], before, after)
 
 
 def _differing(table: Table, number: int, ranked: Ranks, pair: Pair) -> Any:
@@ -68,20 +56,28 @@ def _differing(table: Table, number: int, ranked: Ranks, pair: Pair) -> Any:
 
 
 def _sieved(frame: Any, width: int) -> Any:
-    """The rows of keys that do not have one row on each side with the same values, each key's together."""
+    """The rows of keys that do not have one row on each side with the same values, each key's together.
+
+    The values travel as one column: of several Spark would shuffle copies, to compare them.
+    """
     names = frame.columns[1:]
-    values = [comparable(frame, name).alias(name) for name in names]
-    of_key = Window.partitionBy(*values[:width])
-    told = frame.withColumns(
+    made = {name: comparable(frame, name) for name in names}
+    compared = {name: f.col(name) if value is None else value for name, value in made.items()}
+    data = [compared[name].alias(name) for name in names[width:]]
+    kept = [*names[:width], *(name for name in names[width:] if made[name] is not None)]
+    packed = frame.select("side", *kept, (f.struct(*data) if data else f.lit(0)).alias("values"))
+    of_key = Window.partitionBy(*(compared[name] for name in names[:width]))
+    told = packed.withColumns(
         {
             "rows": f.count(f.lit(1)).over(of_key),
             "of_new": f.sum("side").over(of_key),
-            "same": f.min(f.struct(*values)).over(of_key) == f.max(f.struct(*values)).over(of_key),
+            "same": f.min("values").over(of_key) == f.max("values").over(of_key),
         }
     )
     without_key = reduce(lambda one, other: one | other, (f.col(name).isNull() for name in names[:width]))
     same = (f.col("rows") == 2) & (f.col("of_new") == 1) & f.col("same")
-    return told.where(~same | without_key).select("side", *names)
+    values = (f.col(name if name in kept else f"values.{name}").alias(name) for name in names)
+    return told.where(~same | without_key).select("side", *values)
 
 
 @dataclass(frozen=True)
@@ -94,21 +90,18 @@ class _Judge:
     names: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return bounded(self._told(batches), SCHEMA)
-
-    def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, ...]]:
+        lines = Lines(self.ranks, self.table)
         for some in _whole_keys(map(self._as_on_one_machine, batches)):
-            for one in compared(self.table, *(_of_side(some, side) for side in (OLD, NEW))):
-                for phase, step in steps(self.ranks, self.table, one):
-                    told, refused = True, None
-                    try:
-                        told = change_of(self.table, step) is not None
-                    except EventlogError as fault:
-                        refused = str(fault)
-                    if told:
-                        sides = [(None, None) if side is None else cells.pack(side) for side in step[1:]]
-                        rank = self.ranks.place(phase, self.table)
-                        yield (int(phase), rank, step.key, self.number, *sides[0], *sides[1], refused)
+            for told in lines.differences(*(_of_side(some, side) for side in (OLD, NEW))):
+                yield self._row_of_each(told)
+
+    def _row_of_each(self, told: Told) -> pa.RecordBatch:
+        """Differences as rows of SCHEMA."""
+        same = (int(told.phase), self.ranks.place(told.phase, self.table), self.number)
+        phase, rank, number = (pa.repeat(pa.scalar(value), len(told.keys)) for value in same)
+        columns = [phase, rank, told.keys, number, told.heads, told.refused]
+        made = zip(columns, SCHEMA, strict=True)
+        return pa.record_batch([column.cast(field.type) for column, field in made], schema=SCHEMA)
 
     def _as_on_one_machine(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows as `rows.schema` has them, and `side`."""

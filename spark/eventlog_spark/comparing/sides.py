@@ -14,7 +14,8 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from eventlog.compare.files import places_of, texts_of
+from eventlog.compare.files import places_of
+from eventlog.compare.texts import texts_of
 from eventlog.core.errors import InvalidTables, Misuse
 from eventlog.core.tables import Table
 from eventlog_spark.input.frames import by_number
@@ -30,6 +31,7 @@ _TYPED = (
     t.TimestampType,
     t.TimestampNTZType,
 )
+_OTHERWISE = (t.FloatType, t.DoubleType, t.NullType)  # -0 is 0 to Spark; of nothing nothing is compared
 
 
 class Side(NamedTuple):
@@ -61,11 +63,11 @@ def both(table: Table, old: Side, new: Side) -> Any:
 
 def comparable(frame: Any, name: str) -> Any:
     """A column of `both` so that two values are equal only where their texts are: not by a collation, nor as
-    numbers of which -0 is 0."""
+    numbers of which -0 is 0; None where they are as they stand."""
     kind = frame.schema[name].dataType
     if isinstance(kind, t.StringType) and kind != t.StringType():
         return f.col(name).cast("binary")
-    return f.col(name).cast("string") if isinstance(kind, t.FractionalType | t.NullType) else f.col(name)
+    return f.col(name).cast("string") if isinstance(kind, _OTHERWISE) else None
 
 
 def _columns(table: Table, side: Side) -> Any:

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from pyspark import StorageLevel
+
 from eventlog.compare.files import table_of
-from eventlog.compare.meeting import Difference
-from eventlog.core.errors import Misuse
+from eventlog.compare.lines import line
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import stem_of
 from eventlog.publisher.references import among
-from eventlog_spark.comparing.meeting import PLACE, Pair, difference, differing
+from eventlog_spark.comparing.meeting import PLACE, Pair, differing
 from eventlog_spark.comparing.sides import Side
 from eventlog_spark.input.storage import uri
 
@@ -29,11 +31,20 @@ def pairs_of(
     return model, {model.get(str(table)): Pair(before[table], after[table]) for table in after}
 
 
-def in_order(tables: Tables, pairs: dict[Table, Pair]) -> Iterator[tuple[Table, Difference]]:
-    """The differences in the order in which they leave, as they come from Spark."""
-    known = list(tables)
-    for row in differing(tables, pairs).orderBy(*PLACE).toLocalIterator(prefetchPartitions=True):
-        yield known[row["table"]], difference(row)
+def lines(tables: Tables, pairs: dict[Table, Pair]) -> Iterator[str | Refused]:
+    """The changes that these differences are as lines of `changes`, numbered in the order in which they
+    leave, as they come from Spark."""
+    known, position = list(tables), 0
+    found = differing(tables, pairs).persist(StorageLevel.DISK_ONLY)  # sorting looks at it twice
+    try:
+        for row in found.orderBy(*PLACE).toLocalIterator(prefetchPartitions=True):
+            if row["refused"] is not None:
+                yield Refused(f"{known[row['table']]} {row['key']}", row["refused"])
+                continue
+            position += 1
+            yield line(row["head"], position)
+    finally:
+        found.unpersist()
 
 
 def _sides(spark: Any, name: str, tables: Tables, only: str | None) -> dict[Table, Side]:

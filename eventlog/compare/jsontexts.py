@@ -1,0 +1,96 @@
+"""The texts of a column as JSON writes their values: copied where a pattern tells how, else one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from eventlog.columnar.keys import int_form
+from eventlog.compare.changes import load
+from eventlog.core.change import Side
+from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Column, Table
+from eventlog.core.values import Kind
+from eventlog.neutral import dumps_side
+
+_TEXT = r'[^"\\\x00-\x1f\x{FFFE}\x{FFFF}]*'  # legal in XML, and the same in JSON
+_BASE64 = "(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?"
+_DATE = "[1-9][0-9]{3}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1[0-9]|2[0-8])"  # a day that every month has
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]{1,9})?"
+
+
+class _Form(NamedTuple):
+    """Texts of which JSON is known, and what stands around them there."""
+
+    pattern: str
+    before: str = '"'
+    behind: str = '"'
+
+
+_FORMS = {
+    Kind.STRING: _Form(_TEXT),
+    Kind.PADDED: _Form(_TEXT),
+    Kind.OCTET: _Form(_BASE64, '{"base64":"', '"}'),
+    Kind.STATE: _Form("true|false", "", ""),
+    Kind.DATE: _Form(_DATE),
+    Kind.TIME: _Form(_CLOCK),
+    Kind.TIMESTAMP: _Form(f"{_DATE}[ T]{_CLOCK}"),
+}
+
+
+class JsonTexts:
+    """Knows of one column how JSON writes what its texts mean."""
+
+    def __init__(self, form: _Form | None, plain: Callable[[str], Side], kind: Kind, *, padded: bool) -> None:
+        self._form = form
+        self._plain = plain
+        self._padded = padded
+        self._moment = kind is Kind.TIMESTAMP
+
+    @classmethod
+    def of_column(cls, column: Column) -> Self:
+        """Of a column beside the key."""
+        form = None if column.multivalued else _form(column)
+        return cls(form, lambda text: load(column, text), column.kind, padded=column.kind is Kind.PADDED)
+
+    @classmethod
+    def of_key(cls, table: Table, name: str) -> Self:
+        """Of a column of the key: a value that would be written otherwise stays the text."""
+        column = table.column(name)
+        kind = Kind.STRING if column is None else column.kind
+        form = _FORMS[Kind.STRING] if column is None else _form(column)
+        return cls(form, lambda text: table.load_pairs(((name, text),))[0][1], kind, padded=False)
+
+    def of(self, texts: pa.Array) -> pa.Array:
+        """The JSON of each text; null where a text is none of the column's type."""
+        if self._form is None:
+            return self._one_by_one(texts)
+        pattern, before, behind = self._form
+        copied = pc.utf8_rtrim(texts, " ") if self._padded else texts
+        sure = pc.fill_null(pc.match_substring_regex(copied, rf"\A(?:{pattern})\z"), False)
+        if self._moment:
+            copied = pc.replace_substring(copied, " ", "T", max_replacements=1)
+        found = pc.binary_join_element_wise(before, copied, behind, "") if before else copied
+        if pc.all(sure).as_py():
+            return found
+        others = pc.invert(sure)
+        return pc.replace_with_mask(found, others, self._one_by_one(texts.filter(others)))
+
+    def _one_by_one(self, texts: pa.Array) -> pa.Array:
+        """The same, each text once."""
+        each = pc.dictionary_encode(texts, null_encoding="encode")
+        made = pa.array(map(self._made, each.dictionary.to_pylist()), pa.string())
+        return made.take(each.indices)
+
+    def _made(self, text: str | None) -> str | None:
+        try:
+            return dumps_side(None if text is None else self._plain(text))
+        except EventlogError:
+            return None
+
+
+def _form(column: Column) -> _Form:
+    return _Form(int_form(column), "", "") if column.kind is Kind.INT else _FORMS[column.kind]

@@ -295,6 +295,13 @@ class History(NamedTuple):
     redriven: list[tuple[int, str]]  # each with its exit code and what it said
 
 
+def some_row(dice: random.Random) -> dict[str, Any]:
+    """A row of one of six users, of a few types."""
+    kind = dice.choice((3, 4, 6, 6))
+    field = {"column_name": dice.choice(("fname", "lname")), "new_value": "x"} if kind == 3 else {}
+    return key(dice.randint(1, 6), event_type=kind, **field)
+
+
 def history(world: World, mode: FinishMode, seed: int) -> History:
     world.clear()
     change_mode(world.store, mode, "test")
@@ -309,11 +316,7 @@ def history(world: World, mode: FinishMode, seed: int) -> History:
     with world.publisher(receiver, query_limit=7, retry_wait=0.0) as publisher:
         for _ in range(16):
             for _ in range(dice.randint(0, 4)):
-                rows = (
-                    key(dice.randint(1, 6), event_type=dice.choice((4, 6)), column_name=None)
-                    for _ in range(3)
-                )
-                world.write(*rows)
+                world.write(*(some_row(dice) for _ in range(3)))
             publisher.cycle()
             row = dice.randint(1, 100)
             if world.letters().get(row, "S") in "EF":

@@ -77,6 +77,7 @@ STATEMENTS = (
         "marked_overtaken",
         "first_failed",
         "failed_of",
+        "unmarked_failures",
         "mark_overtaken",
         "unnamed_failures",
         "name_failure",

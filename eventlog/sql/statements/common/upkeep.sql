@@ -87,6 +87,13 @@ where overtaken = 0
 order by record_id
 {first_rows}
 
+-- unmarked_failures --
+-- Failed rows that are not known to be overtaken, and their objects.
+select record_id, object_hash
+from {failed}
+where overtaken = 0
+{first_rows}
+
 -- failed_of --
 -- The failed rows of objects that are not known to be overtaken.
 select {id}, {event_type}, {table_name}, {table_key}, {column_name}

@@ -22,6 +22,7 @@ from pyspark.sql import functions as f
 from eventlog.cli import cli
 from eventlog.core import tablesfile
 from eventlog.core.errors import InvalidTables, Misuse
+from tests.spark.helpers import configured
 from tests.spark.test_parity import SLOW
 
 pytestmark = pytest.mark.usefixtures("few_tasks")
@@ -33,7 +34,9 @@ schema = "indirect"
 key = ["k", "select"]
 columns = { k = "text", select = "integer", "a.b" = "text", A = "char(4)", a = "integer", "`n`" = "numeric(9,2)", d = "double", "new" = "blob", t = "timestamp", day = "date", "on ?" = "boolean" }
 """  # noqa: E501
-TEXTS = st.sampled_from(["", " ", "a", "a ", "A", "ä", "a\u0308", "é,'\"=\\<>;+", "\n", "0", "\U0001f600"])
+TEXTS = st.sampled_from(
+    ["", " ", "a", "a ", "A", "ä", "a\u0308", "é,'\"=\\<>;+", "\n", "0", "\U0001f600", "x" * 9000]
+)
 KINDS: dict[str, tuple[Any, Sequence[Any]]] = {  # of each column: what its values are drawn from, its types
     "k": (TEXTS, [pa.string(), pa.large_string()]),
     "select": (st.sampled_from([1, 2, -3]), [pa.int32(), pa.int64(), pa.string()]),
@@ -114,7 +117,16 @@ def run(*words: str | Path) -> Result:
 
 
 @settings(SLOW, max_examples=6)
-@given(STATES, STATES, FORMS, FORMS, st.booleans(), st.sampled_from(sorted(CONTAINERS)), st.integers())
+@given(
+    STATES,
+    STATES,
+    FORMS,
+    FORMS,
+    st.booleans(),
+    st.sampled_from(sorted(CONTAINERS)),
+    st.integers(),
+    st.integers(1, 9),
+)
 def test_spark_writes_what_one_machine_writes(
     spark: Any,
     tmp_path_factory: pytest.TempPathFactory,
@@ -125,6 +137,7 @@ def test_spark_writes_what_one_machine_writes(
     alike: bool,
     target: str,
     seed: int,
+    tasks: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("states")
     sides = [
@@ -137,7 +150,12 @@ def test_spark_writes_what_one_machine_writes(
         ),
     ]
     here = compared(folder, [one for one, _ in sides], target=target)
-    there = compared(folder, [many for _, many in sides], "--master", "local[2]", target=target)
+    with configured(
+        spark,
+        spark_sql_shuffle_partitions=str(tasks),
+        spark_sql_adaptive_coalescePartitions_enabled="false",
+    ):
+        there = compared(folder, [many for _, many in sides], "--master", "local[2]", target=target)
     assert there == here
 
 

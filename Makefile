@@ -18,7 +18,7 @@ demo: $(VENV)/.demo ## see it work: a database, changes, their documents, a back
 	@$(BIN)/eventlog demo $(ARGS)
 
 test: $(VENV)/.test ## run the whole suite, or TESTS="tests/core tests/cli/test_cli.py"; in one process TESTS="-n 0"
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile $(TESTS)
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(TESTS)
 
 chaos: $(VENV)/.test ## everything goes wrong at once, a minute on each database; longer: ARGS="--seconds 3600 --seed 7"
 	$(BIN)/python -m tests.chaos $(ARGS)

@@ -39,6 +39,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return parallel.workers()
 
 
+@pytest.hookimpl(trylast=True)  # behind pytest's own order, by parameters of fixtures
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: parallel.turn(item.path))
+
+
 @pytest.fixture(scope="module", params=kafka_brokers.AT_HAND)
 def brokers(request: pytest.FixtureRequest) -> Iterator[str]:
     """The addresses of each Kafka broker at hand in turn."""

@@ -1,5 +1,7 @@
 """How the suite is divided among processes: `make test` runs one more than there are cores, as memory allows.
 
+A file is done by one process, in the order of their collection: long ones first, so that none begins last.
+
 Each process has an embedded server of its own; on shared servers every database has a name of its own.
 """
 
@@ -10,6 +12,7 @@ from pathlib import Path
 
 WORKER = 1.5 * 2**30  # bytes: a process of tests with its server
 SPARK = 3 * 2**30  # bytes: Java machines, and the processes of their tasks
+LONG = ("chaos", "proofs", "spark", "compare", "people")  # folders whose files take longest
 _LIMIT = Path("/sys/fs/cgroup/memory.max")  # what a container may take
 
 
@@ -24,3 +27,9 @@ def _memory() -> int:
     machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     limit = _LIMIT.read_text().strip() if _LIMIT.exists() else "max"
     return machine if limit == "max" else min(machine, int(limit))
+
+
+def turn(path: Path) -> int:
+    """When the tests of this file have their turn."""
+    folder = path.parent.name
+    return LONG.index(folder) if folder in LONG else len(LONG)

@@ -1,13 +1,14 @@
-"""How the suite runs: what it starts does not compile the same programs again and again."""
+"""How the suite runs: nothing is compiled again and again, and nothing long begins last."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
-from tests import frugal
+from tests import frugal, parallel
 
 
 def test_programs_are_compiled_once_also_where_nobody_wants_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,3 +20,15 @@ def test_programs_are_compiled_once_also_where_nobody_wants_bytecode(monkeypatch
     asked = [sys.executable, "-c", "import sys; print(sys.dont_write_bytecode, sys.pycache_prefix)"]
     told = subprocess.run(asked, capture_output=True, text=True, check=True)
     assert told.stdout == f"False {sys.prefix}/bytecode\n"
+
+
+def test_what_takes_long_has_its_turn_first(request: pytest.FixtureRequest) -> None:
+    turns = [parallel.turn(Path(item.path)) for item in request.session.items]
+    assert turns == sorted(turns)
+    folders = {path.parent.name for path in Path(__file__).parents[1].glob("*/test_*.py")}
+    assert folders > set(parallel.LONG)
+    assert [parallel.turn(Path("tests", name, "test_a.py")) for name in ("chaos", "spark", "core")] == [
+        0,
+        2,
+        5,
+    ]

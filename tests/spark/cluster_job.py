@@ -27,12 +27,13 @@ from eventlog_spark.output.store import Delivered
 from pyarrow import fs
 from pyspark import TaskContext
 
-from tests import storage
+from tests import frugal, storage
 from tests.spark.helpers import CLOCK, job
 
 MARKS = Path(sys.argv[1])
 SPECULATION = {
     "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": frugal.JAVA,
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
     "spark.speculation.multiplier": "1.1",

@@ -93,10 +93,12 @@ import os, signal, sys
 from pathlib import Path
 from eventlog_spark.job import Backlog, run_job
 from eventlog_spark.cluster.session import start
+from tests import frugal
 from tests.spark.helpers import CLOCK, job
 
 once, log, out = map(Path, sys.argv[1:4])
-spark = start("local-cluster[2,1,1024]", {"spark.executor.memory": "512m"})
+small = {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": frugal.JAVA}
+spark = start("local-cluster[2,1,1024]", small)
 
 def killed_once(batches):
     # the executor itself dies, once, in the middle of a task

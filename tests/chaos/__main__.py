@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import logging
 import shutil
 import sys
 import tempfile
@@ -28,6 +29,7 @@ def main() -> int:
     given = parser.parse_args()
     modes = [FinishMode(mode) for mode in given.mode or list(FinishMode)]
     seeds = range(given.seed, given.seed + given.runs)
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)  # our connections are cut, too
     failed = 0
     for seed, product, mode in itertools.product(seeds, given.database or KILLABLE, modes):
         folder = Path(tempfile.mkdtemp(prefix="chaos-"))

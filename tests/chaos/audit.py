@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
@@ -37,12 +39,15 @@ class Audit:
         """The object that each row tells of."""
         return {row: key for row, key, _ in self._all()}
 
-    def near(self, key: str, row: int) -> str:
-        """The rows of an object around one, each with its type."""
+    def near(self, key: str, row: int, skipped: Set[int]) -> str:
+        """The rows of an object around one, each with its type, and whether it was skipped."""
         found = [(number, kind) for number, name, kind in self._all() if name == key]
         before = [one for one in found if one[0] < row][-NEAR:]
         behind = [one for one in found if one[0] >= row][: NEAR // 2]
-        return ", ".join(f"{number} (type {kind})" for number, kind in [*before, *behind])
+        told = (
+            (number, f"type {kind}{', skipped' * (number in skipped)}") for number, kind in before + behind
+        )
+        return ", ".join(f"{number} ({words})" for number, words in told)
 
     def _all(self) -> list[tuple[int, str, int]]:
         """Each row, its object and its type, in their order."""

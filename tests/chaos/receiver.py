@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import sys
 import threading
 import time
 from collections import Counter
@@ -13,10 +14,11 @@ from typing import Any
 from lxml import etree
 
 from tests.proofs.replica import Replica
-from tests.proofs.rig import events_of, first_row
+from tests.proofs.rig import events_of, first_row, last_row
 
 MOODS = ("well", "retry", "error", "fatal", "500", "cut", "garbage", "hang up", "silence")
 WEIGHTS = (78, 6, 3, 0.1, 3, 3, 3, 3, 0.5)
+FOR_EVER = sys.maxsize
 LATEST = 12  # events of an object that are told beside what did not fit
 LINES = 200  # documents of one file
 
@@ -40,15 +42,14 @@ class Holes:
         """A delete of the object came."""
         self._mended.setdefault(key, set()).add(row)
 
-    def open_at(self, key: str, row: int | None = None) -> bool:
-        """Whether a hole is open when an event with that first row comes, or at the end of the run."""
-        before = [torn for torn in self._torn.get(key, ()) if row is None or torn <= row]
-        latest = max(before, default=None)
+    def open_at(self, key: str, rows: tuple[int, int] = (FOR_EVER, FOR_EVER)) -> bool:
+        """Whether a hole is open when an event comes with that first and that last row, of which one between
+        may have been skipped; or at the end of the run."""
+        first, last = rows
+        latest = max((torn for torn in self._torn.get(key, ()) if torn <= last), default=None)
         if latest is None:
             return False
-        return not any(
-            latest < mended and (row is None or mended < row) for mended in self._mended.get(key, ())
-        )
+        return not any(latest < mended < first for mended in self._mended.get(key, ()))
 
     @property
     def count(self) -> int:
@@ -67,7 +68,7 @@ class Witness(Replica):
     def __init__(self, holes: Holes, folder: Path) -> None:
         super().__init__()
         self.holes = holes
-        self.told: list[tuple[str, int, str]] = []  # what did not fit: object, first row, words
+        self.told: list[tuple[str, tuple[int, int], str]] = []  # what did not fit: object, rows, words
         self._came: dict[str, list[str]] = {}  # what came of each object, and whether it was refused
         self._folder = folder
         self._lines: list[str] = []
@@ -81,7 +82,8 @@ class Witness(Replica):
         super().take(event)
         key, row = object_of(event), first_row(event)
         came = self._note(event, "again" if self.counts["again"] > again else "")
-        self.told += ((key, row, f"{words}; came of it: {came}") for words in self.faults[before:])
+        rows = row, last_row(event)
+        self.told += ((key, rows, f"{words}; came of it: {came}") for words in self.faults[before:])
         if event.tag == "delete":
             self.holes.mend(key, row)
         if self.counts["again"] == again:
@@ -93,8 +95,8 @@ class Witness(Replica):
         if str(event.get("event-id")) not in self._seen:
             self.holes.tear(object_of(event), first_row(event))
 
-    def contradictions(self) -> list[tuple[str, int, str]]:
-        """What did not fit although no hole explains it: the object, the event's first row, words."""
+    def contradictions(self) -> list[tuple[str, tuple[int, int], str]]:
+        """What did not fit although no hole explains it: the object, the event's first and last row, why."""
         return [told for told in self.told if not self.holes.open_at(*told[:2])]
 
     def files(self, *, all_of_them: bool = False) -> Sequence[Path]:

@@ -286,8 +286,8 @@ class Chaos:
         second = {} if self._faults else rows_of(self._second)
         third = truth if self._faults or self._disk is None else rows_in(self._disk, self._folder)
         self._faults += (
-            f"{words}; the log had of it: {self._audit.near(key, row)}"
-            for key, row, words in self._witness.contradictions()
+            f"{words}; the log had of it: {self._audit.near(key, last, self._skipped)}"
+            for key, (_, last), words in self._witness.contradictions()
         )
         for key in sorted(sound, key=int):
             replicas = {"the receiver": self._witness.rows, "the second database": second, "Delta": third}

@@ -72,8 +72,11 @@ def scratch() -> Path:
 
 
 def _wrapped(home: Path) -> Path:
-    """A home whose `java` leaves that module out."""
+    """The same home with a `java` that leaves that module out; HDFS's library looks for its other files."""
     wrapper = scratch()
+    for part in home.iterdir():
+        if part.name != "bin":
+            (wrapper / part.name).symlink_to(part)
     java = wrapper / "bin" / "java"
     java.parent.mkdir()
     java.write_text(_WRAPPER.format(java=home / "bin" / "java"))

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO
 
-from eventlog.core.errors import Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object
 from eventlog.files.limits import LIMITS, Limits
+
+
+class NoBytes(Misuse):
+    """messages behind their lengths are those in Avro: values in JSON stand in jsonl, a line each"""
 
 
 def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object | Refused]:
@@ -35,7 +39,9 @@ class Writer:
     def __init__(self, file: IO[bytes]) -> None:
         self._file = file
 
-    def write(self, message: bytes) -> None:
+    def write(self, message: object) -> None:
+        if not isinstance(message, bytes):
+            raise NoBytes
         self._file.write(len(message).to_bytes(4, "big") + message)
 
     def close(self) -> None:

@@ -70,6 +70,7 @@ SITUATIONS = [
     Situation(f"{CONVERT} -o {NOWHERE}/out.xml log.csv", 2, "there is no folder"),
     Situation(f"{CONVERT} -o folder log.csv", 2, "folder is a folder"),
     Situation(f"{CONVERT} --output-as nothing log.csv", 2, "--output-as"),
+    Situation(f"{CONVERT} --to changes --output-as messages log.csv", 2, "stand in jsonl"),
     Situation(f"{CONVERT} --refused folder log.csv", 1, "folder: Is a directory"),
     Situation(f"{CONVERT} --refused {NOWHERE}/bad log.csv", 1, NOWHERE),
     Situation("convert --from log --to xds --tables junk.toml log.csv", 1, "junk.toml: byte 1 is 0x8B"),

@@ -17,6 +17,7 @@ from eventlog.core.entry import Cell
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import event_id
+from eventlog.publisher.batches import read_memory
 from eventlog.publisher.config import Config
 from eventlog.publisher.opening import read_tables, readable_of
 from eventlog.publisher.settings import PublisherSettings
@@ -30,6 +31,7 @@ _INSERTS = (1, 7)
 _DELETE = 4
 _VALUES = (1, 2, 3)  # the types of rows that hold a value
 _OVERTAKEN = "a later event of the column was published; --as-query-back sends it as it is now"
+_AWAITED = "a later event of the object is on its way; try again when it is answered"
 _UNDONE = "a later event of the object was published, and this delete would undo it; skip it"
 _OF_SEVERAL = re.compile(r"(?<=^go)es|(?<=^stay)s")
 _SEVERAL = re.compile(r"(.*):\d+-\d+:[0-9a-f]{8}", re.DOTALL).fullmatch
@@ -102,11 +104,13 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
     rows, said, refused, done = 0, dict[str, list[int]](), list[int](), set[int]()
     for page in _pages(store, which):
         with store.upkeep() as upkeep:
+            going = list(_under_way(upkeep))
             events = list(_events(upkeep, [row for row in page if row not in done]))
-            overtaken = upkeep.overtaken(row for event in events for row in event.ids)
+            ids = [row for event in events for row in event.ids]
+            overtaken, awaited = upkeep.overtaken(ids), upkeep.undone_by(ids, going)
             good, changed = list[int](), dict[int, int]()
             for event in events:
-                words, types = event.decide(how, overtaken)
+                words, types = event.decide(how, overtaken, awaited)
                 if words:
                     said.setdefault(words, []).extend(types or event.ids)
                 (refused if types is None else good).extend(event.ids)
@@ -128,8 +132,9 @@ class _Event:
     def ids(self) -> list[int]:
         return [row.record_id for row in self.rows]
 
-    def decide(self, how: How, overtaken: Set[int]) -> tuple[str, dict[int, int] | None]:
-        """What to say of it, and the types of rows that change; None where it stays as it is."""
+    def decide(self, how: How, overtaken: Set[int], awaited: Set[int]) -> tuple[str, dict[int, int] | None]:
+        """What to say of it, and the types of rows that change; None where it stays as it is. Some rows were
+        overtaken, others will be by what is on its way."""
         words, types = self._types(how)
         values = {n for n, kind in self._kinds() if types.get(n, kind) in _VALUES}
         if 7 in types.values() or 8 in types.values():
@@ -137,10 +142,13 @@ class _Event:
             if not how.readable(table):
                 why = words.partition(": ")[2]
                 return f"stays: {f'{why}, and ' if why else ''}table {table} may not be queried back", None
-        if overtaken & {n for n, kind in self._kinds() if kind == _DELETE}:
+        deletes = {n for n, kind in self._kinds() if kind == _DELETE}
+        if deletes & overtaken:
             return f"stays: {_UNDONE}", None
         if values & overtaken:
             return f"stays: {_OVERTAKEN}", None
+        if (deletes | values) & awaited:
+            return f"stays: {_AWAITED}", None
         return words, types
 
     def _types(self, how: How) -> tuple[str, dict[int, int]]:
@@ -191,6 +199,15 @@ def is_whole(name: str, rows: Sequence[int]) -> bool:
     """Whether these are all the rows of the event of that name."""
     several = _SEVERAL(name)
     return several is None or event_id(several[1], sorted(rows)) == name
+
+
+def _under_way(upkeep: Upkeep) -> Iterator[int]:
+    """The rows of events that went out and are not answered, or wait."""
+    contents, waiting = upkeep.under_way()
+    for content in contents:
+        for _, facts in read_memory(content):
+            yield from (row for fact in facts for row in fact.settles)
+    yield from waiting
 
 
 def _pages(store: Store, which: Which) -> Iterator[list[int]]:

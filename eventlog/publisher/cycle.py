@@ -16,7 +16,14 @@ from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft, PlainDraft, Remembered
 from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.taking import Coming, Cycle, Taking, logger, without_collections
+from eventlog.publisher.taking import (
+    Coming,
+    Cycle,
+    PickedUpBefore,
+    Taking,
+    logger,
+    without_collections,
+)
 from eventlog.publisher.tally import LETTERS
 from eventlog.sinks.sink import Parallel, Recording, Reply, Sequential, Sink
 from eventlog.sql.log.position import Position
@@ -102,26 +109,30 @@ class Publisher(Taking):
         self._send(batches.pack(self._due(), self._batch_size))
 
     def _publish_new(self) -> None:
-        """Then the pending rows."""
+        """Then the pending rows; what is left when others are redriven meanwhile goes in the next cycle."""
         reading = self._new()
         first = 0
-        if self._was_down:  # one event finds out, before a backlog becomes events that wait
-            self._faults, first = DOWN_AFTER - 1, 1
-            self._send(batches.pack(reading.first(), 1), more=True)
-        if not self._stopped:
-            self._send(reading.drafts(self._batch_size, first))
+        try:
+            if self._was_down:  # one event finds out, before a backlog becomes events that wait
+                self._faults, first = DOWN_AFTER - 1, 1
+                self._send(batches.pack(reading.first(), 1), new=True, more=True)
+            if not self._stopped:
+                self._send(reading.drafts(self._batch_size, first), new=True)
+        except PickedUpBefore as told:
+            logger.info("%s", told)
+            self._cycle.full = True
 
     def _position(self) -> Position:
         position = super()._position()
         return position.came_out(self._sink.highest()) if isinstance(self._sink, Recording) else position
 
-    def _send(self, drafts: Iterable[Draft], *, more: bool = False) -> None:
+    def _send(self, drafts: Iterable[Draft], *, new: bool = False, more: bool = False) -> None:
         """Batch after batch: each transaction finishes one and remembers the next, the last one also what
         needs no receiver, where no more follows that was read with it."""
         rest: Sequence[Draft] = ()
         apart = not isinstance(self._sink, Sequential)
         for planned in batches.in_batches(drafts, MOST_DOCUMENTS, apart=apart):
-            rest = self._deliver_all(batches.without(planned, self._tally.blocked))
+            rest = self._deliver_all(batches.without(planned, self._tally.blocked), new=new)
             if self._stopped:
                 break
         if not (more or self._stopped):
@@ -152,12 +163,12 @@ class Publisher(Taking):
         self._cycle.stopped = self._cycle.stopped or self._stopping()
         return self._cycle.stopped or self._cycle.down is not None or self._tally.fatal is not None
 
-    def _deliver_all(self, batch: Sequence[Draft]) -> Sequence[Draft]:
+    def _deliver_all(self, batch: Sequence[Draft], *, new: bool) -> Sequence[Draft]:
         """Send a batch; where documents are too large, their halves, which are remembered before they go.
         Returns what a stop leaves to be sent."""
         while batch:
-            self._remember(batch)
-            batch = self._deliver(batch)
+            self._remember(batch, new=new)
+            batch, new = self._deliver(batch), False
             if self._stopped:
                 break
         return batch
@@ -224,10 +235,10 @@ class Publisher(Taking):
             asked = [wait for wait in (self._cycle.wait, reply.wait) if wait is not None]
             self._cycle.down, self._cycle.wait = reply.fault, max(asked, default=None)
 
-    def _remember(self, batch: Sequence[Draft]) -> None:
+    def _remember(self, batch: Sequence[Draft], *, new: bool = False) -> None:
         """Write what the answers came to, and remember what goes next."""
         content = batches.write_memory(batch, self._tally.worst)
-        self._write([Coming(content, max(draft.highest for draft in batch))] if batch else ())
+        self._write([Coming(content, max(draft.highest for draft in batch))] if batch else (), new=new)
 
 
 def _facts(draft: Draft) -> dict[str, object]:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from eventlog.core.entry import Status as Letter
+from eventlog.core.errors import EventlogError
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.head import Head
 from eventlog.publisher.reading import Reader, Reading
@@ -48,6 +49,10 @@ class Cycle:
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)  # by operation and level
 
 
+class PickedUpBefore(EventlogError):
+    """rows were redriven since this pick-up: what is left of it is picked up anew, behind them"""
+
+
 class Coming(NamedTuple):
     """A batch that is about to go out."""
 
@@ -70,6 +75,7 @@ class Taking:
         self._waits = Waits(settings.retry_wait, settings.retry_longest)
         self._open: list[int] | None = None  # the batches that are remembered; None: not looked yet
         self._number = 0
+        self._redriven = 0  # the last redrive that the last pick-up shows
         self._highest = 0  # record_id that ever went out, as far as we know
         self._clock: datetime | None = None  # the database's, when ours stood at 0
         self._begin()
@@ -163,6 +169,7 @@ class Taking:
     def _read_once(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
         with self._store.snapshot() as snapshot:
             self._set_clock(snapshot.now())
+            self._redriven = snapshot.latest_redrive()
             return read(self._reader, snapshot)
 
     def _read_again(self, facts: Sequence[Remembered]) -> dict[str, list[Sending]]:
@@ -191,8 +198,9 @@ class Taking:
         """Finish rows of which no event speaks."""
         self._tally.letter(Letter.SUCCESS, silent)
 
-    def _write(self, coming: Sequence[Coming] = ()) -> None:
-        """Write what became of rows, and remember what goes next, in one transaction."""
+    def _write(self, coming: Sequence[Coming] = (), *, new: bool = False) -> None:
+        """Write what became of rows, and remember what goes next, in one transaction. PickedUpBefore where
+        that is new, and older rows of its objects may have become new since it was picked up."""
         if not (self._tally or self._open or coming):
             return
         self._head.release(name for name, _ in self._tally.released)
@@ -200,12 +208,16 @@ class Taking:
             self._tally.write(work)
             for number in self._open or ():
                 work.settle(number)
+            late = new and work.latest_redrive() != self._redriven
+            coming = () if late else coming
             for number, batch in enumerate(coming, self._number + 1):
                 work.remember(number, batch.content)
                 self._note_highest(work, batch.highest)
         self._tally.clear()
         self._open = [self._number + number for number, _ in enumerate(coming, 1)]
         self._number += len(coming)
+        if late:
+            raise PickedUpBefore
 
     def _note_highest(self, work: Work, record_id: int) -> None:
         if record_id > self._highest:

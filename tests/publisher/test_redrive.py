@@ -306,6 +306,65 @@ def test_a_mark_goes_with_the_failure_that_it_is_of(world: World, handled: Calla
         assert connection.execute(text(f"select count(*) from {world.log.names()['failed']}")).scalar() == 0
 
 
+def delete_failed(world: World) -> None:
+    """Row 1, a delete, failed; by now the object is there again."""
+    world.write(key(1, event_type=4))
+    world.cycle(Receiver(fail))
+    world.user(1)
+
+
+def test_it_waits_for_what_is_on_its_way(world: World, handled: Callable[[], object]) -> None:
+    """An event that a receiver has not answered yet may overtake the delete."""
+    delete_failed(world)
+    world.write(key(1, event_type=5))
+    told: list[str] = []
+
+    def answer(document: Document) -> Reply:
+        told.append(said(world, "redrive", "--all"))
+        return ACCEPTED
+
+    world.cycle(Receiver(answer))
+    assert ["row 1 stays: a later event of the object is on its way" in words for words in told] == [True]
+    handled()
+    assert "a later event of the object was published" in said(world, "redrive", "--all")
+
+
+def test_it_waits_for_what_waits(world: World) -> None:
+    delete_failed(world)
+    world.write(key(1, event_type=5))
+    with world.publisher(Receiver(busy), retry_wait=60.0) as publisher:
+        publisher.cycle()
+    result = call(world, "redrive", "--all")
+    assert (result.exit_code, failed(world)) == (1, {1: "E"})
+    assert "on its way" in result.output
+
+
+def test_what_was_picked_up_and_did_not_go_yet_goes_behind_it(
+    world: World, handled: Callable[[], object]
+) -> None:
+    """The delete is redriven while the first of two events of another object is answered: the second batch,
+    which would bring the object before its delete, is picked up anew."""
+    delete_failed(world)
+    world.user(2)
+    world.write(key(2, event_type=4), key(2, event_type=5), key(1, event_type=5))
+    redriven: list[int] = []
+
+    def answer(document: Document) -> Reply:
+        if not redriven:
+            redriven.append(call(world, "redrive", "--all").exit_code)
+        return ACCEPTED
+
+    receiver = Receiver(answer)
+    with world.publisher(receiver, retry_wait=0.0) as publisher:
+        assert publisher.cycle().full
+        publisher.cycle()
+    assert redriven == [0]
+    assert [event.tag for event in receiver.events] == ["delete", "delete", "modify", "modify"]
+    assert receiver.objects == ["idu=2", "idu=1", "idu=2", "idu=1"]
+    assert world.counts()["N"] == world.remembered() == 0
+    handled()
+
+
 def test_many_events_are_told_by_reason(world: World) -> None:
     for number in range(1, 41):
         world.write(insert(number, "fname", "x"), insert(number, "lname", BAD))

@@ -79,6 +79,14 @@ class Overtaking:
             found.update(int(row[0]) for row in self._run("marked_overtaken", ids=chunk))
         return found
 
+    def undone_by(self, ids: Iterable[int], others: Iterable[int]) -> set[int]:
+        """The per-field rows and deletes among these that later ones of some other rows would undo."""
+        published = Published(row for chunk in self._queries.chunks(others) for row in self._rows(chunk))
+        if not published.last:
+            return set()
+        rows = (row for chunk in self._queries.chunks(ids) for row in self._rows(chunk))
+        return {row.record_id for row in rows if published.overtook(row)}
+
     def leave(self, ids: Ids, *conditions: str) -> None:
         """Mark the failed rows that these overtook, which were published and are to be deleted."""
         if (first := self._first()) is not None:

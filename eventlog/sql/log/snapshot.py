@@ -108,6 +108,10 @@ class Snapshot(Pending):
         found = self._queries.run(self._connection, "latest_notice").scalar()
         return None if found is None else int(found)
 
+    def latest_redrive(self) -> int:
+        """The notice of the last redrive, 0 where there was none."""
+        return int(self._queries.run(self._connection, "latest_redrive").scalar())
+
     def timeless(self, limit: int) -> list[int]:
         """The pending rows without event_time, which a pick-up by time never sees."""
         return self._ids(limit, "timeless")

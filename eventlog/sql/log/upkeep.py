@@ -142,6 +142,18 @@ class Upkeep:
         object was."""
         return Overtaking(self._connection, self._queries).overtaken(ids)
 
+    def undone_by(self, ids: Iterable[int], others: Iterable[int]) -> set[int]:
+        """The per-field rows and deletes among these that later ones of some other rows would undo."""
+        return Overtaking(self._connection, self._queries).undone_by(ids, others)
+
+    def under_way(self) -> tuple[list[str], list[int]]:
+        """What is remembered of batches on their way, and the rows of events that wait. Nothing is added to
+        either until our transaction ends."""
+        self._run("lock_state")
+        batches = [str(content) for _, _, content in self._run("remembered")]
+        waiting = [row for *_, rows in self._run("every_retry") for row in json.loads(rows)]
+        return batches, waiting
+
     def together(self, ids: Iterable[int]) -> list[Failed]:
         """The failed rows among these, with the others of their events."""
         wanted = set(ids)

@@ -147,6 +147,10 @@ class Work:
         """Keep the highest record_id that went out."""
         self._queries.run(self._connection, "note_highest", highest=record_id)
 
+    def latest_redrive(self) -> int:
+        """The notice of the last redrive, 0 where there was none; no other comes until the block ends."""
+        return int(self._queries.run(self._connection, "latest_redrive").scalar())
+
     def adopt(self) -> None:
         """Make what a former leader remembered our own."""
         self._queries.run(self._connection, "adopt", epoch=self.epoch)

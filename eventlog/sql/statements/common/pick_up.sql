@@ -180,6 +180,10 @@ select highest_id from {state} where one = 1
 -- The notice that was left last.
 select max(notice_id) from {notice}
 
+-- latest_redrive --
+-- The notice of the last redrive.
+select coalesce(max(notice_id), 0) from {notice} where kind = 'redrive'
+
 -- newest_row --
 -- The highest record_id in the log.
 select max({record_id}) from {log}

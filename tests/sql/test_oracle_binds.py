@@ -112,7 +112,7 @@ def test_long_ids_are_bound_as_clob(driver: Driver) -> None:
 
 
 def test_what_counts_is_bytes_and_any_row_of_many(driver: Driver) -> None:
-    row = {"record_id": 1, "event_id": None, "document": None, "tries": 1}
+    row = {"record_id": 1, "event_id": None, "document": None, "tries": 1, "object_hash": "-"}
     assert sizes(driver, "fail", {**row, "reason": "é" * 2000}, {**row, "reason": "x"}) == {}
     found = sizes(driver, "fail", {**row, "reason": "x"}, {**row, "reason": "é" * 2001})
     assert found == {"reason": oracledb.DB_TYPE_CLOB}

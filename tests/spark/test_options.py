@@ -35,6 +35,16 @@ def test_strict_stops_at_the_first_bad_record(spark: Any, tmp_path: Path) -> Non
     assert result.manifest["counts"]["refused"] == 1
 
 
+def test_what_ends_a_worker_is_told_without_its_traceback(spark: Any) -> None:
+    def fail(batches: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    failing = spark.range(1).mapInArrow(fail, "id long")
+    with pytest.raises(EventlogError) as told, translated():
+        failing.collect()
+    assert str(told.value) == "a worker of Spark failed: OSError: [Errno 28] No space left on device"
+
+
 def test_bad_records_are_kept_as_they_came(spark: Any, tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_bytes(

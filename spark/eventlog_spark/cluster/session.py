@@ -32,6 +32,10 @@ rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = stderr
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = error
+logger.executor.name = org.apache.spark.executor.Executor
+logger.executor.level = off
+logger.tasks.name = org.apache.spark.scheduler.TaskSetManager
+logger.tasks.level = off
 appender.stderr.type = Console
 appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
@@ -119,7 +123,8 @@ def translated() -> Iterator[None]:
         raise EventlogError(str(fault)) from None
     except (PySparkException, Py4JError) as fault:
         told = _OWN_ERROR.findall(str(fault))
-        raise EventlogError(told[-1] if told else f"Spark: {_first_words(str(fault))}") from None
+        raised = [f"a worker of Spark failed: {words}" for words in _RAISED.findall(str(fault))]
+        raise EventlogError((told or raised or [f"Spark: {_first_words(str(fault))}"])[-1]) from None
 
 
 def _first_words(told: str) -> str:
@@ -128,6 +133,7 @@ def _first_words(told: str) -> str:
     return next((line[2:] for line in lines if line.startswith(": ")), lines[0])
 
 
+_RAISED = re.compile(r"^.*Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)$", re.MULTILINE)
 _OWN_ERROR = re.compile(r"^eventlog(?:_spark)?\.[\w.]+: (.*)$", re.MULTILINE)
 
 

@@ -56,11 +56,6 @@ class Holes:
         """How many events did not come."""
         return sum(map(len, self._torn.values()))
 
-    @property
-    def objects(self) -> set[str]:
-        """Those that had a hole at some time."""
-        return set(self._torn)
-
 
 class Witness(Replica):
     """A replica that knows of its holes, and writes what it took into files, for a second database."""

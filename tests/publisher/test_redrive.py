@@ -329,6 +329,17 @@ def test_it_waits_for_what_is_on_its_way(world: World, handled: Callable[[], obj
     assert "a later event of the object was published" in said(world, "redrive", "--all")
 
 
+def test_a_redrive_of_nothing_leaves_no_notice(world: World) -> None:
+    """For each notice of one the publisher picks up anew."""
+    delete_failed(world)
+    world.write(key(1, event_type=5))
+    world.cycle(Receiver())
+    for words in (["1"], ["--all"]):
+        assert call(world, "redrive", *words).exit_code == 1
+    with world.store.upkeep() as upkeep:
+        assert upkeep.notices() == []
+
+
 def test_it_waits_for_what_waits(world: World) -> None:
     delete_failed(world)
     world.write(key(1, event_type=5))

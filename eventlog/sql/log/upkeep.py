@@ -177,7 +177,8 @@ class Upkeep:
         renewed = self._queries.run_by_ids(self._connection, "renew", ids)
         if done is not None:
             renewed += done.renew(ids)
-        self.note("redrive", f"{renewed} rows, the first {min(ids, default='none')}")
+        if renewed:  # a leader picks up anew for it
+            self.note("redrive", f"{renewed} rows, the first {min(ids)}")
         return renewed
 
     def skip(self, ids: Sequence[int], reason: str) -> int:

@@ -1,4 +1,5 @@
-"""From events to documents: no two events of one object in a document, none of one object in a batch.
+"""From events to documents: no two events of one object in a document, and none of one object in a batch,
+but for a sink that takes the first documents of a batch or all of them.
 
 A batch is what is remembered, sent and finished together. Within it nothing depends on an answer, so
 a sink may send it in one go; what is to be remembered of it is its rows and event-ids, never content.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -75,9 +76,6 @@ class Draft(Protocol):
     @property
     def sendings(self) -> Sequence[Sending]: ...
 
-    @property
-    def is_whole(self) -> bool: ...  # none of its events is a part of a change that was cut
-
     def document(self, name_of: Callable[[ObjectName], str]) -> Document: ...
 
     def memory(self, worst: Worst) -> Memory: ...
@@ -105,11 +103,6 @@ class PlainDraft(NamedTuple):
     def objects(self) -> Set[object]:
         """The objects of its events."""
         return {sending.object for sending in self.sendings}
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether none of its events is a part of a change that was cut."""
-        return all(sending.parts == 1 for sending in self.sendings)
 
     def document(self, name_of: Callable[[ObjectName], str]) -> Document:
         """What goes out."""
@@ -183,12 +176,12 @@ def _limit(sending: Sending, batch_size: int) -> int:
 
 
 def in_batches(drafts: Iterable[Draft], most: int, *, apart: bool = True) -> Iterator[list[Draft]]:
-    """The documents in batches of at most so many, none with two events of one object; a sink that takes the
-    first documents of a batch or all of them needs only the parts of a change kept apart."""
+    """The documents in batches of at most so many, and where they are to be kept apart none with two events
+    of one object."""
     batch: list[Draft] = []
     objects: set[object] = set()
     for draft in drafts:
-        coming = draft.objects if apart or not draft.is_whole else frozenset[object]()
+        coming = draft.objects if apart else frozenset[object]()
         if len(batch) >= most or not objects.isdisjoint(coming):
             yield batch
             batch, objects = [], set()
@@ -199,13 +192,54 @@ def in_batches(drafts: Iterable[Draft], most: int, *, apart: bool = True) -> Ite
 
 
 def write_memory(drafts: Iterable[Draft], worst: Worst) -> str:
-    """What is remembered of a batch."""
-    return json.dumps([[draft.name, draft.memory(worst)] for draft in drafts], separators=(",", ":"))
+    """What is remembered of a batch; the rows of a change that was cut stand with its first part alone."""
+    told = set[object]()
+    found = [[draft.name, [_once(fact, told) for fact in draft.memory(worst)]] for draft in drafts]
+    return json.dumps(found, separators=(",", ":"))
+
+
+def _once(fact: list[object] | dict[str, object], told: set[object]) -> list[object] | dict[str, object]:
+    """The fact without its rows, where those of its event were told before."""
+    if isinstance(fact, dict):
+        return fact
+    run_id, _, *rest = fact
+    if rest and run_id in told:
+        return [run_id, (), *rest]
+    told.add(run_id)
+    return fact
 
 
 def read_memory(content: str) -> list[tuple[str, list[Remembered]]]:
     """The documents that were remembered, by their names."""
-    return [(name, list(_facts(memory))) for name, memory in json.loads(content)]
+    settled: dict[str, tuple[int, ...]] = {}  # by events that were cut
+    return [
+        (name, [_whole(fact, settled) for fact in _facts(memory)]) for name, memory in json.loads(content)
+    ]
+
+
+def _whole(fact: Remembered, settled: dict[str, tuple[int, ...]]) -> Remembered:
+    """The fact with its rows, where they stand with an earlier part."""
+    if not fact.settles:
+        return fact._replace(settles=settled[fact.run_id])
+    if fact.more:
+        settled[fact.run_id] = fact.settles
+    return fact
+
+
+def still_to_go(
+    documents: Iterable[tuple[str, Sequence[Remembered]]], out: Container[str]
+) -> list[Remembered]:
+    """The events of remembered documents that are not out yet, each once: a change that was cut from the part
+    on that comes next."""
+    left: dict[str, Remembered] = {}
+    for name, fact in ((name, fact) for name, facts in documents for fact in facts):
+        if name not in out:
+            left.setdefault(fact.run_id, fact)
+        elif fact.more:
+            left[fact.run_id] = fact._replace(part=fact.part + 1)
+        else:
+            left.pop(fact.run_id, None)
+    return list(left.values())
 
 
 def facts_of(sendings: Iterable[Sending], worst: Worst) -> Memory:

@@ -24,8 +24,7 @@ from eventlog.publisher.taking import (
     logger,
     without_collections,
 )
-from eventlog.publisher.tally import LETTERS
-from eventlog.sinks.sink import Parallel, Recording, Reply, Sequential, Sink
+from eventlog.sinks.sink import ACCEPTED, Parallel, Recording, Reply, Sequential, Sink
 from eventlog.sql.log.position import Position
 from eventlog.sql.log.store import Store
 from eventlog.xds.answers import Level
@@ -85,20 +84,17 @@ class Publisher(Taking):
     def _restore(self, documents: Sequence[tuple[str, Sequence[Remembered]]]) -> None:
         """Finish the documents that are out; send the others, their content read anew."""
         out = {name for name, _ in documents if self._sink.knows(name)}
-        facts: list[Remembered] = []
         for name, fact in ((name, fact) for name, found in documents for fact in found):
             self._tally.worsen(fact.run_id, fact.worst)
-            if name not in out:
-                facts.append(fact)
-            elif fact.more:
-                facts.append(fact._replace(part=fact.part + 1))
-            else:
-                self._tally.letter(LETTERS[fact.worst.level], fact.settles)
-        found = self._read_again(facts)
+            if name in out and not fact.more:
+                self._tally.settle((fact,))
+        found = self._read_again(batches.still_to_go(documents, out))
+        parts = {(s.run_id, s.part): s for sendings in found.values() for s in sendings}
         drafts = [
             PlainDraft(name, sendings)
             for name, among in documents
-            if name not in out and (sendings := tuple(found[f.run_id][0] for f in among if f.run_id in found))
+            if name not in out
+            and (sendings := tuple(parts[at] for f in among if (at := (f.run_id, f.part)) in parts))
         ]
         first = {sending.event_id for draft in drafts for sending in draft.sendings}
         rest = [s for sendings in found.values() for s in sendings if s.event_id not in first]
@@ -176,6 +172,7 @@ class Publisher(Taking):
     def _deliver(self, batch: Sequence[Draft]) -> Sequence[Draft]:
         """Send a batch once and take the answers as they come. Returns the documents that are still to go."""
         left: list[Draft] = []  # of those with a reply
+        in_order = isinstance(self._sink, Sequential)
         replied, halted, begun = 0, False, time.monotonic()
         written = begun
         name_of = self._reader.association_of
@@ -183,7 +180,7 @@ class Publisher(Taking):
         for draft, reply in zip(batch, replies, strict=False):
             left += self._settle(draft, reply)
             replied += 1
-            halted = halted or reply.halts
+            halted = halted or reply.halts or (in_order and reply != ACCEPTED)
             if self._stopped and not self._more_replies():
                 break
             if time.monotonic() > written + PATIENCE:

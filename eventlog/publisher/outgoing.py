@@ -123,11 +123,6 @@ class PackedDraft:
         """The events one by one."""
         return self._outgoing.sendings(self._first, self._last)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether none of the events is a part of a change that was cut."""
-        return bool((self._outgoing.events.of_parts[self._first : self._last] == 1).all())
-
     def document(self, name_of: Callable[[ObjectName], str]) -> Document:
         """What goes out."""
         return PackedDocument(self, name_of, bytes(self._data))

@@ -11,7 +11,6 @@ from eventlog.fold import ObjectName
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.taking import Coming, Taking, without_collections
-from eventlog.publisher.tally import letters_of
 from eventlog.sql.log.work import Batch
 
 MOST_EVENTS = 500  # that are remembered together, and finished
@@ -80,9 +79,7 @@ class PickUps(Taking):
     def _finish(self, batch: Batch, waited: Mapping[str, ObjectName]) -> None:
         self._begin()
         facts = list(_facts(batch))
-        for row, (letter, failure) in letters_of(facts).items():
-            self._tally.letter(letter, (row,))
-            self._tally.failures += [failure] if failure is not None else []
+        self._tally.settle(facts)
         self._tally.released += ((waited[f.run_id], f.run_id) for f in facts if f.run_id in waited)
         self._open = [batch.number]
         self._write()

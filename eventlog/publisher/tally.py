@@ -73,6 +73,12 @@ class Tally:
         if found:
             self.letters.setdefault(letter, []).extend(found)
 
+    def settle(self, facts: Iterable[Remembered]) -> None:
+        """Events that are out, as it was remembered of them."""
+        for row, (letter, failure) in letters_of(facts).items():
+            self.letter(letter, (row,))
+            self.failures += [failure] if failure is not None else []
+
     def refuse(self, row: int, reason: str) -> None:
         """A row that could not be understood."""
         self.letter(Letter.ERROR, (row,))

@@ -100,8 +100,8 @@ class FilesSink:
         os.close(self._record)
 
     def _write_each(self, documents: Sequence[Document]) -> tuple[list[Reply], list[Names]]:
-        """Write documents aside, each into a file of its own, up to one behind which none may go: the
-        replies, and the documents of each file."""
+        """Write documents aside, each into a file of its own, up to one that is not taken: the replies, and
+        the documents of each file."""
         replies: list[Reply] = []
         files: list[Names] = []
         for document in documents:
@@ -109,11 +109,9 @@ class FilesSink:
                 self._write_aside([document])
             except (OSError, NameTaken) as fault:
                 replies.append(self._not_written(document, fault))
-                if replies[-1].divide or not replies[-1].arrived:
-                    break
-            else:
-                replies.append(ACCEPTED)
-                files.append([document.name])
+                break
+            replies.append(ACCEPTED)
+            files.append([document.name])
         return replies, files
 
     def _write_batch(self, documents: Sequence[Document]) -> tuple[list[Reply], list[Names]]:

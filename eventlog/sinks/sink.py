@@ -124,8 +124,9 @@ class Sink(Protocol):
 
 @runtime_checkable
 class Sequential(Protocol):
-    """A sink that takes the first documents of a batch or all of them: none goes out behind one that did not.
-    So those of a batch may speak of the same object."""
+    """A sink that takes the first documents of a batch or all of them: none goes out behind one that did not,
+    be it refused for good, and those behind it get no reply. So those of a batch may speak of the same
+    object, and be parts of one change."""
 
     takes_the_first: bool
 

@@ -8,7 +8,17 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.publisher.batches import read_memory, remember_rows, remembered_rows
+from eventlog.publisher.batches import (
+    PlainDraft,
+    Remembered,
+    Sending,
+    read_memory,
+    remember_rows,
+    remembered_rows,
+    still_to_go,
+    write_memory,
+)
+from eventlog.publisher.tally import GOOD
 
 NEIGHBOURS = st.tuples(st.integers(1, 2**63 - 99), st.integers(1, 40)).map(
     lambda found: range(found[0], found[0] + found[1])
@@ -27,6 +37,30 @@ def test_neighbours_are_told_by_their_ends() -> None:
     assert remember_rows(np.arange(5, 25)) == {"ranges": [5, 20]}
     assert remember_rows(np.array([*range(100, 120), *range(5, 25)])) == {"ranges": [100, 20, 5, 20]}
     assert remember_rows(np.array([3, 1, 2, 9])) == {"rows": [3, 1, 2, 9]}
+
+
+def test_the_rows_of_a_change_that_was_cut_are_told_once() -> None:
+    rows = tuple(range(1, 2_001, 2))
+    parts = [
+        Sending(f"a.{part}", "a", ("usr", "idu=1"), rows, "<modify/>", part, 40) for part in range(1, 41)
+    ]
+    other = Sending("b", "b", ("usr", "idu=2"), (2, 4), "<delete/>")
+    drafts = [PlainDraft("2-4", (other,)), *(PlainDraft(f"1.{part.part}-1999", (part,)) for part in parts)]
+    content = write_memory(drafts, lambda run_id: GOOD)
+    assert len(content) < 40 * 40 + 5 * len(rows)
+    facts = [fact for _, found in read_memory(content) for fact in found]
+    assert facts[0] == Remembered("b", (2, 4))
+    assert facts[1:] == [Remembered("a", rows, part, part < 40) for part in range(1, 41)]
+
+
+@given(st.integers(0, 4), st.integers(1, 4))
+def test_of_a_change_that_was_cut_goes_what_is_behind_the_last_part_that_is_out(out: int, last: int) -> None:
+    """Of five parts as many are out, and so many were remembered."""
+    facts = [Remembered("a", (1, 3), part, part < 5) for part in range(1, 6)][:last]
+    documents = [(str(fact.part), [fact]) for fact in facts]
+    left = still_to_go(documents, {str(part) for part in range(1, out + 1)})
+    assert [fact.part for fact in left] == [min(out, last) + 1]
+    assert still_to_go([("5", [Remembered("a", (1, 3), 5)])], {"5"}) == []
 
 
 def test_what_an_earlier_version_remembered_is_read() -> None:

@@ -176,6 +176,30 @@ def test_files_hold_each_event_once_wherever_the_dividing_is_interrupted(
     assert world.remembered() == 0
 
 
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("call", range(1, 4))
+def test_files_a_part_that_is_refused_costs_its_change_wherever_that_is_interrupted(
+    world: World, tmp_path: Path, call: int, after: bool
+) -> None:
+    """What follows it goes out, and is not overtaken by it."""
+    world.write(
+        *(key(1, event_type=1, column_name="fname", new_value=value) for value in (SHORT, LONG, SHORT)),
+        key(2, event_type=4),
+    )
+    for attempt in (call, 1000):
+        sink = SmallSink(tmp_path, attempt, after)
+        try:
+            world.cycle(sink, max_changes=1, batch_size=8)
+        except Crash:
+            assert attempt == call
+        sink.close()
+    found = sorted(event_id for event_ids in files(tmp_path).values() for event_id in event_ids)
+    assert [event_id.partition(".")[2] for event_id in found] == ["", "3", ""]
+    assert world.letters() == {1: "E", 2: "E", 3: "E", 4: "S"}
+    assert {failure.record_id for failure in world.failures()} == {1, 2, 3}
+    assert world.remembered() == 0
+
+
 def test_files_a_folder_whose_own_name_is_too_long_is_no_fault_of_a_document(tmp_path: Path) -> None:
     long = str(tmp_path)
     room = 4_095 - len(f"{long}/.eventlog/") - 30  # of the longest path that the system takes

@@ -129,10 +129,8 @@ def test_what_the_files_sink_knows_to_be_out_is_not_repeated(
 
     class Dying(FilesSink):
         def deliver(self, documents: Any) -> Iterator[Reply]:
-            replies = list(super().deliver(documents))
-            if any(document.name.partition("-")[0].endswith(".2") for document in documents):
-                raise Crash
-            yield from replies
+            yield from super().deliver(documents[:2])
+            raise Crash
 
     folder = tmp_path / "documents"
     with closing(Dying(folder)) as dying, pytest.raises(Crash):

@@ -7,7 +7,7 @@ same event-ids, from the part on that comes next, with the values of now. --fini
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Self
@@ -17,7 +17,7 @@ from eventlog.core.entry import COLUMNS, Status
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.neutral import dumps
-from eventlog.publisher.batches import Remembered, read_memory
+from eventlog.publisher.batches import Remembered, read_memory, still_to_go
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import Reader, Reading
 from eventlog.publisher.session import SessionSettings
@@ -78,7 +78,7 @@ def settle(
 ) -> tuple[Settlement, list[str]]:
     """What becomes of the remembered rows, and the changes that must be out again, a line each."""
     documents = [document for batch in batches for document in read_memory(batch.content)]
-    facts = list(_still_to_go(documents, _known(documents, config)))
+    facts = still_to_go(documents, _known(documents, config))
     reader = Reader(tables, readable, rules, XdsSettings(), _AsChanges())
     reader.thorough = True
     reading = reader.read_again(snapshot, facts)
@@ -112,12 +112,3 @@ def _known(documents: Sequence[Document], config: Config) -> set[str]:
         return set()
     with closing(open_sink(name, config.given)) as sink:
         return {document for document, _ in documents if sink.knows(document)}
-
-
-def _still_to_go(documents: Iterable[Document], out: set[str]) -> Iterator[Remembered]:
-    for name, facts in documents:
-        for fact in facts:
-            if name not in out:
-                yield fact
-            elif fact.more:
-                yield fact._replace(part=fact.part + 1)

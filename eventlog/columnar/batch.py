@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from eventlog.columnar.vectors import Flags, Ints, begins, codes, number, numbers
+from eventlog.columnar.vectors import Flags, Ints, begins, codes, flags, number, numbers
 from eventlog.core.entry import Entry
 
 
@@ -57,6 +57,18 @@ class Batch(NamedTuple):
     owners: Ints  # the object of each life
     ended: Flags  # whether the life ends with a delete
     lives: Ints  # of each row
+
+    @property
+    def changes(self) -> Ints:
+        """How many values each row removes and adds by itself; what it reads back is not counted."""
+        return changes(self.kinds, self.old, self.new)
+
+
+def changes(kinds: Ints, old: pa.Array, new: pa.Array) -> Ints:
+    """How many values each of these rows removes and adds by itself."""
+    removes = (kinds == 3) | ((kinds == 2) & flags(old.is_valid()))
+    found: Ints = removes + ((kinds < 4) & flags(new.is_valid())).astype(np.int64)
+    return found
 
 
 def gathered(rows: Rows) -> Batch:

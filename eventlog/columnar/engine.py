@@ -115,6 +115,7 @@ class Engine:
         doubt |= judging.unsure(batch, known, left, found, columns, self._rules.max_changes)
         speaks = found.speaks & ~doubt[batch.objects[left.rows]]
         told = runs.gathered(batch, left, speaks, found.ops, found.widths)
+        told = runs.cut(batch, told, self._rules.max_changes)
         plain = PlainEvents([], {})
         if doubt.any():
             places = np.sort(batch.places[doubt[batch.objects]])
@@ -160,13 +161,14 @@ def _ordered(
     places = np.concatenate(
         [batch.places[told.places], _ints(place_of[one.event.place[1]] for one in written)]
     )
-    parts = np.concatenate([np.ones(len(told.first), np.int64), _ints(one.event.part for one in written)])
-    of_parts = np.concatenate([np.ones(len(told.first), np.int64), _ints(one.event.parts for one in written)])
+    parts = np.concatenate([told.parts, _ints(one.event.part for one in written)])
+    of_parts = np.concatenate([told.of_parts, _ints(one.event.parts for one in written)])
     order = np.lexsort((parts, places))
     owners = np.concatenate([told.owners, _ints(numbers) + len(batch.keys)])
-    sizes = np.concatenate([sets.sizes, _ints(len(one.event.settles) for one in written)])
+    settling, sizes = sets.by_event(told)
+    sizes = np.concatenate([sizes, _ints(len(one.event.settles) for one in written)])
     settled = np.concatenate(
-        [batch.ids[sets.rows], _ints(row for one in written for row in one.event.settles)]
+        [batch.ids[settling], _ints(row for one in written for row in one.event.settles)]
     )
     pieces, totals = moved(filled.wanted, filled.sizes, order)
     found = taken(filled.pool, pieces, treated)

@@ -82,7 +82,7 @@ def filled(
     codes, first = number(tables * len(OPS) + told.ops)
     named = zip(tables[first].tolist(), told.ops[first].tolist(), strict=True)
     frames = [known.frame(batch.tables[table], op) for table, op in named]
-    ids = names(pc.cast(pa.array(batch.ids), pa.string()), sets)
+    ids = names(pc.cast(pa.array(batch.ids), pa.string()), sets, told)
     arrays = [*texts.arrays, ids, pa.array(plain, pa.string())]
     bases = Bases(sum(map(len, texts.arrays)), sum(map(len, arrays)))
     wanted, sizes = pieces(found, told, [frame for frame in frames if frame], codes, bases)

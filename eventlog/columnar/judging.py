@@ -55,11 +55,14 @@ def judged(batch: Batch, known: Known, said: Said, answers: Answers, left: Spoke
 
 
 def unsure(batch: Batch, known: Known, left: Spoken, found: Judged, columns: Ints, max_changes: int) -> Flags:
-    """The objects of events that may have to be cut, that gather several values, or have no known frame."""
+    """The objects of events that may have to be cut within a row, that gather several values, or have no
+    known frame."""
     speaks = found.speaks
     told = runs.gathered(batch, left, speaks, found.ops, found.widths)
     atoms = np.bincount(told.of_row, told.widths, len(told.first))
     wrong = atoms * 2 > max_changes
+    if wrong.any():
+        wrong &= runs.severed(batch, told, max_changes)
     wrong[runs.repeated(told, columns)] = True
     frame = batch.table_of[told.owners] * len(OPS) + told.ops
     for at in np.unique(frame).tolist():

@@ -10,10 +10,10 @@ import numpy.typing as npt
 import pyarrow.compute as pc
 
 from eventlog.columnar import objects, values
-from eventlog.columnar.batch import Batch, Rows, gathered
+from eventlog.columnar.batch import Batch, Rows, changes, gathered
 from eventlog.columnar.known import Known
 from eventlog.columnar.values import Said
-from eventlog.columnar.vectors import Flags, Ints, flags
+from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.fold.runs import pieces_of
@@ -108,12 +108,11 @@ class Reader:
         facts["id"], facts["kind"] = rows.ids, rows.kinds
         found = self.understood(rows)
         if found is not None:
-            parts, codes, kinds = found.said.parts, found.said.codes, rows.kinds
+            parts, codes = found.said.parts, found.said.codes
             facts["column"] = np.array([self._column(part.column) for part in parts])[codes]
             facts["silent"] = np.array([part.silence != "" for part in parts])[codes]
             facts["unread"] = np.array([part.unread for part in parts])[codes]
-            facts["values"] = (kinds == 3) | ((kinds == 2) & flags(rows.old.is_valid()))
-            facts["values"] += (kinds < 4) & flags(rows.new.is_valid())
+            facts["values"] = changes(rows.kinds, rows.old, rows.new)
             facts["sure"], facts["alike"] = found.sure, True
         odd = np.flatnonzero(~facts["sure"])
         refused = []

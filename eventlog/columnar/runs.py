@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.known import OPS
 from eventlog.columnar.speaking import Spoken
-from eventlog.columnar.vectors import Flags, Ints, begins, offsets
+from eventlog.columnar.vectors import Flags, Ints, begins, offsets, spread
 from eventlog.core.change import Op
 
-_INSERT = OPS.index(Op.INSERT)
+_INSERT, _UPDATE = OPS.index(Op.INSERT), OPS.index(Op.UPDATE)
 _HASHED = 50_000  # ids written as text at a time
 
 
@@ -30,6 +30,14 @@ class Runs(NamedTuple):
     ops: Ints
     owners: Ints  # the object of each
     widths: Ints  # of each row: how many columns it tells
+    parts: Ints  # of each: 1, or the part of a run that was cut; those of one follow one another
+    of_parts: Ints  # of how many
+
+    @property
+    def wholes(self) -> Ints:
+        """Of each: the number of the run that it is of, or a part of."""
+        found: Ints = np.cumsum(self.parts == 1) - 1
+        return found
 
 
 def gathered(batch: Batch, left: Spoken, speaks: Flags, ops: Ints, widths: Ints) -> Runs:
@@ -38,6 +46,7 @@ def gathered(batch: Batch, left: Spoken, speaks: Flags, ops: Ints, widths: Ints)
     starts = begins(batch.lives[rows], ops)
     first = np.flatnonzero(starts)
     lengths = np.diff(first, append=len(rows))
+    once = np.ones(len(first), np.int64)
     return Runs(
         rows,
         np.cumsum(starts) - 1,
@@ -47,6 +56,50 @@ def gathered(batch: Batch, left: Spoken, speaks: Flags, ops: Ints, widths: Ints)
         ops[first],
         batch.objects[rows[first]],
         widths[speaks],
+        once,
+        once,
+    )
+
+
+class Parts(NamedTuple):
+    """Where runs are cut after so many values."""
+
+    of_row: Ints  # the part of its run, from 0, in which each row begins
+    severed: Flags  # whether the row has values in the next one too, or none in any
+
+
+def parts(runs: Runs, values: Ints, most: int) -> Parts:
+    """The parts of runs whose rows remove and add so many values each."""
+    behind = np.cumsum(values)
+    behind -= (behind - values)[runs.first][runs.of_row]
+    of_row = (behind - values) // most
+    return Parts(of_row, (values == 0) | ((behind - 1) // most > of_row))
+
+
+def severed(batch: Batch, runs: Runs, most: int) -> Flags:
+    """The runs that cannot be cut between rows: other than updates, read back, or cut within a row."""
+    kinds, values = batch.kinds[runs.rows], batch.changes[runs.rows]
+    found = (runs.ops != _UPDATE)[runs.of_row] | (kinds > 3) | parts(runs, values, most).severed
+    return np.bincount(runs.of_row, found, len(runs.first)) > 0
+
+
+def cut(batch: Batch, runs: Runs, most: int) -> Runs:
+    """The runs, those of more values than that in parts."""
+    if not (runs.lengths * 2 > most).any():
+        return runs
+    part = parts(runs, batch.changes[runs.rows], most).of_row
+    starts = begins(runs.of_row, part)
+    first = np.flatnonzero(starts)
+    run = runs.of_row[first]
+    return runs._replace(
+        of_row=np.cumsum(starts) - 1,
+        first=first,
+        lengths=np.diff(first, append=len(runs.rows)),
+        places=runs.places[run],
+        ops=runs.ops[run],
+        owners=runs.owners[run],
+        parts=part[first] + 1,
+        of_parts=np.bincount(run, minlength=len(runs.first))[run],
     )
 
 
@@ -63,17 +116,26 @@ def repeated(runs: Runs, columns: Ints) -> Ints:
 
 
 class Settled(NamedTuple):
-    """The rows that each run's event settles, those that are superseded included, ascending by record_id."""
+    """The rows that each whole run settles, those that are superseded included, ascending by record_id."""
 
     rows: Ints
     begins: Ints  # where those of each run begin
     sizes: Ints
 
+    def by_event(self, runs: Runs) -> tuple[Ints, Ints]:
+        """The rows that each event settles, those of one behind those of the one before, and how many."""
+        if len(self.sizes) == len(runs.first):
+            return self.rows, self.sizes
+        whole = runs.wholes
+        run, place = spread(self.sizes[whole])
+        return self.rows[self.begins[whole][run] + place], self.sizes[whole]
+
 
 def settled(batch: Batch, runs: Runs, left: Spoken) -> Settled:
     """The rows of each run, and those that they speak for."""
     run_of = np.full(len(batch.ids), -1)
-    run_of[runs.rows] = runs.of_row
+    whole = runs.wholes
+    run_of[runs.rows] = whole[runs.of_row]
     run_of[left.swallowed] = run_of[left.by]
     rows = np.flatnonzero(run_of >= 0)
     run = run_of[rows]
@@ -81,7 +143,7 @@ def settled(batch: Batch, runs: Runs, left: Spoken) -> Settled:
     if (run[1:] < run[:-1]).any() or (ids[1:] < ids[:-1])[run[1:] == run[:-1]].any():
         order = np.lexsort((ids, run))
         rows, run = rows[order], run[order]
-    sizes = np.bincount(run, minlength=len(runs.first))
+    sizes = np.bincount(run, minlength=int(whole[-1]) + 1 if len(whole) else 0)
     return Settled(rows, np.cumsum(sizes) - sizes, sizes)
 
 
@@ -96,8 +158,18 @@ def name(ids: Ints) -> str:
     return f"{ids[0]}-{ids[-1]}:{digest.hexdigest()[:8]}"
 
 
-def names(ids: pa.Array, found: Settled) -> pa.Array:
-    """The event-id of each run, without the log's name: of one row its number, of several a digest too."""
+def names(ids: pa.Array, found: Settled, runs: Runs) -> pa.Array:
+    """The event-id of each event, without the log's name; of the later parts of a run with their number."""
+    whole = _names(ids, found)
+    if len(whole) == len(runs.parts):
+        return whole
+    own = whole.take(pa.array(runs.wholes))
+    later = pc.binary_join_element_wise(own, pa.array(runs.parts).cast(pa.string()), ".")
+    return pc.if_else(pa.array(runs.parts > 1), later, own)
+
+
+def _names(ids: pa.Array, found: Settled) -> pa.Array:
+    """The event-id of each whole run: of one row its number, of several a digest too."""
     firsts = found.rows[found.begins]
     lasts = found.rows[found.begins + found.sizes - 1]
     own = ids.take(pa.array(firsts))

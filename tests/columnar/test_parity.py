@@ -10,9 +10,9 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.columnar import Current, Engine, Rows
+from eventlog.columnar import Current, Engine, Events, Rows
 from eventlog.columnar.judging import FATES
-from eventlog.columnar.plain import plainly
+from eventlog.columnar.plain import PlainEvents, plainly
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError, WrongRow
@@ -69,7 +69,7 @@ def as_rows(entries: Sequence[Entry]) -> Rows:
 @given(
     st.lists(logs(most=25), min_size=1, max_size=3),
     st.sampled_from(("modify", "add")),
-    st.sampled_from((1000, 2)),
+    st.sampled_from((1000, 2, 3, 4)),
     st.sampled_from((1 << 20, 5)),
     st.sampled_from((1, 2, 3)),
     st.sampled_from(("canonical", "as-logged")),
@@ -104,17 +104,78 @@ def test_both_ways_say_the_same(
         ]
         if not entries:
             continue
-        expected = plain(entries)
-        found = engine.events(as_rows(entries))
-        assert found.texts.to_pylist() == expected.texts
-        ends = np.cumsum(found.sizes)
-        rows_of = [
-            found.settled[end - size : end].tolist() for end, size in zip(ends, found.sizes, strict=True)
-        ]
-        assert rows_of == [list(one.event.settles) for one in expected.told]
-        fates = {entry.record_id: FATES[at] for entry, at in zip(entries, found.fates.tolist(), strict=True)}
-        assert fates == {record_id: outcome.fate for record_id, outcome in expected.outcomes.items()}
-        refused = {row: outcome for row, outcome in found.reasons.items() if outcome.fate is Fate.REFUSED}
-        assert refused == {
-            row: outcome for row, outcome in expected.outcomes.items() if outcome.fate is Fate.REFUSED
-        }
+        told_alike(engine.events(as_rows(entries)), plain(entries), entries)
+
+
+KINDS = st.sampled_from((3, 3, 3, 3, 2, 2, 2, 2, 2, 8, 4))
+VALUES = st.sampled_from((None, "a", "b<"))
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(
+        st.tuples(
+            KINDS, st.sampled_from(("idu=1", "idu=2")), st.sampled_from(("fname", "lname")), VALUES, VALUES
+        ),
+        min_size=1,
+        max_size=40,
+    ),
+    st.sampled_from((2, 3, 4, 6)),
+)
+def test_changes_are_cut_alike(log: list[tuple[int, str, str, str | None, str | None]], most: int) -> None:
+    """Of few objects with many rows each: between rows, within them, and beside rows that are read back."""
+    tables, rules, wanted = tablesfile.read(TABLES), Rules(max_changes=most), XdsSettings()
+    engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)
+    plain = plainly(tables, rules, set(tables), lambda _: lookup, EventWriter(tables, wanted))
+    entries = [
+        Entry(at, "N", kind, "2025-03-23T10:57:19", None, "usr", key, *cells)
+        for at, (kind, key, *cells) in enumerate(log, 1)
+    ]
+    told_alike(engine.events(as_rows(entries)), plain(entries), entries)
+
+
+def test_a_change_is_cut_by_column() -> None:
+    """None of it goes the plain way, which would tell what became of its rows one by one."""
+    tables = tablesfile.read(TABLES)
+    engine = Engine(tables, Rules(max_changes=4), XdsSettings())
+    rows = [(3, "idu=1"), (3, "idu=2"), *[(3, "idu=1")] * 4]
+    found = engine.events(
+        as_rows(
+            [
+                Entry(at, "N", kind, "", None, "usr", key, "fname", None, str(at))
+                for at, (kind, key) in enumerate(rows, 1)
+            ]
+        )
+    )
+    assert found.reasons == {}
+    assert found.settled.tolist() == [1, 3, 4, 5, 6] * 3 + [2]
+    assert list(zip(found.parts.tolist(), found.of_parts.tolist(), strict=True)) == [
+        (1, 3),
+        (2, 3),
+        (3, 3),
+        (1, 1),
+    ]
+    ids = [text.partition('event-id="')[2].partition('"')[0] for text in found.texts.to_pylist()]
+    assert ids == [
+        "eventlog:1-6:81ae2612",
+        "eventlog:1-6:81ae2612.2",
+        "eventlog:1-6:81ae2612.3",
+        "eventlog:2",
+    ]
+
+
+def told_alike(found: Events, expected: PlainEvents, entries: Sequence[Entry]) -> None:
+    """Both ways say the same."""
+    assert found.texts.to_pylist() == expected.texts
+    assert list(zip(found.parts.tolist(), found.of_parts.tolist(), strict=True)) == [
+        (one.event.part, one.event.parts) for one in expected.told
+    ]
+    ends = np.cumsum(found.sizes)
+    rows_of = [found.settled[end - size : end].tolist() for end, size in zip(ends, found.sizes, strict=True)]
+    assert rows_of == [list(one.event.settles) for one in expected.told]
+    fates = {entry.record_id: FATES[at] for entry, at in zip(entries, found.fates.tolist(), strict=True)}
+    assert fates == {record_id: outcome.fate for record_id, outcome in expected.outcomes.items()}
+    refused = {row: outcome for row, outcome in found.reasons.items() if outcome.fate is Fate.REFUSED}
+    assert refused == {
+        row: outcome for row, outcome in expected.outcomes.items() if outcome.fate is Fate.REFUSED
+    }

@@ -45,7 +45,8 @@ def write(changes: Iterable[Change], tables: Tables, settings: NeutralSettings) 
 
 def refuse(change: Change, fault: EventlogError) -> Refused:
     """A change that a writer cannot express, kept in this format."""
-    where = f"{change.table}:{change.position}" if change.position is not None else change.table
+    place = dict(change.extra).get("event_id") if change.position is None else change.position
+    where = change.table if place is None else f"{change.table}:{place}"
     return Refused(where, str(fault), (dumps(change) + "\n").encode(errors="surrogatepass"))
 
 

@@ -78,7 +78,7 @@ class MariaServer:
             *(f"--port={self._port}", f"--socket={self._folder}/socket", "--skip-name-resolve"),
             *("--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", *words),
         )
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300  # a machine may be busy
         while True:
             try:
                 with connect(self.url).connect():

@@ -23,11 +23,11 @@ def guessed(values: Iterator[Value]) -> Spec:
     """The data type that holds values of a column that nobody described; text, where it is not one."""
     spec: Spec | None = None
     for value in values:
-        if value is None or (spec is not None and holds(spec, value)):
-            continue
         try:
+            if value is None or (spec is not None and holds(spec, value)):
+                continue
             guess = spec_of_value(value)
-        except NotExpressible:
+        except NotExpressible:  # the change that has it will be refused
             continue
         if spec is not None and guess.name != spec.name:
             return Spec("CLOB")

@@ -91,6 +91,27 @@ def test_a_delta_table_too(shell: Shell) -> None:
     assert [str(field.type) for field in found][:4] == ["int32", "string", "decimal128(12, 2)", "date32[day]"]
 
 
+def test_a_change_that_no_column_can_hold_does_not_keep_others_from_a_new_table(
+    shell: Shell, postgres: Database
+) -> None:
+    line = (
+        '<nds dtdversion="4.0"><input><modify class-name="new" event-id="eventlog:{}:ab">'
+        "<association>idu=1,table=new</association>"
+        '<modify-attr attr-name="c"><add-value>{}</add-value></modify-attr></modify></input></nds>\n'
+    )
+    several = line.format("2-3", "<value>y</value><value>z</value>")
+    (shell.folder / "d.xml").write_text(line.format(1, "<value>x</value>") + several)
+    for target in (("--to-delta", "lake"), ("--to-url", url(postgres))):
+        done = shell.run("apply", *target, "--missing-rows", "insert", "d.xml")
+        assert (done.code, done.stderr.splitlines()) == (
+            1,
+            [
+                "new:eventlog:2-3:ab: c: a column holds one value, and the change has several",
+                "eventlog: 0 inserted, 1 updated, 0 deleted, 1 refused",
+            ],
+        )
+
+
 def test_what_was_told_last_holds_and_no_more_tables_are_kept_than_some() -> None:
     described = Described()
     first = Structure(

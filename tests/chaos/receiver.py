@@ -85,10 +85,10 @@ class Witness(Replica):
             self._keep(event)
 
     def refuse(self, event: Any) -> None:
-        """Say error to an event: it is not applied, unless it was taken before."""
+        """Say error to an event: it is not applied. Of one that was taken before, this is not true, and what
+        the publisher makes of its rows later says again what is so already."""
         self._note(event, "refused")
-        if str(event.get("event-id")) not in self._seen:
-            self.holes.tear(object_of(event), first_row(event))
+        self.holes.tear(object_of(event), first_row(event))
 
     def contradictions(self) -> list[tuple[str, tuple[int, int], str]]:
         """What did not fit although no hole explains it: the object, the event's first and last row, why."""

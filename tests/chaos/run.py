@@ -11,10 +11,9 @@ these are counted.
 
 from __future__ import annotations
 
-import os
 import random
+import re
 import subprocess
-import sys
 import threading
 import time
 from collections import Counter
@@ -31,12 +30,13 @@ from eventlog.operate.finishing import change_mode
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
 from tests.chaos.audit import Audit
-from tests.chaos.receiver import Holes, Moody, Witness
+from tests.chaos.commands import Commands
+from tests.chaos.receiver import Holes, Moody, Witness, object_of
 from tests.chaos.targets import rows_in, rows_of
 from tests.databases import Database, fresh
 from tests.killable import KILLABLE, Killable
 from tests.proofs.replica import COLUMNS, WritersOfRows
-from tests.proofs.rig import ROOT, Arrivals, events_of
+from tests.proofs.rig import Arrivals, events_of
 from tests.smalldisk import NoSmallDisk, SmallDisk, small_disk
 
 Answer = TypeVar("Answer")
@@ -57,6 +57,9 @@ CUTTING = {  # what asks for the other sessions of the database, and what ends o
     ),
 }
 DISK = 1 << 14  # pages
+TALLY = re.compile(r"^eventlog: \d+ inserted, .*$", re.MULTILINE)  # what apply says at its end
+SPARK = ("--order", "log", "--finish", "--allow-loopback", "--conf", "spark.ui.enabled=false")
+PATIENCE = 900.0  # seconds that Spark gets on a busy machine
 SPARK_TAKES = 40.0  # seconds; a shorter run is without it
 
 
@@ -96,6 +99,7 @@ class Chaos:
         self._moody = Moody(self._witness, random.Random(seed + 1))
         self._arrivals = Arrivals()
         self._arrivals.behave = self._moody
+        self._commands = Commands(self._rig.url, folder)
         self._counts: Counter[str] = Counter()
         self._faults: list[str] = []
         self._applying: list[subprocess.Popen[bytes]] = []
@@ -175,9 +179,9 @@ class Chaos:
                     connection.execute(text(cut.format(number)))
 
     def _pause(self) -> None:
-        self._command("pause", "--reason", "chaos")
+        self._commands.run("pause", "--reason", "chaos")
         time.sleep(self._operators.random())
-        self._command("resume")
+        self._commands.run("resume")
 
     def _alter(self) -> None:
         with self._rig.engine.begin() as connection:
@@ -185,7 +189,7 @@ class Chaos:
                 connection.execute(text(statement))
 
     def _redrive(self) -> None:
-        self._command("redrive", "--all")
+        self._commands.run("redrive", "--all")
 
     def _skip(self) -> None:
         """Skip an event that failed, or one that waits to go out."""
@@ -194,16 +198,16 @@ class Chaos:
         asked = f"select {names['record_id']} from {names['rows_view']} where {names['status']} in {letters}"
         found = sorted(self._numbers(f"{asked} order by 1 limit 20"))
         if found:
-            self._command("skip", str(self._operators.choice(found)), "--reason", "chaos")
+            self._commands.run("skip", str(self._operators.choice(found)), "--reason", "chaos")
             self._note_skipped()
 
     def _purge(self) -> None:
         self._note_skipped()
-        self._command("purge", "--older-than", "1s", "--letters", "S,W")
+        self._commands.run("purge", "--older-than", "1s", "--letters", "S,W")
 
     def _look(self) -> None:
         for command in (("status",), ("errors",), ("check",)):
-            self._command(*command)
+            self._commands.run(*command)
 
     def _apply(self) -> None:
         """Kill who applies what the receiver took, and begin another."""
@@ -232,27 +236,32 @@ class Chaos:
         seen = self._folder if self._disk is None else self._disk.outside
         name = f"backlog-{self._backlogs}"
         out = place / name
-        words = ("backlog", "--from", "log", "--to", "xds", "-o", str(out), "--order", "log", "--finish")
+        words = ("backlog", "--from", "log", "--to", "xds", "-o", str(out), *SPARK)
         within = () if self._disk is None else self._disk.within
-        first = self._start(*words, "--conf", "spark.ui.enabled=false", within=within)
+        wait = self._waiting_objects()
+        first = self._commands.start(*words, within=within)
         with suppress(subprocess.TimeoutExpired):
             first.wait(self._dice.uniform(5, 15))
         first.kill()
         first.wait()
         if self._disk is not None:
             self._disk.fill(self._dice.randrange(8))
-            self._command(*words, "--conf", "spark.ui.enabled=false", patience=240, within=within)
+            self._commands.run(*words, patience=PATIENCE, within=within)
             self._counts["backlogs on a full disk"] += not (seen / name / "_SUCCESS").exists()
             self._disk.make_room()
-        told = self._command(*words, "--conf", "spark.ui.enabled=false", patience=240, within=within)
+        self._commands.run(*words, patience=PATIENCE, within=within)
         if not (seen / name / "_SUCCESS").exists():
-            self._faults.append(f"the backlog did not come to its end: {told[-500:]}")
+            self._faults.append(f"the backlog did not come to its end: {self._commands.said(500)}")
             return
+        told_of = set()
         for part in sorted((seen / name).glob("part-*")):
             for document in part.read_text().splitlines():
                 for event in events_of(document):
                     self._counts["events by Spark"] += 1
                     self._witness.take(event)
+                    told_of.add(object_of(event))
+        if len(wait - told_of) > len(wait) / 2:  # some may wait for a retry
+            self._faults.append(f"of {len(wait)} objects that waited Spark told of {len(wait & told_of)}")
 
     # --- the end
 
@@ -272,18 +281,22 @@ class Chaos:
         if self._disk is not None:
             self._disk.make_room()
             self._applying.append(self._start_filling(self._disk))
-        codes = [process.wait() for process in self._applying]
-        if any(codes):
-            said = (self._folder / "commands.log").read_text()[-1000:]
-            self._faults.append(f"apply did not come to its end: {said}")
+        for process in self._applying:
+            process.wait()
+        said = self._commands.said(4000)
+        if len(TALLY.findall(said)) < len(
+            self._applying
+        ):  # refused changes are judged by what the rows became
+            self._faults.append(f"apply did not come to its end: {said[-1000:]}")
 
     def _judge(self) -> Outcome:
         self._note_skipped()
         truth = self._rig.rows()
         keys = truth.keys() | self._witness.rows.keys()
+        self._faults += self._commands.late
         holes = {key for key in keys if self._holes.open_at(key)}
         sound = keys - holes
-        second = {} if self._faults else rows_of(self._second)
+        second = truth if self._faults else rows_of(self._second)
         third = truth if self._faults or self._disk is None else rows_in(self._disk, self._folder)
         self._faults += (
             f"{words}; the log had of it: {self._audit.near(key, last, self._skipped)}"
@@ -319,6 +332,13 @@ class Chaos:
             self._holes.tear(objects[row], row)
         self._skipped |= rows
 
+    def _waiting_objects(self) -> set[str]:
+        """The objects that have a new row."""
+        names = self._rig.log.names()
+        asked = f"select {names['record_id']} from {names['rows_view']} where {names['status']} = 'N'"
+        new, objects = _patiently(lambda: (self._numbers(asked), self._audit.rows()))
+        return {objects[row] for row in new}
+
     def _numbers(self, asked: str) -> set[int]:
         with self._rig.engine.connect() as connection:
             return {int(row) for (row,) in connection.execute(text(asked))}
@@ -330,44 +350,21 @@ class Chaos:
 
     def _start_applying(self, group: int) -> subprocess.Popen[bytes]:
         target = self._second.url.render_as_string(hide_password=False)
-        return self._start("apply", "--to-url", target, "--group", str(group), *self._taken())
+        return self._commands.start("apply", "--to-url", target, "--group", str(group), *self._taken())
 
     def _start_filling(self, disk: SmallDisk) -> subprocess.Popen[bytes]:
         """Apply to Delta on the small disk, in groups of which each takes some of it."""
         words = ("apply", "--to-delta", str(disk.path / "lake"), "--group", "300", *self._taken())
-        return self._start(*words, within=disk.within)
+        return self._commands.start(*words, within=disk.within)
 
     def _taken(self) -> Sequence[str]:
         """What the receiver took, as `apply` reads it."""
         how = ("--from", "xds", "--tables", f"{self._folder}/tables.toml", "--missing-rows", "insert")
         return (*how, *map(str, self._witness.files(all_of_them=True)))
 
-    def _start(self, *words: str, within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
-        environment = os.environ | {"EVENTLOG_URL": self._rig.url, "PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"}
-        with (self._folder / "commands.log").open("ab") as log:
-            return subprocess.Popen(
-                [*within, sys.executable, "-m", "eventlog", *words],
-                env=environment,
-                cwd=self._folder,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-            )
-
-    def _command(self, *words: str, patience: float = 60, within: Sequence[str] = ()) -> str:
-        """Run a command to its end; what it said. It may fail: the server may be down."""
-        process = self._start(*words, within=within)
-        try:
-            process.wait(patience)
-        except subprocess.TimeoutExpired:
-            self._faults.append(f"{words[0]} takes more than {patience} s")
-            process.kill()
-            process.wait()
-        return (self._folder / "commands.log").read_text(errors="replace")[-2000:]
-
     def _said(self) -> str:
-        logs = (self._folder / name for name in ("commands.log", "publisher.log"))
-        return "".join(log.read_text(errors="replace") for log in logs if log.exists())
+        publisher = self._folder / "publisher.log"
+        return self._commands.said() + (publisher.read_text(errors="replace") if publisher.exists() else "")
 
 
 def _patiently(ask: Callable[[], Answer]) -> Answer:

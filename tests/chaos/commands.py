@@ -1,0 +1,47 @@
+"""The commands of operators, of who applies and of Spark, as processes that write into one file."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.proofs.rig import ROOT
+
+
+class Commands:
+    """Starts `eventlog` with a log of its own."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self._folder, self._said = folder, folder / "commands.log"
+        self._environment = os.environ | {"EVENTLOG_URL": url, "PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"}
+        self._said.touch()
+        self.late: list[str] = []  # commands that took longer than they may
+
+    def start(self, *words: str, within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
+        """A command that runs on."""
+        with self._said.open("ab") as log:
+            return subprocess.Popen(
+                [*within, sys.executable, "-m", "eventlog", *words],
+                env=self._environment,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+
+    def run(self, *words: str, patience: float = 300, within: Sequence[str] = ()) -> None:
+        """Run a command to its end. It may fail: the server may be down."""
+        process = self.start(*words, within=within)
+        try:
+            process.wait(patience)
+        except subprocess.TimeoutExpired:
+            self.late.append(f"{words[0]} takes more than {patience} s")
+            process.kill()
+            process.wait()
+
+    def said(self, last: int = 0) -> str:
+        """What they all said, or the last characters of it."""
+        return self._said.read_text(errors="replace")[-last:]

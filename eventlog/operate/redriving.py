@@ -136,7 +136,7 @@ class _Event:
         """What to say of it, and the types of rows that change; None where it stays as it is. Some rows were
         overtaken, others will be by what is on its way."""
         words, types = self._types(how)
-        values = {n for n, kind in self._kinds() if types.get(n, kind) in _VALUES}
+        values = set() if how.as_query_back else {n for n, kind in self._kinds() if kind in _VALUES}
         if 7 in types.values() or 8 in types.values():
             table = self.rows[0].table_name or ""
             if not how.readable(table):

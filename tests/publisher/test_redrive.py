@@ -242,6 +242,22 @@ def test_a_value_that_was_overtaken_stays(world: World, handled: Callable[[], ob
     assert sent(world) == ["modify fname=Joe"]
 
 
+def test_an_insert_that_was_overtaken_stays(world: World, handled: Callable[[], object]) -> None:
+    """Though the delete between is gone, by which the next life's insert was told from it."""
+    world.user(1)
+    world.write(insert(1, "fname", "Jack"), insert(1, "lname", "Frost"))
+    world.cycle(Receiver(fail))
+    world.write(key(1, event_type=4))
+    world.cycle(Receiver())
+    handled()
+    world.write(insert(1, "fname", "Joe"), insert(1, "lname", "Frost"))
+    world.cycle(Receiver())
+    result = call(world, "redrive", "--all")
+    assert result.exit_code == 1
+    assert "rows 1, 2 stay: a later event of the column was published" in result.output
+    assert failed(world) == {1: "E", 2: "E"}
+
+
 class InOrder(Receiver):
     """A receiver of which a batch may speak of one object several times."""
 

@@ -56,6 +56,8 @@ FILL = {
     "three rows an object (type 2)": "select 2, 'usr', 'idu=' || n / 3 + 1,"
     " (array['fname', 'lname', 'mail'])[n % 3 + 1], 'Jack' || n, 'John' || n" + NUMBERS,
     "one row an object (type 3)": "select 3, 'usr', 'idu=' || n, 'fname', null, 'John' || n" + NUMBERS,
+    "a hot object in ten (type 3)": "select 3, 'usr', case when n % 10 = 0 then 'idu=1' else 'idu=' || n end,"
+    " 'fname', null, 'John' || n" + NUMBERS,
     "query-back, one row (type 6)": "select 6, 'usr', 'idu=' || n, null, null, null" + NUMBERS,
 }
 

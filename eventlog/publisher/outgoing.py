@@ -4,7 +4,7 @@ only where its answer asks for that."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple
@@ -133,7 +133,7 @@ class PackedDraft:
         told: Memory = []
         for first, last, cut in self._stretches:
             if cut:
-                told += facts_of(self._outgoing.sendings(first, last), worst)
+                told += facts_of(self._parts[first], worst)
             else:
                 rows = remember_rows(self._outgoing.rows(first, last))
                 told.append({"log": log, "sizes": sizes[first:last].tolist(), **rows})
@@ -146,11 +146,16 @@ class PackedDraft:
         letters: Counter[int] = Counter()
         for first, last, cut in self._stretches:
             if cut:
-                parts += self._outgoing.sendings(first, last)
+                parts += self._parts[first]
             else:
                 rows += self._outgoing.rows(first, last).tolist()
                 letters.update(self._outgoing.operations[first:last].tolist())
         return Successes(rows, Counter({chr(letter): count for letter, count in letters.items()}), parts)
+
+    @cached_property
+    def _parts(self) -> Mapping[int, Sequence[Sending]]:
+        """The parts of changes that were cut, by the first of each stretch of them."""
+        return {first: self._outgoing.sendings(first, last) for first, last, cut in self._stretches if cut}
 
     @cached_property
     def _stretches(self) -> Sequence[tuple[int, int, bool]]:

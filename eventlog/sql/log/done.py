@@ -26,7 +26,7 @@ from eventlog.sql.log.lettered import (
 )
 from eventlog.sql.log.ranges import Ids
 from eventlog.sql.log.stretch import HIGHEST, Lane
-from eventlog.sql.names import Log
+from eventlog.sql.names import BLOCK, Log
 from eventlog.sql.queries import Queries
 
 
@@ -163,12 +163,16 @@ class DoneRanges:
 
     def _in_blocks(self, blocks: Iterable[int]) -> list[Lettered]:
         chunks = self._queries.chunks(blocks)
-        return sorted(Lettered(*row) for chunk in chunks for row in self._run("done_in_blocks", ids=chunk))
+        found = (self._run("done_in_blocks", ids=chunk).all() for chunk in chunks)
+        return sorted(Lettered(*row) for rows in found for row in rows)
 
     def _write(self, before: list[Lettered], after: Iterable[Lettered]) -> None:
         gone, changed, new = difference(before, joined(after))
         for name, ranges in (("drop_done", gone), ("change_done", changed), ("add_done", new)):
-            rows = [found._asdict() | {"block": found.block} for found in ranges]
+            rows = [
+                {"block": first // BLOCK, "first_id": first, "last_id": last, "letter": letter}
+                for first, last, letter in ranges
+            ]
             self._queries.run_set(self._connection, name, rows)
 
     def _note(self, witness: int | None) -> None:

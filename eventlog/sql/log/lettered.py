@@ -6,11 +6,15 @@ block of ids, by which a database finds the range of a row with one look at an i
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from eventlog.sql.log.ranges import Ids, ranges_of
+from eventlog.sql.log.ranges import Ids, Range, ranges_of
 from eventlog.sql.names import BLOCK
+
+_BEYOND = 1 << 63  # no id is
+_new = tuple.__new__  # there are many of them
 
 
 class Lettered(NamedTuple):
@@ -41,45 +45,46 @@ class Difference(NamedTuple):
 
 def lettered(ids: Ids, letter: str) -> list[Lettered]:
     """The ranges that ids make, ascending."""
-    return [Lettered(*part, letter) for low, high in ranges_of(ids) for part in _by_block(low, high)]
+    return [_new(Lettered, (*part, letter)) for low, high in ranges_of(ids) for part in _by_block(low, high)]
 
 
 def blocks_of(ranges: Iterable[Lettered]) -> list[int]:
     """The blocks of ranges, each once."""
-    return list(dict.fromkeys(found.block for found in ranges))
+    return list(dict.fromkeys(first // BLOCK for first, _, _ in ranges))
 
 
 def without(ranges: Sequence[Lettered], taken: Sequence[Lettered]) -> list[Lettered]:
     """What of ranges lies in none of the others; both are ascending, and disjoint in themselves."""
     left: list[Lettered] = []
     at = 0
+    ends = [(low, high) for low, high, _ in taken]
+    ends.append((_BEYOND, _BEYOND))
     for first, last, letter in ranges:
-        while at < len(taken) and taken[at].last_id < first:
+        while ends[at][1] < first:
             at += 1
         place = at
-        while place < len(taken) and taken[place].first_id <= last:
-            if first < taken[place].first_id:
-                left.append(Lettered(first, taken[place].first_id - 1, letter))
-            first = taken[place].last_id + 1
+        while ends[place][0] <= last:
+            low, high = ends[place]
+            if first < low:
+                left.append(_new(Lettered, (first, low - 1, letter)))
+            first = high + 1
             place += 1
         if first <= last:
-            left.append(Lettered(first, last, letter))
+            left.append(_new(Lettered, (first, last, letter)))
     return left
 
 
 def joined(ranges: Iterable[Lettered]) -> list[Lettered]:
     """Disjoint ranges, ascending; neighbours of one letter and block that touch are one."""
     found: list[Lettered] = []
+    first, last = 0, 0
+    letter: str | None = None
     for one in sorted(ranges):
-        before = found[-1] if found else None
-        if (
-            before is not None
-            and before.last_id + 1 == one.first_id
-            and before.letter == one.letter
-            and before.block == one.block
-        ):
-            found[-1] = before._replace(last_id=one.last_id)
+        if one[0] == last + 1 and one[2] == letter and one[0] // BLOCK == first // BLOCK:
+            last = one[1]
+            found[-1] = _new(Lettered, (first, last, letter))
         else:
+            first, last, letter = one
             found.append(one)
     return found
 
@@ -106,8 +111,8 @@ def size_of(ranges: Iterable[Lettered]) -> int:
     return sum(found.size for found in ranges)
 
 
-def _by_block(low: int, high: int) -> Iterator[tuple[int, int]]:
-    while low <= high:
-        end = min(high, (low // BLOCK + 1) * BLOCK - 1)
-        yield low, end
-        low = end + 1
+def _by_block(low: int, high: int) -> list[Range]:
+    if low // BLOCK == high // BLOCK:  # as most are
+        return [(low, high)]
+    edges = [low, *range((low // BLOCK + 1) * BLOCK, high + 1, BLOCK), high + 1]
+    return [(start, end - 1) for start, end in pairwise(edges)]

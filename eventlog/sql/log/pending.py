@@ -272,7 +272,7 @@ class Pending:
     def _sizes(self, ids: Iterable[int]) -> dict[int, int]:
         """The bytes of keys and values of rows."""
         chunks = self._queries.chunks(ids)
-        found = (self._queries.run(self._connection, "sizes_by_id", ids=chunk) for chunk in chunks)
+        found = (self._queries.run(self._connection, "sizes_by_id", ids=chunk).all() for chunk in chunks)
         return {int(row[0]): int(row[1]) for rows in found for row in rows}
 
 

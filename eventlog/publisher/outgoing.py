@@ -37,6 +37,8 @@ class Outgoing:
         self.log = log
         self._object_of = object_of
         self._begins = np.cumsum(events.sizes) - events.sizes
+        self._last = -1  # the event whose name was asked for last
+        self._last_run: tuple[str, tuple[int, ...]] = ("", ())
 
     def __len__(self) -> int:
         return len(self.events.places)
@@ -84,11 +86,18 @@ class Outgoing:
         return tuple(self._sending(at, text) for at, text in enumerate(texts, first))
 
     def _sending(self, at: int, text: str) -> Sending:
-        settles = tuple(self.rows(at, at + 1).tolist())
-        run_id, part = event_id(self.log, settles), int(self.events.parts[at])
+        part = int(self.events.parts[at])
+        run_id, settles = self._run(at - part + 1)
         own_id = run_id if part == 1 else f"{run_id}.{part}"
         name = self._object_of(*self.events.names(int(self.events.objects[at])))
         return Sending(own_id, run_id, name, settles, text, part, int(self.events.of_parts[at]))
+
+    def _run(self, at: int) -> tuple[str, tuple[int, ...]]:
+        """The name of an event and the rows that it settles; its later parts, which follow it, share both."""
+        if at != self._last:
+            settles = tuple(self.rows(at, at + 1).tolist())
+            self._last, self._last_run = at, (event_id(self.log, settles), settles)
+        return self._last_run
 
 
 class _Place(NamedTuple):

@@ -64,6 +64,7 @@ class FilesSink:
             self._record = os.open(self._aside / RECORD, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
             self._lock()
             self._known = set(self._read_record())
+            self._highest = highest(self._known)
             self._put_in_place()
         except OSError as fault:
             raise FolderFailed(folder, fault.strerror) from fault
@@ -94,7 +95,7 @@ class FilesSink:
 
     def highest(self) -> int | None:
         """The highest record_id of a document on record."""
-        return highest(self._known)
+        return self._highest
 
     def close(self) -> None:
         os.close(self._record)
@@ -192,7 +193,10 @@ class FilesSink:
             self._take_back(files)
             raise
         self._size += len(lines)
-        self._known.update(name for names in files for name in names)
+        documents = [name for names in files for name in names]
+        self._known.update(documents)
+        found = (self._highest, highest(documents))
+        self._highest = max((row for row in found if row is not None), default=None)
 
     def _take_back(self, files: Sequence[Names]) -> None:
         """What could not be put on record never was: give back the room that it takes."""
@@ -205,6 +209,7 @@ class FilesSink:
         """A new record: what was on the old one is settled by now, for another delivery has begun."""
         os.ftruncate(self._record, 0)
         self._known.clear()
+        self._highest = None
         self._size = 0
 
     def _place(self, name: str) -> None:

@@ -18,7 +18,7 @@ import pytest
 
 from eventlog.core.errors import Misuse
 from eventlog.sinks import SINKS, open_sink, sink_kind
-from eventlog.sinks.files import FilesSink, FolderFailed
+from eventlog.sinks.files import FilesSettings, FilesSink, FolderFailed, highest_in
 from eventlog.sinks.sink import ACCEPTED, Document, Item, Reply
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.xds.answers import Level
@@ -62,6 +62,22 @@ def test_files_are_whole_and_known_at_the_next_start(tmp_path: Path) -> None:
     (tmp_path / "1-1.xml").unlink()  # a reader took it away
     again = FilesSink(tmp_path)
     assert [again.knows(name) for name in ("1-1", "2-2", "3-3")] == [True, True, False]
+    again.close()
+
+
+def test_the_highest_row_is_that_of_the_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where it begins anew, with documents of lower rows."""
+    settings = FilesSettings(files_folder=str(tmp_path))
+    sink = FilesSink(tmp_path)
+    assert sink.highest() is None
+    for numbers in ([3, 10], [9]):
+        list(sink.deliver([make(number) for number in numbers]))
+        assert sink.highest() == highest_in(settings) == 10
+    monkeypatch.setattr("eventlog.sinks.files._LONGEST_RECORD", 1)
+    list(sink.deliver([make(4)]))
+    sink.close()
+    again = FilesSink(tmp_path)
+    assert sink.highest() == highest_in(settings) == again.highest() == 4
     again.close()
 
 

@@ -24,16 +24,6 @@ class Lettered(NamedTuple):
     last_id: int
     letter: str
 
-    @property
-    def size(self) -> int:
-        """How many ids they are."""
-        return self.last_id - self.first_id + 1
-
-    @property
-    def block(self) -> int:
-        """The block that they lie in."""
-        return self.first_id // BLOCK
-
 
 class Difference(NamedTuple):
     """What turns some ranges into others."""
@@ -108,7 +98,7 @@ def difference(before: Iterable[Lettered], after: Iterable[Lettered]) -> Differe
 
 def size_of(ranges: Iterable[Lettered]) -> int:
     """How many ids ranges have."""
-    return sum(found.size for found in ranges)
+    return sum(last - first + 1 for first, last, _ in ranges)
 
 
 def _by_block(low: int, high: int) -> list[Range]:

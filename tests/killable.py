@@ -39,7 +39,8 @@ class MariaServer:
     """A MariaDB from the programs of the system; what it has committed survives its process."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._data = folder, folder / "data"
+        self._folder, self._data, self._temporary = folder, folder / "data", folder / "temporary"
+        self._temporary.mkdir()
         self._password = secrets.token_hex(8)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -48,7 +49,8 @@ class MariaServer:
             {"user": "mysql", "group": "mysql", "extra_groups": ()} if os.getuid() == 0 else {}
         )
         if self._user:
-            shutil.chown(folder, "mysql", "mysql")
+            for place in (folder, self._temporary):
+                shutil.chown(place, "mysql", "mysql")
         users = (
             f"create user eventlog@'%' identified by '{self._password}';\ngrant all on *.* to eventlog@'%';\n"
         )
@@ -76,6 +78,7 @@ class MariaServer:
         server = self._run(
             *("mariadbd", "--no-defaults", f"--datadir={self._data}", "--bind-address=127.0.0.1"),
             *(f"--port={self._port}", f"--socket={self._folder}/socket", "--skip-name-resolve"),
+            f"--tmpdir={self._temporary}",  # a server that begins clears that of others away
             *("--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", *words),
         )
         deadline = time.monotonic() + 300  # a machine may be busy

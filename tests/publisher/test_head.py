@@ -13,12 +13,14 @@ from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
 from eventlog.core.entry import Status
-from eventlog.publisher.head import Head, Look, look_at_all
+from eventlog.operate.finishing import change_mode
+from eventlog.publisher.head import Head, look_at_all
 from eventlog.sql.log.finishing import FinishMode
+from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
-from eventlog.sql.log.stretch import NO_STRETCH
+from eventlog.sql.log.stretch import NO_STRETCH, Stretch
 from eventlog.sql.log.work import Waiting
 from tests.publisher.world import World, key
 
@@ -193,7 +195,7 @@ def many(world: World, row: dict[str, Any], count: int, connection: Connection |
         begun.execute(statement, [values] * count)
 
 
-def rows_read(world: World, look: Callable[[Snapshot], Look]) -> int:
+def rows_read(world: World, look: Callable[[Snapshot], object]) -> int:
     """How many rows one look reads."""
     count = text(ROWS_READ[world.log.dialect.name])
     with world.engine.connect() as connection:
@@ -229,6 +231,27 @@ def test_rows_that_may_not_go_are_read_no_second_time(world: World, held: bool) 
     world.change(f"{analyze} {world.log.names()['log']}")  # as a server does by itself, sooner or later
     assert rows_read(world, lambda snapshot: look_at_all(snapshot, choice)) >= BLOCKED
     assert rows_read(world, lambda snapshot: head.look(snapshot, choice)) < 200
+
+
+def test_of_a_log_with_ranges_only_the_gaps_are_read(world: World) -> None:
+    """One row was committed late; what is done before and behind it stays in the log."""
+    if world.log.dialect.name not in ROWS_READ:
+        pytest.skip(f"{world.log.dialect.title} does not tell everybody how many rows a session read")
+    change_mode(world.store, FinishMode.RANGES, "test")
+    many(world, key(1), BLOCKED)
+    late = BLOCKED // 2
+    with world.elect() as leader, world.store.work(leader.epoch) as work:
+        work.finish({Status.SUCCESS: [*range(1, late), *range(late + 1, BLOCKED + 1)]})
+    analyze = "analyze" if world.log.dialect.name == "postgresql" else "analyze table"
+    world.change(f"{analyze} {world.log.names()['log']}")
+    seen: list[Any] = []
+
+    def look(snapshot: Snapshot) -> None:
+        """As from a head of which nothing is known but where it begins."""
+        seen.extend(row[0] for row in snapshot.pick_up(Selection(), Stretch(0), Ends())[0])
+
+    assert rows_read(world, look) < BLOCKED / 10
+    assert seen == [late]
 
 
 def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -> None:

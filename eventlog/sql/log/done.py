@@ -25,7 +25,7 @@ from eventlog.sql.log.lettered import (
     without_ids,
 )
 from eventlog.sql.log.ranges import Ids
-from eventlog.sql.log.stretch import HIGHEST, Lane
+from eventlog.sql.log.stretch import ENDS, HIGHEST, Lane
 from eventlog.sql.names import BLOCK, Log
 from eventlog.sql.queries import Queries
 
@@ -56,8 +56,9 @@ class Done(NamedTuple):
         if whole:
             return [Lane(lane.conditions, lane.values | ends | {"top": self.top}, "every_new_row")]
         found = []
-        if ends["above"] < ends["below"]:
-            found.append(Lane(lane.conditions, lane.values | ends, "gap_rows"))
+        if ends["above"] < ends["below"]:  # no further bounds: MariaDB would read all rows within these
+            others = tuple(name for name in lane.conditions if name not in ENDS)
+            found.append(Lane(others, lane.values | ends, "gap_rows", "newly_written"))
         if upto > self.top:
             conditions = dict.fromkeys(("after_row", *lane.conditions))
             found.append(Lane(tuple(conditions), lane.values | {"after": max(after, self.top)}))

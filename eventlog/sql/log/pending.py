@@ -299,7 +299,7 @@ def pending_statement(
 ) -> tuple[TextClause, dict[str, Any]]:
     """A statement on pending rows that may go, and its values."""
     among = lane or Lane((), {})
-    conditions = ["pending", *among.conditions]
+    conditions = [among.new, *among.conditions]
     values: dict[str, Any] = among.values | {"most": choice.limit, "skip": skip}
     if choice.driver_user is not None:
         conditions.append("not_loopback")

@@ -133,7 +133,7 @@ class Snapshot(Pending):
         """What fills the holes of a statement on the pending rows of a lane, in the order of their ids."""
         return {
             "rows": self._queries.relation(lane.rows),
-            "conditions": self._queries.pieces("pending", *lane.conditions, *conditions),
+            "conditions": self._queries.pieces(lane.new, *lane.conditions, *conditions),
         }
 
     def current_rows(self, table: Readable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:

@@ -24,6 +24,7 @@ LOWEST, HIGHEST = -(2**63), 2**63 - 1
 STEP = 250_000  # record ids by which it grows at a time
 NARROW = 64  # record ids of a gap that are named one by one
 MOST_RANGES = 16  # wider gaps: a statement each
+ENDS = {"after_row": "after", "up_to_row": "upto"}  # conditions, and what they compare with
 
 
 class Lane(NamedTuple):
@@ -32,13 +33,13 @@ class Lane(NamedTuple):
     conditions: tuple[str, ...]
     values: dict[str, Any]
     rows: str = "every_row"
+    new: str = "pending"  # the condition by which they are
 
 
 def between(after: int | None = None, upto: int | None = None) -> Lane:
     """The rows behind one, up to another."""
-    ends = {"after_row": ("after", after), "up_to_row": ("upto", upto)}
-    given = {condition: end for condition, end in ends.items() if end[1] is not None}
-    return Lane(tuple(given), dict(given.values()))
+    given = {name: end for name, end in zip(ENDS, (after, upto), strict=True) if end is not None}
+    return Lane(tuple(given), {ENDS[name]: end for name, end in given.items()})
 
 
 class Stretch(NamedTuple):
@@ -142,7 +143,7 @@ class _Survey(NamedTuple):
         for lane in self.done.lanes(wanted):
             holes = {
                 "rows": self.queries.relation(lane.rows, in_order=True),
-                "conditions": self.queries.pieces("pending", *lane.conditions),
+                "conditions": self.queries.pieces(lane.new, *lane.conditions),
             }
             yield self._run(name, holes, **lane.values, **values).scalar()
 

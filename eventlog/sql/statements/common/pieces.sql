@@ -117,7 +117,7 @@ case when {is_new} then coalesce({letter_beside}, 'N') else {raw_letter} end
 -- gaps --
 -- The record_ids between the ranges of what is done, behind one and up to another.
 (
-  select greatest(coalesce(before_it, 0), :above) + 1 as low, first_id - 1 as high
+  select greatest(coalesce(before_it, 0), :above) + 1 as low, least(first_id - 1, :below) as high
   from (
     select d.first_id, lag(d.last_id) over (order by d.block, d.first_id) as before_it
     from {done} d

@@ -45,8 +45,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: NeutralSettings) 
 
 def refuse(change: Change, fault: EventlogError) -> Refused:
     """A change that a writer cannot express, kept in this format."""
-    place = dict(change.extra).get("event_id") if change.position is None else change.position
-    where = change.table if place is None else f"{change.table}:{place}"
+    where = f"{change.table}:{change.position}" if change.position is not None else change.table
     return Refused(where, str(fault), (dumps(change) + "\n").encode(errors="surrogatepass"))
 
 

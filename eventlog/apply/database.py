@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.apply.blocks import NEW, Block, acts_of, blocks_of
 from eventlog.apply.catalogue import OWN, Goals
 from eventlog.apply.described import Described
-from eventlog.apply.errors import OtherApply
+from eventlog.apply.errors import OtherApply, refuse
 from eventlog.apply.goal import Act, Goal, Step
 from eventlog.apply.rows import Rows
 from eventlog.apply.settings import ApplySettings
@@ -23,7 +23,6 @@ from eventlog.apply.target import Group
 from eventlog.apply.versions import Versions
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
-from eventlog.neutral import refuse
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import DatabaseFailed, dialect_at
 from eventlog.sql.queries import unbound

@@ -24,7 +24,7 @@ from eventlog.apply.delta_marks import Marks
 from eventlog.apply.delta_rows import Rewriting, existing, predicate_of
 from eventlog.apply.delta_types import fields_for, goal_of
 from eventlog.apply.described import Described
-from eventlog.apply.errors import ForgottenState, NoKey, NoTable
+from eventlog.apply.errors import ForgottenState, NoKey, NoTable, refuse
 from eventlog.apply.goal import Act, Emptied, Goal, RowKey, Step
 from eventlog.apply.reduction import ASKED, Effect, Reduced, reduce
 from eventlog.apply.settings import ApplySettings
@@ -34,7 +34,6 @@ from eventlog.apply.target import Group
 from eventlog.core.change import ABSENT, Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.tables import Tables
-from eventlog.neutral import refuse
 from eventlog.sql.dialect.dialects import POSTGRESQL
 
 Named = tuple[str | None, str]

@@ -14,13 +14,12 @@ import pyarrow as pa
 
 from eventlog.apply import history
 from eventlog.apply.delta_rows import rows_of
-from eventlog.apply.errors import TwoVersions
+from eventlog.apply.errors import TwoVersions, refuse
 from eventlog.apply.goal import Act, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.history import Named
 from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME
 from eventlog.apply.tally import Told
 from eventlog.core.change import ABSENT, Change
-from eventlog.neutral import refuse
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 FIELDS = (

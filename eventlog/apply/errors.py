@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog import neutral
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Misuse, Refused
 
 
 class NoRow(EventlogError):
@@ -71,3 +73,10 @@ class HalfDone(EventlogError):
 
 class TwoSchemas(EventlogError):
     """{0} of the schemas {1} and {2} would be one table of the target: apply them to two"""
+
+
+def refuse(change: Change, fault: EventlogError) -> Refused:
+    """A change that the target does not take, by its event-id where it has no position."""
+    refused = neutral.refuse(change, fault)
+    name = dict(change.extra).get("event_id") if change.position is None else None
+    return refused if name is None else refused._replace(where=f"{refused.where}:{name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from eventlog.apply.errors import HalfDone, Late, Reload
+from eventlog.apply.errors import HalfDone, Late, Reload, refuse
 from eventlog.apply.later import Later
 from eventlog.apply.progress import Progress, progress_of
 from eventlog.apply.settings import ApplySettings
@@ -13,7 +13,6 @@ from eventlog.apply.tally import Tally
 from eventlog.apply.target import Group, Target
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.neutral import refuse
 from eventlog.streams.delivery import Delivery
 
 SECONDS = 1.0  # that a transaction of the target waits for others of the source

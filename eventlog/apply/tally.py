@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 from typing import NamedTuple
 
-from eventlog.apply.errors import NoRow
+from eventlog.apply.errors import NoRow, refuse
 from eventlog.apply.settings import ApplySettings
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import Refused
-from eventlog.neutral import refuse
 
 _WORDS = {Op.INSERT: "inserted", Op.SNAPSHOT: "inserted", Op.UPDATE: "updated", Op.DELETE: "deleted"}
 

@@ -23,6 +23,7 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.publisher.logrecords import Records
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_AGAIN = 0.05  # seconds until a signal that was lost is met again
 
 
 class Signalled(KeyboardInterrupt):
@@ -71,7 +72,7 @@ class Ending:
                 signal.signal(number, _end)
         self.trace(False)
         threading.excepthook = self._tell_of_thread
-        sys.unraisablehook = lambda told: self._trace(told.exc_value)
+        sys.unraisablehook = self._meet_lost
 
     def trace(self, wanted: bool) -> None:
         """Whether tracebacks are shown, and what libraries log."""
@@ -87,6 +88,14 @@ class Ending:
     def _tell_of_thread(self, told: threading.ExceptHookArgs) -> None:
         if told.exc_value is not None:
             self._tell(told.exc_value)
+
+    def _meet_lost(self, told: sys.UnraisableHookArgs) -> None:
+        """What was raised where nothing can be, as when an object is put away; a signal is met once more."""
+        if isinstance(told.exc_value, Signalled):
+            number: int = told.exc_value.args[0]
+            signal.signal(signal.SIGALRM, lambda *_: _end(number, None))
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        self._trace(told.exc_value)
 
     def _trace(self, fault: BaseException | None) -> None:
         if self._tracebacks and fault is not None:

@@ -268,3 +268,27 @@ def test_an_unforeseen_fault_is_told_as_one_of_ours(folder: Path) -> None:
     assert done.stderr == (
         "eventlog: this is a fault of eventlog itself, please report it: KeyError: 'x' (-v shows where)\n"
     )
+
+
+LOSING = """
+import signal, sys, time
+from eventlog.cli.ending import Ending
+
+class PutAway:
+    def __del__(self):
+        signal.raise_signal(signal.SIGTERM)
+
+def command():
+    PutAway()
+    time.sleep(60)
+
+sys.exit(Ending().carry_out(command))
+"""
+
+
+def test_a_signal_that_comes_where_nothing_can_be_raised_ends_the_command() -> None:
+    """Python ignores what is raised while an object is put away."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOSING], capture_output=True, text=True, check=False, env=environment()
+    )
+    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "eventlog: stopped by SIGTERM\n")

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import Engine
@@ -21,7 +20,7 @@ from eventlog.publisher.children import with_places
 from eventlog.publisher.config import Config, names, statements
 from eventlog.publisher.published import Absent, published
 from eventlog.publisher.references import refer
-from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import connect, read_url
 from eventlog.sql.dialect.dialects import Dialect, dialect_of
 from eventlog.sql.log.binding import LAYOUTS, bind
@@ -202,7 +201,7 @@ def _tell_absent(name: str, fault: NoSuchTable) -> None:
 def with_sections(engine: Engine, tables: Tables, config: Config) -> Tables:
     """The tables with what the settings file says of each: what may leave, and how long a value may be."""
     with engine.connect() as connection:
-        return _with_sections(tables, config, partial(_standing, Catalogue(connection)))
+        return _with_sections(tables, config, Directory(Catalogue(connection)).standing)
 
 
 def _with_sections(
@@ -217,13 +216,6 @@ def _with_sections(
     for words in found.warnings:
         logger.warning(words)
     return found
-
-
-def _standing(catalogue: Catalogue, names: Iterable[str]) -> Iterator[Table]:
-    """The tables of these names that are there, though nothing of them is published."""
-    for name in names:
-        with suppress(NoSuchTable):
-            yield catalogue.find(name).table
 
 
 def readable_of(

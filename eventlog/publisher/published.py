@@ -12,7 +12,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
 from eventlog.sql.capture.record import Record, Recorded, read_record
 from eventlog.sql.capture.subject import children_of, is_child
-from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.names import COMPANIONS, Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.readable import with_children
@@ -100,9 +100,10 @@ def _each_once(catalogue: Catalogue, record: Record, found: Sequence[Relation]) 
 
 
 def _listed(catalogue: Catalogue, names: Sequence[str], absent: Absent | None) -> Iterator[Relation]:
+    directory = Directory(catalogue)
     for name in names:
         try:
-            yield catalogue.find(name)
+            yield directory.find(name)
         except NoSuchTable as fault:
             if absent is None:
                 raise

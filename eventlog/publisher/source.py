@@ -17,7 +17,7 @@ from eventlog.publisher.children import with_places
 from eventlog.publisher.published import Absent, published_elsewhere
 from eventlog.sql import anywhere, current
 from eventlog.sql.anywhere import AnyCatalogue, AnyTable
-from eventlog.sql.catalogue import Catalogue, NoSuchTable
+from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import connect_any, dialect_at
 from eventlog.sql.current import Current, Sought
 from eventlog.sql.dialect.dialects import DIALECTS
@@ -111,7 +111,7 @@ class _KnownSource:
 
     def standing(self, names: Iterable[str]) -> Iterator[Table]:
         with self.engine.connect() as connection:
-            yield from _found(lambda name: Catalogue(connection).find(name).table, names)
+            yield from Directory(Catalogue(connection)).standing(names)
 
     def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
         made: dict[Table, ReadableTable] = {}
@@ -189,7 +189,7 @@ class _AnySource:
 
     def standing(self, names: Iterable[str]) -> Iterator[Table]:
         with self.engine.connect() as connection:
-            yield from _found(AnyCatalogue(connection).find, names)
+            yield from AnyCatalogue(connection).standing(names)
 
     def readable(self, found: Iterable[Table]) -> dict[Table, ReadableTable]:
         return {table: AnyTable(table, self.engine, cell_text) for table in found}
@@ -210,11 +210,3 @@ class _AnySource:
     ) -> Iterator[Current]:
         assert isinstance(table, AnyTable)
         return table.some(connection, keys)
-
-
-def _found(find: Callable[[str], Table], names: Iterable[str]) -> Iterator[Table]:
-    for name in names:
-        try:
-            yield find(name)
-        except NoSuchTable:
-            continue

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from copy import copy
 from typing import Any
 
@@ -197,15 +197,21 @@ class AnyCatalogue:
         asking = connection.execution_options(skip_user_error_events=True)
         self._connection = asking
         self._inspector: Inspector = sa.inspect(asking)
+        self._known: dict[str | None, Tables] = {}
 
     def find(self, name: str) -> Table:
         """The table or view of that name, which may carry its schema: exactly, else uniquely without case."""
         schema, dot, _ = name.rpartition(".")
-        found = [*self._stubs(None), *(self._stubs(schema) if dot else ())]
-        stub = Tables(found).find(name)
+        stub = self._named(schema if dot else None).find(name)
         if stub is None:
             raise NoSuchTable(name)
         return self.at(stub.schema, stub.name)
+
+    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+        """The tables of these names that there are."""
+        for name in names:
+            with suppress(NoSuchTable):
+                yield self.find(name)
 
     def in_schema(self, schema: str) -> Iterator[Table]:
         """The tables and views of a schema."""
@@ -247,6 +253,13 @@ class AnyCatalogue:
             words = getattr(fault, "orig", None) or fault
             raise DatabaseFailed(f"{name} cannot be described: {words}") from fault
         return columns, key, []
+
+    def _named(self, schema: str | None) -> Tables:
+        """The tables that need no schema, and those of one, without columns; SQLAlchemy lists them once."""
+        if schema not in self._known:
+            further = () if schema is None else self._stubs(schema)
+            self._known[schema] = Tables([*self._stubs(None), *further])
+        return self._known[schema]
 
     def _stubs(self, schema: str | None) -> list[Table]:
         names = [*self._inspector.get_table_names(schema), *self._inspector.get_view_names(schema)]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from sqlalchemy import text
@@ -67,15 +68,7 @@ class Catalogue:
 
     def find(self, name: str) -> Relation:
         """The table of that name, which may carry its schema: exactly, else uniquely without case."""
-        candidates = self.names()
-        if not any(name == known for _, known, _ in candidates):
-            for schema in self._schemas_in(name):
-                candidates += self.names(schema)
-        stubs = (Table(schema, known, {}) for schema, known, _ in dict.fromkeys(candidates))
-        stub = Tables(stubs).find(name)
-        if stub is None:
-            raise NoSuchTable(name)
-        return self.relation(stub.schema or "", stub.name)
+        return Directory(self).find(name)
 
     def at(self, place: Place) -> Relation | None:
         """The table of exactly that name, None if there is none."""
@@ -153,14 +146,9 @@ class Catalogue:
         found = (self.relation(*named[:2]).table for named in self.names(schema))
         return Tables(found, self.dialect.name)
 
-    def _schemas_in(self, name: str) -> Iterator[str]:
-        """The schemas with which a name may begin; there are several where names hold dots."""
-        starts = [name[: dot.start()] for dot in re.finditer(r"\.", name)]
-        known = {row["schema_name"] for row in self._ask("schemas")} if starts else set()
-        for start in starts:
-            schema = start if start in known else self.dialect.fold(start)
-            if schema in known:
-                yield schema
+    def schemas(self) -> frozenset[str]:
+        """The names of all schemas."""
+        return frozenset(row["schema_name"] for row in self._ask("schemas"))
 
     def _table(
         self,
@@ -199,6 +187,51 @@ class Catalogue:
         statement = text(templates.statement(self.dialect, f"catalogue_{question}"))
         for row in self.connection.execute(statement, given).mappings():
             yield {str(name): value for name, value in row.items()}
+
+
+class Directory:
+    """Finds many tables by name: the names are listed once, when the first of them is looked for."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._listed: dict[tuple[str, ...], Tables] = {}  # by the schemas that are searched besides our own
+
+    def find(self, name: str) -> Relation:
+        """The table of that name, which may carry its schema: exactly, else uniquely without case."""
+        further = () if name in self._plain else tuple(self._schemas_in(name))
+        stub = self._tables(further).find(name)
+        if stub is None:
+            raise NoSuchTable(name)
+        return self._catalogue.relation(stub.schema or "", stub.name)
+
+    def standing(self, names: Iterable[str]) -> Iterator[Table]:
+        """The tables of these names that there are."""
+        for name in names:
+            with suppress(NoSuchTable):
+                yield self.find(name).table
+
+    @cached_property
+    def _plain(self) -> frozenset[str]:
+        return frozenset(table.name for table in self._tables(()))
+
+    @cached_property
+    def _schemas(self) -> frozenset[str]:
+        return self._catalogue.schemas()
+
+    def _tables(self, further: tuple[str, ...]) -> Tables:
+        """The tables that need no schema, and those of some schemas, without columns."""
+        if further not in self._listed:
+            named = [row for schema in (None, *further) for row in self._catalogue.names(schema)]
+            stubs = (Table(schema, known, {}) for schema, known, _ in dict.fromkeys(named))
+            self._listed[further] = Tables(stubs)
+        return self._listed[further]
+
+    def _schemas_in(self, name: str) -> Iterator[str]:
+        """The schemas with which a name may begin; there are several where names hold dots."""
+        for start in (name[: dot.start()] for dot in re.finditer(r"\.", name)):
+            schema = start if start in self._schemas else self._catalogue.dialect.fold(start)
+            if schema in self._schemas:
+                yield schema
 
 
 def references_of(foreign_keys: Iterable[ForeignKey]) -> dict[str, tuple[str, tuple[tuple[str, str], ...]]]:

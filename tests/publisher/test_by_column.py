@@ -112,3 +112,23 @@ def test_both_ways_say_the_same(
     by_row, by_column = (read(world, reader, choice, by_column=way) for way in (False, True))
     assert (by_row.outgoing is None, by_column.outgoing is None) == (True, False)
     assert told(by_column) == told(by_row)
+
+
+def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> None:
+    world, names = peopled, ("aaa", "mmm", "zzz")
+    for name in names:
+        world.change(f"create table {name} (k integer primary key, v varchar(9))")
+        world.change(f"insert into {name} values (1, 'here')")
+    try:
+        reader = world.reader(names, Rules(), XdsSettings())
+        world.change("drop table mmm")
+        world.write(*(key(1, event_type=6, table_name=name, table_key="k=1") for name in names))
+        with world.statements() as statements:
+            reading = read(world, reader, Selection(100), by_column=True)
+        assert [sending.object[0] for sending in reading.every()] == ["aaa", "zzz"]
+        assert reading.doubtful
+        tried = [words for words in statements if words.startswith("SAVEPOINT")]
+        assert len(tried) == 2, "one until mmm is refused, and one for what follows"
+    finally:
+        for name in names:
+            world.change(f"drop table if exists {name}")

@@ -23,7 +23,7 @@ from eventlog.publisher.opening import (
 )
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.sql.catalogue import Catalogue
+from eventlog.sql.catalogue import Catalogue, Directory
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, log_named
 from eventlog.sql.schema import migrate
@@ -216,6 +216,21 @@ def test_only_the_tables_that_are_named_may_be_read_back(
 ) -> None:
     tables = read_tables(family.engine, family.log, config(family, **given))
     assert {table.name for table in tables} == found
+
+
+def test_names_are_listed_once_however_many_are_looked_for(family: World) -> None:
+    with family.engine.connect() as connection:
+        catalogue = Catalogue(connection)
+        directory = Directory(catalogue)
+        with family.statements() as first:
+            directory.find("usr")
+        with family.statements() as second:
+            place = directory.find("DEPT").place
+        with family.statements() as known:
+            catalogue.at(place)
+    assert place[1] == "dept"
+    assert second == known
+    assert len(first) == len(known) + 1
 
 
 def test_a_schema_is_all_of_its_tables_but_ours(family: World) -> None:

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from lxml import etree
-from sqlalchemy import text
+from sqlalchemy import event, text
 from sqlalchemy.engine import Engine
 
 from eventlog.core.settings import build
@@ -121,6 +121,18 @@ class World:
                 marks = ", ".join(f":{column}" for column in filled)
                 connection.execute(text(f"insert into {names['log']} ({columns}) values ({marks})"), filled)
         return sorted(number for number, letter in self.letters().items() if letter == "N")
+
+    @contextmanager
+    def statements(self) -> Iterator[list[str]]:
+        """The texts of all statements that reach the server within the block."""
+        found: list[str] = []
+
+        def hear(connection: Any, cursor: Any, statement: str, *rest: Any) -> None:
+            found.append(statement)
+
+        event.listen(self.engine, "before_cursor_execute", hear)
+        yield found
+        event.remove(self.engine, "before_cursor_execute", hear)
 
     def letters(self) -> dict[int, str]:
         """The status of every row."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ from eventlog.sql.queries import containing
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from sqlalchemy.engine import NestedTransaction
 
     from eventlog.sql.columns import Ints
 
@@ -44,6 +45,8 @@ class Held:
 class Snapshot(Pending):
     """Reads the log; nothing that happens meanwhile shows."""
 
+    _savepoint: NestedTransaction | None = None
+
     def now(self) -> str:
         """The database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
@@ -56,9 +59,18 @@ class Snapshot(Pending):
         """The stretch made longer, up to a row; None where fewer pending rows than `enough` follow."""
         return grow(self._connection, self._queries, self.done, stretch, upto, enough)
 
-    def attempt(self) -> AbstractContextManager[object]:
-        """A block whose failing statement costs only itself, not the snapshot."""
-        return self._connection.begin_nested()
+    @contextmanager
+    def attempt(self) -> Iterator[None]:
+        """A block whose failing statement costs only itself, not the snapshot. Such blocks only read, so all
+        of them stand in one savepoint until one fails: a pick-up may ask a thousand tables."""
+        if self._savepoint is None:
+            self._savepoint = self._connection.begin_nested()
+        try:
+            yield
+        except BaseException:
+            self._savepoint.rollback()
+            self._savepoint = None
+            raise
 
     def held(self) -> Held:
         """The objects whose later rows wait for an event of theirs."""

@@ -14,6 +14,7 @@ from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, Wro
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
 from eventlog.sql.capture.checks.finding import Checked, Finding
+from eventlog.sql.catalogue import Directory
 
 SAMPLE = 10_000  # pending rows that are looked at one by one
 _PLAIN = re.compile("[A-Za-z0-9]+")
@@ -123,10 +124,10 @@ def _two_forms(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Findi
 
 def _named_by(seen: Checked, names: Iterable[str]) -> Iterator[Table]:
     """The tables that rows name, those that there are."""
-    found = {}
+    found, directory = {}, Directory(seen.catalogue)
     for name in names:
         with suppress(EventlogError):
-            relation = seen.catalogue.find(name)
+            relation = directory.find(name)
             found[relation.place] = relation.table
     yield from found.values()
 

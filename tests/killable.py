@@ -55,7 +55,11 @@ class MariaServer:
             f"create user eventlog@'%' identified by '{self._password}';\ngrant all on *.* to eventlog@'%';\n"
         )
         (folder / "users.sql").write_text(users)
-        self._run("mariadb-install-db", "--no-defaults", f"--datadir={self._data}", "--skip-test-db").wait()
+        made = self._run(
+            *("mariadb-install-db", "--no-defaults", f"--datadir={self._data}", "--skip-test-db"),
+            f"--tmpdir={self._temporary}",  # what begins clears that of others away
+        )
+        assert made.wait() == 0, self._told()
         self._server = self._serve(f"--init-file={folder / 'users.sql'}")
 
     @property
@@ -78,7 +82,7 @@ class MariaServer:
         server = self._run(
             *("mariadbd", "--no-defaults", f"--datadir={self._data}", "--bind-address=127.0.0.1"),
             *(f"--port={self._port}", f"--socket={self._folder}/socket", "--skip-name-resolve"),
-            f"--tmpdir={self._temporary}",  # a server that begins clears that of others away
+            f"--tmpdir={self._temporary}",
             *("--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", *words),
         )
         deadline = time.monotonic() + 300  # a machine may be busy
@@ -88,7 +92,9 @@ class MariaServer:
                     return server
             except EventlogError:
                 assert server.poll() is None, self._told()
-                assert time.monotonic() < deadline, self._told()
+                if time.monotonic() > deadline:
+                    server.kill()
+                    raise AssertionError(self._told()) from None
                 time.sleep(0.1)
 
     def _run(self, *command: str) -> subprocess.Popen[bytes]:

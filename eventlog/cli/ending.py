@@ -112,7 +112,8 @@ class Ending:
         raise AssertionError(fault)
 
     def _leave(self) -> None:
-        """What cannot be written any more is not written at the exit either."""
+        """What cannot be written any more is not written at the exit either; no signal is met there."""
+        signal.setitimer(signal.ITIMER_REAL, 0)
         for number in _SIGNALS:
             if signal.getsignal(number) is _end:
                 signal.signal(number, signal.SIG_DFL)

@@ -280,15 +280,20 @@ class PutAway:
 
 def command():
     PutAway()
-    time.sleep(60)
+    {}
 
-sys.exit(Ending().carry_out(command))
+code = Ending().carry_out(command)
+time.sleep(0.3)
+sys.exit(code)
 """
+STOPPED = (128 + signal.SIGTERM, "eventlog: stopped by SIGTERM\n")
 
 
-def test_a_signal_that_comes_where_nothing_can_be_raised_ends_the_command() -> None:
+@pytest.mark.parametrize(("behind", "expected"), [("time.sleep(60)", STOPPED), ("pass", (0, ""))])
+def test_a_signal_that_comes_where_nothing_can_be_raised_ends_a_command_that_goes_on(
+    behind: str, expected: tuple[int, str]
+) -> None:
     """Python ignores what is raised while an object is put away."""
-    done = subprocess.run(
-        [sys.executable, "-c", LOSING], capture_output=True, text=True, check=False, env=environment()
-    )
-    assert (done.returncode, done.stderr) == (128 + signal.SIGTERM, "eventlog: stopped by SIGTERM\n")
+    words = [sys.executable, "-c", LOSING.format(behind)]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
+    assert (done.returncode, done.stderr) == expected

@@ -233,7 +233,8 @@ def test_rows_that_may_not_go_are_read_no_second_time(world: World, held: bool) 
     assert rows_read(world, lambda snapshot: head.look(snapshot, choice)) < 200
 
 
-def test_of_a_log_with_ranges_only_the_gaps_are_read(world: World) -> None:
+@pytest.mark.parametrize("future", [False, True])
+def test_of_a_log_with_ranges_only_the_gaps_are_read(world: World, future: bool) -> None:
     """One row was committed late; what is done before and behind it stays in the log."""
     if world.log.dialect.name not in ROWS_READ:
         pytest.skip(f"{world.log.dialect.title} does not tell everybody how many rows a session read")
@@ -248,7 +249,7 @@ def test_of_a_log_with_ranges_only_the_gaps_are_read(world: World) -> None:
 
     def look(snapshot: Snapshot) -> None:
         """As from a head of which nothing is known but where it begins."""
-        seen.extend(row[0] for row in snapshot.pick_up(Selection(), Stretch(0), Ends())[0])
+        seen.extend(row[0] for row in snapshot.pick_up(Selection(future=future), Stretch(0), Ends())[0])
 
     assert rows_read(world, look) < BLOCKED / 10
     assert seen == [late]

@@ -53,11 +53,13 @@ class Done(NamedTuple):
         after, upto = lane.values.get("after", 0), lane.values.get("upto", HIGHEST)
         first, last = (0, 0) if self.first is None or self.last is None else (self.first, self.last)
         ends = {"above": max(first - 1, after, 0), "below": min(last, upto)}
+        # no bounds besides those of the gaps: MariaDB would read all rows within them
+        others = tuple(name for name in lane.conditions if name not in ENDS)
         if whole:
-            return [Lane(lane.conditions, lane.values | ends | {"top": self.top}, "every_new_row")]
+            ends |= {"top": max(after, self.top), "reach": upto}
+            return [Lane(others, lane.values | ends, "every_new_row", "newly_written")]
         found = []
-        if ends["above"] < ends["below"]:  # no further bounds: MariaDB would read all rows within these
-            others = tuple(name for name in lane.conditions if name not in ENDS)
+        if ends["above"] < ends["below"]:
             found.append(Lane(others, lane.values | ends, "gap_rows", "newly_written"))
         if upto > self.top:
             conditions = dict.fromkeys(("after_row", *lane.conditions))

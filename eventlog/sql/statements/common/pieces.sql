@@ -46,6 +46,10 @@ octet_length({table_key}) + coalesce(octet_length({old_value}), 0) + coalesce(oc
 -- Rows that are done and did not fail.
 {letter} in ('S', 'W')
 
+-- still_new --
+-- Rows without a letter of their own, whether they may go or not.
+{letter} = 'N'
+
 -- loopback --
 -- Rows of the driver's own user.
 {perpetrator} = :driver_user
@@ -140,5 +144,5 @@ cross join lateral (
 (
   select r.* from {gap_rows}
   union all
-  select r.* from {log} r where {record_id} > :top and {is_new}
+  select r.* from {log} r where {record_id} > :top and {record_id} <= :reach and {is_new}
 ) r

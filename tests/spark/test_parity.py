@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from pyarrow import csv
 
 from eventlog.core import tablesfile
-from tests.spark.helpers import CLOCK, backlogged, by_object, converted, job, write_log
+from tests.spark.helpers import CLOCK, backlogged, by_object, configured, converted, job, write_log
 from tests.spark.strategies import CURRENT, CURRENT_TEXTS, logs
 
 _NUMBERS = itertools.count()
@@ -53,6 +53,7 @@ def current_files(folder: Path, container: str) -> list[tuple[str, str]]:
     st.sampled_from((None, "driver")),
     st.sampled_from((1000, 2)),
     st.sampled_from(("canonical", "as-logged")),
+    st.sampled_from(("false", "true")),
 )
 def test_the_same_documents_in_the_same_order_for_each_object(
     spark: Any,
@@ -65,6 +66,7 @@ def test_the_same_documents_in_the_same_order_for_each_object(
     user: str | None,
     most: int,
     association: str,
+    large: str,
 ) -> None:
     folder = tmp_path / str(next(_NUMBERS))
     folder.mkdir()
@@ -73,7 +75,8 @@ def test_the_same_documents_in_the_same_order_for_each_object(
     how: dict[str, Any] = {"insert_query_back": insert, "driver_user": user, "max_changes": most}
     how["association"] = association
     expected, left_out = converted(job([log], folder / "expected", current, **how))
-    found, refused = backlogged(spark, job([log], folder / "out", current, **how), partitions=partitions)
+    with configured(spark, spark_sql_execution_arrow_useLargeVarTypes=large):
+        found, refused = backlogged(spark, job([log], folder / "out", current, **how), partitions=partitions)
     assert by_object(found, rows) == by_object(expected, rows)
     assert refused == left_out
 

@@ -27,6 +27,7 @@ from eventlog.fold import (
 )
 from eventlog.fold.plan import Lookup
 from eventlog_spark.input import cells, names
+from eventlog_spark.input.batches import narrowed
 from eventlog_spark.input.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.input.spelling import Watch
 from eventlog_spark.input.untold import fault_of
@@ -155,7 +156,7 @@ def taking_part(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch])
     must stand nowhere else, and whether rows name their objects in one way."""
     watch = Watch(task.tables, task.asked)
     summary = attempt.summary
-    for batch in batches:
+    for batch in map(narrowed, batches):
         kinds = batch.column("kind").to_numpy()
         numbered = batch.column("record_id").filter(pa.array((kinds != CURRENT) & (kinds != UNREADABLE)))
         attempt.see(numbered.to_numpy())

@@ -22,6 +22,15 @@ def gather(rows: Iterable[Sequence[Any]], schema: pa.Schema, size: int = SIZE) -
         yield pa.record_batch(arrays, schema=schema)
 
 
+def narrowed(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows with texts of the usual kind; a session with useLargeVarTypes sends all of them as large."""
+    wide = [field for field in batch.schema if pa.types.is_large_string(field.type)]
+    schema = batch.schema
+    for field in wide:
+        schema = schema.set(schema.get_field_index(field.name), field.with_type(pa.string()))
+    return batch.cast(schema) if wide else batch
+
+
 def bounded(rows: Iterable[Sequence[Any]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The same, of rows that may hold long texts."""
     held: list[Sequence[Any]] = []

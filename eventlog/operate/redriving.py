@@ -31,7 +31,7 @@ _INSERTS = (1, 7)
 _DELETE = 4
 _VALUES = (1, 2, 3)  # the types of rows that hold a value
 _OVERTAKEN = "a later event of the column was published; --as-query-back sends it as it is now"
-_AWAITED = "a later event of the object is on its way; try again when it is answered"
+_AWAITED = "a later event of the object is on its way; try again when it was published"
 _UNDONE = "a later event of the object was published, and this delete would undo it; skip it"
 _OF_SEVERAL = re.compile(r"(?<=^go)es|(?<=^stay)s")
 _SEVERAL = re.compile(r"(.*):\d+-\d+:[0-9a-f]{8}", re.DOTALL).fullmatch
@@ -107,7 +107,7 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
             going = list(_under_way(upkeep))
             events = list(_events(upkeep, [row for row in page if row not in done]))
             ids = [row for event in events for row in event.ids]
-            overtaken, awaited = upkeep.overtaken(ids), upkeep.undone_by(ids, going)
+            overtaken, awaited = upkeep.overtaken(ids), upkeep.undone_by(ids, going) | upkeep.read_ahead(ids)
             good, changed = list[int](), dict[int, int]()
             for event in events:
                 words, types = event.decide(how, overtaken, awaited)

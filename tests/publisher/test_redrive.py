@@ -366,6 +366,24 @@ def test_it_waits_for_what_waits(world: World) -> None:
     assert "on its way" in result.output
 
 
+def test_it_waits_for_what_a_backlog_may_have_read(world: World, handled: Callable[[], object]) -> None:
+    """Also for what one has frozen that died; what nothing will overtake goes."""
+    delete_failed(world)
+    world.write(update(2, "fname", "Joe"))
+    world.cycle(Receiver(fail))
+    world.write(key(1, event_type=5), update(2, "lname", "Snow"))
+    backlog = world.store.lead("backlog 4711")
+    assert backlog is not None
+    with backlog:
+        assert "row 1 stays: a later event of the object is on its way" in said(world, "redrive", "1")
+    assert "on its way" in said(world, "redrive", "1")
+    assert "1 row is new again" in said(world, "redrive", "2")
+    assert failed(world) == {1: "E"}
+    world.cycle(Receiver())
+    handled()
+    assert "a later event of the object was published" in said(world, "redrive", "--all")
+
+
 def test_what_was_picked_up_and_did_not_go_yet_goes_behind_it(
     world: World, handled: Callable[[], object]
 ) -> None:

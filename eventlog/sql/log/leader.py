@@ -18,6 +18,18 @@ from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.sql.queries import Queries
 
+_AHEAD = "backlog "
+
+
+def backlog_name(process: int, *, finished: bool = False) -> str:
+    """How a backlog is called that leads a log; it reads all that is pending before it finishes any of it."""
+    return f"finished {_AHEAD}{process}" if finished else f"{_AHEAD}{process}"
+
+
+def reads_ahead(leader: str | None) -> bool:
+    """Whether that is the name of a backlog that may have read rows and not finished them."""
+    return leader is not None and leader.startswith(_AHEAD)
+
 
 @dataclass(frozen=True, slots=True)
 class Holder:

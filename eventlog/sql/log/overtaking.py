@@ -72,9 +72,7 @@ class Overtaking:
         object was."""
         found: set[int] = set()
         for chunk in self._queries.chunks(ids):
-            first = min(json.loads(chunk))
-            published = Published(_told(self._run("last_published", ids=chunk, first=first)))
-            found.update(row.record_id for row in self._rows(chunk) if published.overtook(row))
+            found |= self._behind(chunk, "was_published")
             # after the log: what leaves it meanwhile leaves its marks first
             found.update(int(row[0]) for row in self._run("marked_overtaken", ids=chunk))
         return found
@@ -86,6 +84,19 @@ class Overtaking:
             return set()
         rows = (row for chunk in self._queries.chunks(ids) for row in self._rows(chunk))
         return {row.record_id for row in rows if published.overtook(row)}
+
+    def to_be_overtaken(self, ids: Iterable[int]) -> set[int]:
+        """The per-field rows and deletes among these that later rows of the log, which are not done, would
+        undo."""
+        return set().union(*(self._behind(chunk, "still_new") for chunk in self._queries.chunks(ids)))
+
+    def _behind(self, chunk: str, condition: str) -> set[int]:
+        """The rows of a chunk that are undone by later rows of the log, of those that a condition finds."""
+        holes = {"conditions": self._queries.pieces(condition)}
+        first = min(json.loads(chunk))
+        last = self._queries.run(self._connection, "last_of_objects", holes, ids=chunk, first=first)
+        published = Published(_told(last))
+        return {row.record_id for row in self._rows(chunk) if published.overtook(row)}
 
     def leave(self, ids: Ids, *conditions: str) -> None:
         """Mark the failed rows that these overtook, which were published and are to be deleted."""

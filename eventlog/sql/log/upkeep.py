@@ -18,6 +18,7 @@ from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.done import DoneRanges, read_done
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.known import Known
+from eventlog.sql.log.leader import reads_ahead
 from eventlog.sql.log.overtaking import Overtaking
 from eventlog.sql.log.stretch import Lane, between
 from eventlog.sql.queries import Queries, containing
@@ -145,6 +146,14 @@ class Upkeep:
     def undone_by(self, ids: Iterable[int], others: Iterable[int]) -> set[int]:
         """The per-field rows and deletes among these that later ones of some other rows would undo."""
         return Overtaking(self._connection, self._queries).undone_by(ids, others)
+
+    def read_ahead(self, ids: Iterable[int]) -> set[int]:
+        """The per-field rows and deletes among these that later rows would undo which a backlog may have read
+        and not finished: whoever led last was one, and it can be run again. Asked behind `under_way`, so that
+        no other begins meanwhile."""
+        if not reads_ahead(self.state().leader):
+            return set()
+        return Overtaking(self._connection, self._queries).to_be_overtaken(ids)
 
     def under_way(self) -> tuple[list[str], list[int]]:
         """What is remembered of batches on their way, and the rows of events that wait. Nothing is added to

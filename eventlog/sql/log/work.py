@@ -84,6 +84,10 @@ class Work:
             self._queries.run(self._connection, "set_finish_mode", finish_mode=str(mode))
             self._mode = mode
 
+    def name_leader(self, name: str) -> None:
+        """Put another name of the leader on record."""
+        self._queries.run(self._connection, "name_leader", leader=name)
+
     def known(self) -> Known:
         """What the receiver is known to have, where the log is filled by comparing."""
         return Known(self._connection, self._queries)

@@ -16,7 +16,7 @@ from eventlog.core.identity import object_of
 from eventlog.publisher.config import Config
 from eventlog.publisher.opening import read_readable, read_tables, with_sections
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.sql.log.leader import Leader
+from eventlog.sql.log.leader import Leader, backlog_name
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, Work
 from eventlog_spark.job import Backlog, Result, Stage, facts, run_job
@@ -45,7 +45,7 @@ class Live:
 
 def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
     """The output folder of a live log."""
-    leader = live.store.lead(f"backlog {os.getpid()}")
+    leader = live.store.lead(backlog_name(os.getpid()))
     if leader is None:
         raise Led
     with leader:
@@ -55,6 +55,7 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
         frozen = Frozen(folder.files)
         manifest = folder.manifest()
         if manifest is not None and not frozen.exists():  # somebody has cleared it away
+            _read_nothing_ahead(live, leader)
             return Result(manifest, folder, before=True, finished=0 if live.finish else None)
         if manifest is None and not frozen.serves(leader.epoch):
             stage("freeze")
@@ -67,7 +68,14 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
             leader.ping()
             stage("finish")
             result.finished = finish(live, leader, frozen, result.folder.refused())
+            _read_nothing_ahead(live, leader)
         return result
+
+
+def _read_nothing_ahead(live: Live, leader: Leader) -> None:
+    """Put on record that we have read no rows but finished ones, so that `redrive` waits for us no longer."""
+    with live.store.work(leader.epoch) as work:
+        work.name_leader(backlog_name(os.getpid(), finished=True))
 
 
 def _source(backlog: Backlog, live: Live, epoch: int) -> Source:

@@ -57,11 +57,11 @@ select record_id, event_id
 from {failed}
 where event_id in (select event_id from {failed} where record_id {among_ids})
 
--- last_published --
--- The last published row of each type and column of the objects of these rows, behind the first of them.
+-- last_of_objects --
+-- The last row of each type and column of the objects of these rows, behind the first of them.
 select max({id}), {event_type}, {table_name}, {table_key}, {column_name}
 from {log} r
-where {usable} and {record_id} > :first and {letter} in ('S', 'W') and ({table_name}, {table_key}) in (
+where {usable} and {record_id} > :first and {conditions} and ({table_name}, {table_key}) in (
   select {table_name}, {table_key}
   from {log} r
   where {record_id} {among_ids})

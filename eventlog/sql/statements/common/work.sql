@@ -10,6 +10,10 @@ select epoch, finish_mode from {state} where one = 1 {share_lock}
 -- Puts on record how rows are finished.
 update {state} set finish_mode = :finish_mode where one = 1
 
+-- name_leader --
+-- Puts another name of the leader on record.
+update {state} set leader = :leader where one = 1
+
 -- finish --
 -- Gives new rows their letter.
 update {log} r set {raw_status} = :letter

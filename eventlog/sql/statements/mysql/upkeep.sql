@@ -1,9 +1,9 @@
--- last_published --
--- The last published row of each type and column of the objects of these rows, behind the first of them.
+-- last_of_objects --
+-- The last row of each type and column of the objects of these rows, behind the first of them.
 -- by a digest: texts of any length are compared one with another
 select max({id}), {event_type}, {table_name}, {table_key}, {column_name}
 from {log} r
-where {usable} and {record_id} > :first and {letter} in ('S', 'W')
+where {usable} and {record_id} > :first and {conditions}
   and sha2(concat(convert({table_name} using utf8mb4), char(0), convert({table_key} using utf8mb4)), 256) in (
     select sha2(concat(convert({table_name} using utf8mb4), char(0), convert({table_key} using utf8mb4)), 256)
     from {log} r

@@ -126,7 +126,7 @@ def measured(way: Way, events: int, heap: str) -> Point:
         folder = Path(place)
         spark = start("local[2]", conf)
         names = make_log(folder / "log", events, "even")
-        small = make_log(folder / "small", CHUNK // 10, "even")
+        small = make_log(folder / "small", min(CHUNK, events) // 10, "even")
         way(spark, small, folder / "warm")
         peak, over = Peak(), threading.Event()
         watcher = threading.Thread(target=_watch, args=(peak, over))

@@ -36,10 +36,10 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
     "qlik": {"quick": "", "full": ""},
     "gbase": {"quick": "", "full": ""},
     "convert": {"quick": "100000", "full": "1000000", "scale": "10000000"},
-    "publisher": {"quick": "30000", "full": "300000", "scale": "10000000"},
-    "apply": {"quick": "50000", "full": "200000", "scale": "2000000"},
-    "compare": {"quick": "50000", "full": "1000000", "scale": "10000000"},
-    "triggers": {"quick": "20000", "full": "200000"},
+    "publisher": {"quick": "30000", "full": "100000", "scale": "10000000"},
+    "apply": {"quick": "50000", "full": "100000", "scale": "2000000"},
+    "compare": {"quick": "50000", "full": "200000", "scale": "10000000"},
+    "triggers": {"quick": "20000", "full": "50000", "scale": "200000"},
     "scale": {
         "quick": "--most 100000 --tries 1 --only rows",
         "full": "--most 1000000 --tries 1",
@@ -49,10 +49,10 @@ SIZES: dict[str, Mapping[str, str]] = {  # the arguments of each benchmark: by t
     "spark": {"quick": "100000 1 even", "full": "1000000 1", "scale": "100000000 1 even"},
     "growth": {
         "quick": "--least 100000 --most 100000 --by-hand 10000",
-        "full": "--most 1000000",
+        "full": "--most 1000000 --by-hand 10000",
         "scale": "--most 100000000 --by-hand 1000000",
     },
-    "sequences": {"quick": "20000 1", "full": "400000 1"},
+    "sequences": {"quick": "20000 1", "full": "60000 1"},
 }
 PACKAGES = ("lxml", "numpy", "psycopg", "pyarrow", "pyspark", "sqlalchemy")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?")
@@ -204,6 +204,7 @@ def measured(form: str, runs: int, only: Sequence[str]) -> Iterator[Section]:
             if process.returncode:
                 faults[name] = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
             heard[name].append((process.stdout, time.monotonic() - begun))
+            print(f"  {heard[name][-1][1]:.0f} s", file=sys.stderr, flush=True)
     for name, size in plan.items():
         command = f"eventlog bench {name} {size}".rstrip()
         took = statistics.median(seconds for _, seconds in heard[name])

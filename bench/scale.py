@@ -3,8 +3,8 @@
     eventlog bench scale [--most 1000000] [--only AXIS]
 
 The pending rows of a log on an embedded PostgreSQL become documents in a folder; `files` are logs in CSV.
-Each point is measured in a process of its own, so that its peak of memory is its own. Behind each stands its
-rate beside the best of its axis: where the cost is linear it stays near that.
+Each point is measured in a process and a database of its own, so that its peak of memory is its own. Behind
+each stands its rate beside the best of its axis: where the cost is linear it stays near that.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from sqlalchemy import text
+from sqlalchemy import make_url, text
 from sqlalchemy.engine import Engine
 
 from bench.convert import by_column, make
+from bench.peers.server import own_database
 from eventlog.core.tables import Tables
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
@@ -33,8 +34,7 @@ from eventlog.publisher.opening import read_readable
 from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
-from eventlog.sql.catalogue import Catalogue
-from eventlog.sql.connect import connect
+from eventlog.sql.catalogue import Catalogue, Directory
 from eventlog.sql.dialect.dialects import POSTGRESQL
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -135,12 +135,11 @@ class Point(NamedTuple):
     worked: float  # seconds of our own processor time
 
 
-def measured(axis: str, size: int) -> Point:
-    """One point, in this process."""
+def measured(axis: str, size: int, url: str) -> Point:
+    """One point, in this process and in a database of its own on that server."""
     if axis == FILES:
         return _of_file(size)
-    with embedded_postgres(settings=SETTINGS) as server, tempfile.TemporaryDirectory() as folder:
-        engine = connect(server.url, keep_open=4)
+    with own_database(make_url(url)) as engine, tempfile.TemporaryDirectory() as folder:
         log = Log(POSTGRESQL)
         migrate.install(engine, log)
         filled = AXES[axis].fill(engine, size)
@@ -154,14 +153,13 @@ def measured(axis: str, size: int) -> Point:
             while publisher.cycle().rows:
                 pass
             seconds, worked = time.perf_counter() - opened, time.process_time() - worked
-        engine.dispose()
     return Point(seconds, filled.units, _peak(), opened - begun, worked)
 
 
 def _publisher(store: Store, epoch: int, tables: int, folder: Path) -> Publisher:
     with store.engine.connect() as connection:
-        catalogue = Catalogue(connection)
-        known = Tables([catalogue.find(f"t{number}").table for number in range(tables)])
+        directory = Directory(Catalogue(connection))
+        known = Tables([directory.find(f"t{number}").table for number in range(tables)])
     readable = read_readable(store.engine, store.log, known)
     reader = Reader(known, readable, Rules(), XdsSettings(LIMIT))
     settings = PublisherSettings(query_limit=LIMIT)
@@ -188,22 +186,22 @@ def _run(engine: Engine, statement: str) -> None:
         connection.execute(text(statement))
 
 
-def lines(axis: str, what: str, unit: str, points: tuple[int, ...], tries: int) -> Iterator[str]:
+def lines(name: str, axis: Axis, points: tuple[int, ...], tries: int, url: str) -> Iterator[str]:
     """A line for each point of an axis: of its fastest try, for whatever else a machine does takes time."""
-    found = [(size, min(_elsewhere(axis, size) for _ in range(tries))) for size in points]
+    found = [(size, min(_elsewhere(name, size, url) for _ in range(tries))) for size in points]
     best = max(point.units / point.seconds for _, point in found)
     for size, point in found:
         rate = point.units / point.seconds
-        opening = f"   tables known in {point.opening:5.2f} s" if axis == "tables" else ""
+        opening = f"   tables known in {point.opening:5.2f} s" if name == "tables" else ""
         yield (
-            f"{size:>10} {what:32} {rate:>9,.0f} {unit}/s   {rate / best:>4.0%} of the best"
+            f"{size:>10} {axis.what:32} {rate:>9,.0f} {axis.unit}/s   {rate / best:>4.0%} of the best"
             f"   {point.worked / point.units * 1e6:5.1f} us of CPU   at most {point.memory:>4} MiB{opening}"
         )
 
 
-def _elsewhere(axis: str, size: int) -> Point:
+def _elsewhere(axis: str, size: int, url: str) -> Point:
     """One point, in a process of its own."""
-    command = [sys.executable, "-m", "eventlog", "bench", "scale", "--point", axis, str(size)]
+    command = [sys.executable, "-m", "eventlog", "bench", "scale", "--point", axis, str(size), url]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return Point(*json.loads(done.stdout))
 
@@ -214,17 +212,26 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=MOST, help=f"log rows at most ({MOST})")
     parser.add_argument("--tries", type=int, default=2, help="of each point (2)")
     parser.add_argument("--only", choices=[*AXES, FILES], help="only this axis")
-    parser.add_argument("--point", nargs=2, metavar=("AXIS", "SIZE"), help="one point, in this process")
+    parser.add_argument(
+        "--point", nargs=3, metavar=("AXIS", "SIZE", "URL"), help="one point, in this process"
+    )
     given = parser.parse_args()
     if given.point is not None:
-        print(json.dumps(measured(given.point[0], int(given.point[1]))))
+        axis, size, url = given.point
+        print(json.dumps(measured(axis, int(size), url)))
         return
+    with embedded_postgres(settings=SETTINGS) as server:
+        grown(given.only, given.most, given.tries, server.url)
+
+
+def grown(only: str | None, most: int, tries: int, url: str) -> None:
+    """Print each axis, or only one."""
     files = Axis("log rows in a file", "rows", AXES["rows"].points, _more_rows)
     for name, axis in {**AXES, FILES: files}.items():
-        if given.only in (None, name):
+        if only in (None, name):
             grows = name in ("rows", FILES)
-            points = tuple(size for size in axis.points if not grows or size <= given.most)
-            for line in lines(name, axis.what, axis.unit, points, given.tries):
+            points = tuple(size for size in axis.points if not grows or size <= most)
+            for line in lines(name, axis, points, tries, url):
                 print(line, flush=True)
             print()
 

@@ -128,11 +128,10 @@ def render(document: Document) -> str:
     """The document in words that a comparison of XDS can share."""
     lines: list[str] = []
     if document.op == "add":
-        gathered: dict[str, list[str]] = {}
+        gathered: dict[str, list[str]] = {}  # at the place of the first, null or not
         for column, _, _, new in document.attributes:
-            if new is not None:
-                gathered.setdefault(column, []).append(new)
-        lines = [f"{column} = {values}" for column, values in gathered.items()]
+            gathered.setdefault(column, []).extend([] if new is None else [new])
+        lines = [f"{column} = {values}" for column, values in gathered.items() if values]
     else:
         for column, how, old, new in document.attributes:
             gone = "all" if how == "replace" else repr(old)

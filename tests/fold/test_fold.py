@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.core import tablesfile
@@ -80,6 +80,7 @@ def told(event: Event, add: bool) -> str:
 
 @settings(max_examples=400)
 @given(rows, currents, st.booleans())
+@example([(1, "k=1", "a", None, None), (1, "k=1", "b", None, "x"), (1, "k=1", "a", None, "x")], {}, False)
 def test_the_fold_gives_what_the_reference_gives(
     drawn: list[tuple[int, str, str, str | None, str | None]], current: reference.Current, add: bool
 ) -> None:

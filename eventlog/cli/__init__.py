@@ -14,6 +14,7 @@ from eventlog.cli import examples
 from eventlog.cli.ending import Ending, ended, verbose_option
 from eventlog.cli.terminal import say, show
 from eventlog.core.errors import EventlogError
+from eventlog.core.extras import hide_pandas
 
 COMMANDS = {
     "demo": "eventlog.cli.demo",
@@ -113,5 +114,6 @@ def main() -> None:
     # time of a fold, and find nothing.
     gc.freeze()
     gc.set_threshold(200_000, 20, 100)
+    hide_pandas()
     ending = Ending()
     sys.exit(ending.carry_out(lambda: cli.main(standalone_mode=False, obj=ending)))

@@ -3,8 +3,9 @@ to them."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from eventlog.core.errors import Misuse
 
@@ -30,6 +31,8 @@ class MissingExtra(Misuse):
 def extra(name: str, what: str) -> Iterator[None]:
     """Inside, packages of an extra are imported; where one is missing, MissingExtra says what needs it and
     how it comes. A package that is there but cannot be loaded stands behind it as its cause."""
+    if "pandas" in EXTRAS[name]:
+        show_pandas()
     try:
         yield
     except ImportError as fault:
@@ -38,3 +41,27 @@ def extra(name: str, what: str) -> Iterator[None]:
             raise
         absent = isinstance(fault, ModuleNotFoundError)
         raise MissingExtra(what, name) from None if absent else fault
+
+
+class _Hidden:
+    """Among those who find modules: of pandas it says that there is none."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+_hidden = _Hidden()
+
+
+def hide_pandas() -> None:
+    """Let nobody in this process find pandas, until an extra that brings it is asked for. Arrow loads it with
+    its first array wherever it is installed, some 40 MiB and half a second, only to ask whether the array is
+    one of its own."""
+    sys.meta_path.insert(0, _hidden)
+
+
+def show_pandas() -> None:
+    """Let pandas be found again, where it was hidden."""
+    with suppress(ValueError):
+        sys.meta_path.remove(_hidden)

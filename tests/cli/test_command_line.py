@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import click
@@ -155,3 +156,17 @@ def test_a_command_begins_without_what_only_some_of_its_work_needs() -> None:
     asked = f"{known}; print({{'numpy', 'pandas', 'pyarrow', 'alembic', 'pyspark'}} & sys.modules.keys())"
     told = subprocess.run([sys.executable, "-c", asked], env=environment(), capture_output=True, check=True)
     assert told.stdout == b"set()\n"
+
+
+def test_arrow_does_not_load_pandas_where_spark_is_not_asked_for(shell: Shell) -> None:
+    """It would with its first array, to ask whether that is one of pandas' own."""
+    assert find_spec("pandas") is not None
+    converted = "sys.argv[1:] = ['convert', '--tables', 'usr.toml', 'in.csv', 'out.xml']"
+    asked = (
+        f"import atexit, sys; {converted}; from eventlog.cli import main; "
+        "atexit.register(lambda: print({'pandas', 'pyarrow'} & sys.modules.keys())); main()"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", asked], env=environment(), cwd=shell.folder, capture_output=True, check=True
+    )
+    assert told.stdout == b"{'pyarrow'}\n"

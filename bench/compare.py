@@ -5,7 +5,7 @@ dropped. The base is made by `startup-option = "future"`, above a million rows b
 states in Parquet beside a hand-written `exceptAll` both ways, on two cores. Judge ratios within one run:
 machines differ, and so do minutes on one machine.
 
-    eventlog bench compare [ROWS] [database|spark]
+    eventlog bench compare [ROWS] [database|spark|both] [RUNS]
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ columns = { idu = "integer", fname = "text", lname = "text", mail = "text", phon
 """  # noqa: E501
 
 
-def main(rows: int, only: str = "") -> None:
+def main(rows: int, only: str = "both", runs: int = RUNS) -> None:
     """Print what was measured."""
     for name, measure in (("database", database), ("spark", spark)):
-        if only in ("", name):
-            measure(rows)
+        if only in ("both", name):
+            measure(rows, runs)
 
 
-def database(rows: int) -> None:
+def database(rows: int, runs: int) -> None:
     """Print the floor, and what polls cost."""
     with embedded_postgres(settings=FAST) as server:
         engine = connect(server.url, keep_open=4)
@@ -85,11 +85,11 @@ def database(rows: int) -> None:
         leader = store.lead("bench")
         assert leader is not None
         with leader:
-            _measure(engine, store, config, leader, rows)
+            _measure(engine, store, config, leader, rows, runs)
         engine.dispose()
 
 
-def _measure(engine: Engine, store: Store, config: Config, leader: Leader, rows: int) -> None:
+def _measure(engine: Engine, store: Store, config: Config, leader: Leader, rows: int, runs: int) -> None:
     first = Comparison(config, store, leader.epoch, ComparingSettings(startup_option="future"))
     base = first.poll if rows <= ROWS else partial(_keep_all, engine, store, config, leader, rows)
     print(f"{rows} rows of ten columns; base: {_timed(base):.1f} s", flush=True)
@@ -98,7 +98,7 @@ def _measure(engine: Engine, store: Store, config: Config, leader: Leader, rows:
     comparing.poll()
     for share in SHARES:
         floors, polls = [], []
-        for run in range(RUNS if rows <= ROWS else 1):
+        for run in range(runs if rows <= ROWS else 1):
             changed = int(rows * share)
             _run(engine, f"update usr set city = 'Köln {share} {run}' where idu <= {changed}")
             _run(engine, "vacuum analyze usr")
@@ -132,7 +132,7 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
         known.advance(str(table), rows, known.mark())
 
 
-def spark(rows: int) -> None:
+def spark(rows: int, runs: int) -> None:
     """Print what two states cost, and what `exceptAll` both ways does."""
     from eventlog_spark import compare
     from eventlog_spark.cluster.session import start
@@ -148,7 +148,7 @@ def spark(rows: int) -> None:
                 "compare": lambda: compare({"usr": old}, {"usr": new}, tables),  # noqa: B023
             }
             found: dict[str, list[float]] = {name: [] for name in works}
-            for _ in range(RUNS + 1):  # the first warms up
+            for _ in range(runs + 1):  # the first warms up
                 for name, work in works.items():
                     writer = work().write.format("noop").mode("overwrite")
                     found[name].append(_timed(writer.save))
@@ -194,4 +194,5 @@ def _timed(work: Callable[[], Any]) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else ROWS, *sys.argv[2:3])
+    rows, only, runs = [*sys.argv[1:], *(f"{ROWS}", "both", f"{RUNS}")[len(sys.argv) - 1 :]]
+    main(int(rows), only, int(runs))

@@ -44,6 +44,7 @@ from eventlog.xds.settings import XdsSettings
 
 MOST = 1_000_000
 STEADY = 100_000  # log rows, where something else grows
+MIXED = 20_000  # log rows, where tables do
 LIMIT = 10_000
 SETTINGS = FAST | {"shared_buffers": "512MB", "max_wal_size": "4GB", "max_locks_per_transaction": "4096"}
 COLUMNS = "event_type, table_name, table_key, column_name, old_value, new_value"
@@ -110,10 +111,10 @@ def _longer_lives(engine: Engine, length: int) -> Filled:
 
 def _more_tables(engine: Engine, tables: int) -> Filled:
     for number in range(tables):
-        _table(engine, number, 3, STEADY // tables)
+        _table(engine, number, 3, MIXED // tables)
     place = f"'t' || i % {tables}, 'idu=' || i / {tables} + 1"
-    _log(engine, f"6, {place}, null, null, null", STEADY // tables * tables)
-    return Filled(tables, STEADY // tables * tables)
+    _log(engine, f"6, {place}, null, null, null", MIXED)
+    return Filled(tables, MIXED)
 
 
 AXES = {

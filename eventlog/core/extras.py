@@ -58,7 +58,8 @@ def hide_pandas() -> None:
     """Let nobody in this process find pandas, until an extra that brings it is asked for. Arrow loads it with
     its first array wherever it is installed, some 40 MiB and half a second, only to ask whether the array is
     one of its own."""
-    sys.meta_path.insert(0, _hidden)
+    if _hidden not in sys.meta_path:
+        sys.meta_path.insert(0, _hidden)
 
 
 def show_pandas() -> None:

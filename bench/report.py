@@ -184,8 +184,8 @@ def page(sections: Sequence[Section], about: Mapping[str, str]) -> str:
     return paper("What was measured", *content, product="eventlog bench report", style=packaged("page.css"))
 
 
-def measured(form: str, runs: int, only: Sequence[str]) -> Iterator[Section]:
-    """Each benchmark, its runs in turn with those of the others."""
+def measured(form: str, runs: int, only: Sequence[str]) -> Iterator[list[Section]]:
+    """After each run of all benchmarks, what they said so far."""
     plan = {name: sizes[form] for name, sizes in SIZES.items() if form in sizes and name in (only or SIZES)}
     heard: dict[str, list[tuple[str, float]]] = {name: [] for name in plan}
     faults: dict[str, str] = {}
@@ -205,11 +205,13 @@ def measured(form: str, runs: int, only: Sequence[str]) -> Iterator[Section]:
                 faults[name] = (process.stderr.strip().splitlines() or ["it said nothing"])[-1]
             heard[name].append((process.stdout, time.monotonic() - begun))
             print(f"  {heard[name][-1][1]:.0f} s", file=sys.stderr, flush=True)
-    for name, size in plan.items():
-        command = f"eventlog bench {name} {size}".rstrip()
-        took = statistics.median(seconds for _, seconds in heard[name])
-        lines = [] if name in faults else medians([said for said, _ in heard[name]])
-        yield Section(command, runs, took, lines, faults.get(name))
+        yield [_section(name, size, heard[name], faults.get(name)) for name, size in plan.items()]
+
+
+def _section(name: str, size: str, heard: Sequence[tuple[str, float]], fault: str | None) -> Section:
+    took = statistics.median(seconds for _, seconds in heard)
+    lines = [] if fault else medians([said for said, _ in heard])
+    return Section(f"eventlog bench {name} {size}".rstrip(), len(heard), took, lines, fault)
 
 
 def this_machine() -> dict[str, str]:
@@ -227,7 +229,7 @@ def this_machine() -> dict[str, str]:
 
 
 def main() -> None:
-    """Measure, print the Markdown, and write both forms where a folder is given."""
+    """Measure, print the Markdown, and write both forms after each run where a folder is given."""
     parser = argparse.ArgumentParser(
         prog="eventlog bench report", description="All benchmarks as one report."
     )
@@ -245,14 +247,15 @@ def main() -> None:
         within(given.page.read_text(), "")  # told before anything is measured
     chosen = given.form or "full"
     about = this_machine() | {"form": chosen}
-    sections = list(measured(chosen, 1 if chosen == "scale" else given.runs, given.only))
+    sections: list[Section] = []
+    for sections in measured(chosen, 1 if chosen == "scale" else given.runs, given.only):
+        if given.output is not None:  # also where the next run does not come to its end
+            given.output.mkdir(parents=True, exist_ok=True)
+            (given.output / "report.md").write_text(markdown(sections, about))
+            (given.output / "report.html").write_text(page(sections, about))
     print(markdown(sections, about))
     if given.page is not None:
         given.page.write_text(within(given.page.read_text(), markdown(sections, about)))
-    if given.output is not None:
-        given.output.mkdir(parents=True, exist_ok=True)
-        (given.output / "report.md").write_text(markdown(sections, about))
-        (given.output / "report.html").write_text(page(sections, about))
 
 
 if __name__ == "__main__":

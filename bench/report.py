@@ -113,7 +113,8 @@ def _median(lines: Sequence[str]) -> Line:
     differing = [numbers for _, numbers in told if len(set(numbers)) > 1]
     if not differing:
         return Line(lines[0], None, None)
-    words = iter([_like(text, statistics.median(numbers)) for text, numbers in told])
+    made = [_like(text, statistics.median(ns)) if ns in differing else text for text, ns in told]
+    words = iter(made)
     first = statistics.median(differing[0])
     spread = (max(differing[0]) - min(differing[0])) / first if first else None
     return Line(_NUMBER.sub(lambda match: next(words).rjust(len(match[0])), lines[0]), spread, first)

@@ -24,6 +24,11 @@ def test_each_figure_is_the_median_of_the_runs() -> None:
     ]
 
 
+def test_what_is_no_figure_stays_as_it_is() -> None:
+    runs = [f"10000 rows, types (5, 6)   {rate}/s   PgQ 3, of 2024" for rate in ("1,000", "3,000")]
+    assert medians(runs) == [Line("10000 rows, types (5, 6)   2,000/s   PgQ 3, of 2024", 1.0, 2_000)]
+
+
 def test_the_report_says_how_far_runs_went_apart_and_what_did_not_run() -> None:
     sections = [
         Section("eventlog bench a", 3, 2.4, medians(RUNS), None),

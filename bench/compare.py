@@ -23,6 +23,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.core import tablesfile
+from eventlog.core.extras import show_pandas
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.comparison import Comparison
@@ -137,6 +138,7 @@ def spark(rows: int, runs: int) -> None:
     from eventlog_spark import compare
     from eventlog_spark.cluster.session import start
 
+    show_pandas()
     tables = tablesfile.read(TABLES)
     with tempfile.TemporaryDirectory() as folder:
         session = start("local[2]", {"spark.sql.shuffle.partitions": "8"})

@@ -31,6 +31,7 @@ from pyspark.sql import functions as f
 
 from bench.spark import CHUNK, PARTS, TABLES, Peak, cpu_seconds, make_log
 from eventlog.convert.conversion import Job
+from eventlog.core.extras import show_pandas
 
 OBJECT = ("table_name", "table_key")
 STEADY_FROM = 10_000_000  # below this a job's own start weighs
@@ -189,6 +190,7 @@ def by_hand(events: int, heap: str) -> None:
 
 def main() -> None:
     """Print how it grows, then what stands beside it."""
+    show_pandas()
     parser = argparse.ArgumentParser(
         prog="eventlog bench growth", description="A backlog on Spark as it grows."
     )

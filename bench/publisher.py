@@ -29,7 +29,6 @@ from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.core.entry import Status
-from eventlog.core.extras import hide_pandas
 from eventlog.core.tables import Tables
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
@@ -268,7 +267,6 @@ def main() -> None:
     if len(sys.argv) > 4:
         beside(sys.argv[4], sys.argv[1:4])
         return
-    hide_pandas()  # as the command does
     rows, batch_size, rate = [*map(int, sys.argv[1:]), *(300_000, 10_000, 200)[len(sys.argv) - 1 :]]
     with embedded_postgres(settings=FAST | {"shared_buffers": "512MB"}) as server:
         engine = connect(server.url, keep_open=4)

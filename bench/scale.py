@@ -26,7 +26,6 @@ from sqlalchemy.engine import Engine
 
 from bench.convert import by_column, make
 from bench.peers.server import own_database
-from eventlog.core.extras import hide_pandas
 from eventlog.core.tables import Tables
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
@@ -139,7 +138,6 @@ class Point(NamedTuple):
 
 def measured(axis: str, size: int, url: str) -> Point:
     """One point, in this process and in a database of its own on that server."""
-    hide_pandas()  # as commands do
     if axis == FILES:
         return _of_file(size)
     with own_database(make_url(url)) as engine, tempfile.TemporaryDirectory() as folder:

@@ -23,6 +23,7 @@ from eventlog_spark.job import Backlog, run_job
 from eventlog.convert.conversion import Job, Report, convert
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.extras import show_pandas
 from eventlog.neutral import dumps
 
 TABLES = tablesfile.read(
@@ -108,6 +109,7 @@ def run(spark: Any, source: str, names: tuple[str, ...], out: Path, partitions: 
 
 def main() -> None:
     """A line for each case and way."""
+    show_pandas()
     wanted = int(sys.argv[1]) if len(sys.argv) > 1 else 400_000
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     cores = sys.argv[3] if len(sys.argv) > 3 else "2"

@@ -28,6 +28,7 @@ from pyspark.sql import functions as f
 
 from eventlog.convert.conversion import Job
 from eventlog.core import tablesfile
+from eventlog.core.extras import show_pandas
 
 TABLES = tablesfile.read(
     '[tables.usr]\nschema = "indirect"\nkey = ["idu"]\n'
@@ -217,6 +218,7 @@ def measure(name: str, events: int, rounds: int, work: Callable[[Path], None], f
 
 
 def main() -> None:
+    show_pandas()
     events = int(sys.argv[1]) if len(sys.argv) > 1 else 6_000_000
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     cases = sys.argv[3:] or ["even", "differing", "query-back", "mixed", "hot"]

@@ -16,7 +16,7 @@ from typing import Any
 from bench.qlik import KNOWN
 from bench.qlik import changes as made_changes
 from eventlog.convert.conversion import Job, Report, convert, write_changes
-from eventlog.core.extras import MissingExtra
+from eventlog.core.extras import extra
 from eventlog.formats import FORMATS
 from eventlog.qlik import avro
 
@@ -114,7 +114,8 @@ def csv_loop(path: Path, target: Path) -> None:
 
 def pandas_messages(path: Path, target: Path) -> None:
     """`read_json`, `json_normalize`, `to_json`."""
-    import pandas as pd
+    with extra("spark", "pandas"):
+        import pandas as pd
 
     frame = pd.json_normalize(pd.read_json(path, lines=True, convert_dates=False)["message"].tolist())
     frame = frame[frame["headers.operation"].notna()]
@@ -123,7 +124,8 @@ def pandas_messages(path: Path, target: Path) -> None:
 
 def pandas_table(path: Path, target: Path) -> None:
     """`read_csv`, `to_json`."""
-    import pandas as pd
+    with extra("spark", "pandas"):
+        import pandas as pd
 
     frame = pd.read_csv(path, dtype=str)
     frame.sort_values("header__change_seq", kind="stable").to_json(target, orient="records", lines=True)
@@ -133,10 +135,8 @@ class OnSpark:
     """A session of PySpark, which stands before anything is measured."""
 
     def __init__(self) -> None:
-        try:
+        with extra("spark", "PySpark"):
             from pyspark.sql import SparkSession
-        except ImportError as missing:
-            raise MissingExtra("PySpark", "spark") from missing
         quiet = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
         quiet = quiet.config("spark.ui.showConsoleProgress", "false")
         self.session = quiet.config("spark.log.level", "OFF").getOrCreate()

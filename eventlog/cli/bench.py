@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from eventlog.core.errors import Misuse
-from eventlog.core.extras import show_pandas
 
 BENCH = Path(__file__).resolve().parents[2] / "bench"
 
@@ -30,7 +29,6 @@ def bench(name: str, arguments: tuple[str, ...]) -> None:
         raise Misuse("the benchmarks stand in bench/ of a source tree; clone the repository to run them")
     if name not in known:
         raise Misuse(f"no benchmark {name!r}; there are {', '.join(known)}")
-    show_pandas()  # some measure it
     sys.argv = [f"bench/{name}.py", *arguments]
     sys.path.append(str(BENCH.parent))  # where those of several files find each other
     runpy.run_path(str(known[name]), run_name="__main__")

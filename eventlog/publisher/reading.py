@@ -124,7 +124,8 @@ class Reader:
             future=rules.handle_future_events,
             inserts=inserts,
             object_of=self.object_of,
-            canonical=self._canonical if by_column else None,
+            canonical=self._canonical,
+            by_column=by_column,
         )
         finish = user is not None and rules.loopback_rows == "finish"
         look = look_at_all if head is None else head.look

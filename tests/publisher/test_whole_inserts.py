@@ -7,6 +7,8 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from sqlalchemy import text
 
@@ -56,17 +58,17 @@ def picked(world: World, choice: Selection) -> Iterator[tuple[Look, list[int]]]:
         while pending := sorted(number for number, letter in world.letters().items() if letter == "N"):
             with world.store.snapshot() as snapshot:
                 look = head.look(snapshot, choice)
-            assert look.cells
+            assert look.ids
             yield look, pending
             with world.store.work(leader.epoch) as work:
-                work.finish({Status.SUCCESS: [int(str(row[0])) for row in look.cells]})
+                work.finish({Status.SUCCESS: look.ids})
 
 
 def torn(rows: Rows, look: Look, pending: Sequence[int]) -> list[int]:
     """The objects of whose insert a pick-up left something."""
-    taken = {int(str(row[0])) for row in look.cells}
+    taken = set(look.ids)
     found = []
-    for number in {int(str(row[6]).removeprefix("idu=")) for row in look.cells}:
+    for number in {rows[row - 1][1] for row in taken}:
         own = [row for row in pending if rows[row - 1][1] == number]
         mine = [row for row in own if row in taken]
         assert mine == own[: len(mine)], "a row overtakes another one of its object"
@@ -79,19 +81,30 @@ def torn(rows: Rows, look: Look, pending: Sequence[int]) -> list[int]:
 BYTES = (1, 30, 100, 1 << 20, 1 << 20, 1 << 20)
 
 
-@pytest.mark.parametrize(("future", "seed"), [(False, 0), (False, 1), (True, 2)])
+def by_key(tables: pa.Array, keys: pa.Array) -> pa.Array:
+    """One text for each object: all are of one table."""
+    return pc.binary_join_element_wise(tables, keys, "\0")
+
+
+@pytest.mark.parametrize(
+    ("future", "by_column", "seed"), [(False, False, 0), (False, True, 1), (True, False, 2)]
+)
 def test_wherever_a_pick_up_is_cut_inserts_are_whole(
-    world: World, monkeypatch: pytest.MonkeyPatch, future: bool, seed: int
+    world: World, monkeypatch: pytest.MonkeyPatch, future: bool, by_column: bool, seed: int
 ) -> None:
     dice = random.Random(seed)
     rows = history(dice, 40)
     for limit in range(1, len(rows) // 2):
-        monkeypatch.setattr("eventlog.sql.log.pending.CHUNK", dice.choice((3, 10_000)))
+        monkeypatch.setattr("eventlog.sql.log.behind.CHUNK", dice.choice((3, 10_000)))
+        monkeypatch.setattr("eventlog.sql.log.pending.MANY", dice.choice((1, 9)) if by_column else 300)
         world.clear()
         write(world, rows)
-        choice = Selection(limit, future=future, most_bytes=dice.choice(BYTES))
-        found = [torn(rows, look, pending) for look, pending in picked(world, choice)]
+        choice = Selection(limit, future=future, most_bytes=dice.choice(BYTES), canonical=by_key)
+        looks = list(picked(world, choice))
+        found = [torn(rows, look, pending) for look, pending in looks]
         assert not any(found), f"limit {limit}: {found}"
+        if not by_column:
+            assert all(look.columns is None for look, _ in looks)
 
 
 def test_the_last_objects_are_left_out_where_inserts_need_too_many_rows(world: World) -> None:
@@ -198,5 +211,5 @@ def test_a_backlog_of_inserts_is_looked_at_once_and_not_with_each_pick_up(
     rows = [(1, number) for number in range(400) for _ in range(5)]
     without = drain(world, 20, [(2, number) for _, number in rows])
     assert drain(world, 20, rows) < 1.6 * without
-    monkeypatch.setattr("eventlog.sql.log.pending.AHEAD", 500)
+    monkeypatch.setattr("eventlog.sql.log.completing.AHEAD", 500)
     assert drain(world, 20, rows) < 2 * without

@@ -10,13 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from eventlog.sql.columns import OddBytes, ResultColumns
-from eventlog.sql.log.inserts import CLOSING, Ends, Row
-from eventlog.sql.log.pending import Pending, PickUp, Selection, as_row
+from eventlog.sql.log.behind import Behind, hashes
+from eventlog.sql.log.completing import Flags, Ints, Seen
+from eventlog.sql.log.inserts import Ends
+from eventlog.sql.log.pending import Pending, PickUp, Selection
 from eventlog.sql.log.stretch import LOWEST, Stretch
-from eventlog.sql.stored import Storage
 
-Ints = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 Canonical = Callable[[pa.Array, pa.Array], pa.Array]  # a text for each object, of table_names and keys
 
 NUMBERS = ("record_id", "event_type")
@@ -56,52 +55,46 @@ class PickedColumns(NamedTuple):
         )
 
 
-def is_possible(pending: Pending, choice: Selection, stretch: Stretch) -> bool:
-    """Whether the log's numbers are integers, in the one order, and nothing at its head is skipped."""
-    stored = pending.queries.log.stored
-    plain = all(stored[name].storage is Storage.INTEGER for name in NUMBERS)
-    return plain and not choice.future and next(iter(stretch.gaps(LOWEST)), None) is None
-
-
-def pick_up(
-    pending: Pending, choice: Selection, canonical: Canonical, stretch: Stretch, ends: Ends | None
-) -> PickUp | None:
-    """The pending rows that may go now, and the further rows of their objects; None where they must be
-    read one by one."""
-    if not is_possible(pending, choice, stretch):
-        return None
+def pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | None) -> PickUp | None:
+    """The pending rows that may go now, and what completes them; None where texts are not in UTF-8."""
     try:
-        return _pick_up(pending, choice, canonical, stretch, Ends() if ends is None else ends)
+        return _pick_up(pending, choice, stretch, ends)
     except OddBytes:
         return None
 
 
-def _pick_up(
-    pending: Pending, choice: Selection, canonical: Canonical, stretch: Stretch, ends: Ends
-) -> PickUp:
+def behind(pending: Pending, choice: Selection, stretch: Stretch, after: int) -> Seen | None:
+    """The rows behind one, as `hashes` numbers objects; None likewise."""
+    try:
+        rows = _further(pending, choice, stretch, after)
+    except OddBytes:
+        return None
+    objects = _objects(choice, *(rows.texts[name] for name in _OBJECT))
+    return _seen(rows, objects.numbers).renamed(hashes(objects.names()))
+
+
+def _pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | None) -> PickUp:
     lane = stretch.rest(LOWEST)
     picked = _picked(pending.columns("columns_picked", choice, lane, _COLUMNS, _PICKED, TEXTS))
     if picked.size < choice.limit:
         return PickUp([], columns=picked)
-    last = int(picked.ids[-1])
-    behind = pending.columns("further", choice, stretch.rest(last), (*NUMBERS, *_OBJECT), NUMBERS, _OBJECT)
-    near, kinds = behind.numbers["record_id"], behind.numbers["event_type"]
-    objects = canonical(*(pa.concat_arrays([picked.texts[n], behind.texts[n]]) for n in _OBJECT))
-    numbers = objects.dictionary_encode().indices.to_numpy().astype(np.int64)
-    known, met = numbers[: picked.size], numbers[picked.size :]
-    along = np.flatnonzero(np.isin(met, known))
-    if len(along):
-        along = along[: pending.fitting(near[along].tolist(), choice)]
-    if _any_open(
-        np.concatenate([known, met[along]]),
-        np.concatenate([picked.kinds, kinds[along]]),
-        np.concatenate([picked.ids, near[along]]),
-        choice,
-        ends,
-    ):
-        kept, more, reach, cut = pending.complete(choice, _rows(picked, choice), stretch, ends)
-        return PickUp([], True, reach, cut, _with_more(pending, picked.some(kept), more))
-    return PickUp([], True, last, columns=_with_more(pending, picked, near[along].tolist()))
+    near = _further(pending, choice, stretch, int(picked.ids[-1]))
+    both = [pa.concat_arrays([picked.texts[name], near.texts[name]]) for name in _OBJECT]
+    objects = _objects(choice, *both)
+    kept, more, reach, cut = Behind(pending, choice, stretch, ends).complete(
+        Seen(picked.ids, picked.kinds, objects.numbers[: picked.size]),
+        _seen(near, objects.numbers[picked.size :]),
+        objects.names,
+    )
+    name = choice.object_of(*(picked.texts[name][0].as_py() for name in _OBJECT)) if cut else None
+    rows = picked if kept.all() else picked.some(kept)
+    return PickUp([], True, reach, name, _with_more(pending, rows, more))
+
+
+def _further(pending: Pending, choice: Selection, stretch: Stretch, after: int) -> ResultColumns:
+    """What names the events of the rows behind one."""
+    lane = stretch.rest(after)
+    return pending.columns("further", choice, lane, (*NUMBERS, *_OBJECT), NUMBERS, _OBJECT)
 
 
 def _with_more(pending: Pending, picked: PickedColumns, ids: Sequence[int]) -> PickedColumns:
@@ -111,23 +104,30 @@ def _with_more(pending: Pending, picked: PickedColumns, ids: Sequence[int]) -> P
     return picked
 
 
-def _any_open(objects: Ints, kinds: Ints, ids: Ints, choice: Selection, ends: Ends) -> bool:
-    """Whether the last row of an object that tells of inserts is one, and more of them may follow."""
-    telling = np.flatnonzero(np.isin(kinds, [*choice.inserts, *CLOSING]))
-    if not np.isin(kinds, list(choice.inserts)).any():
-        return False
-    reverse = telling[::-1]
-    _, first = np.unique(objects[reverse], return_index=True)
-    last = reverse[first]
-    open_ids = ids[last[np.isin(kinds[last], list(choice.inserts))]]
-    return any(record_id not in ends for record_id in open_ids.tolist())
+class _Objects(NamedTuple):
+    """The objects of rows."""
+
+    numbers: Ints  # one for each row's
+    names: Callable[[], list[str]]  # their names, by number
+
+
+def _objects(choice: Selection, tables: pa.Array, keys: pa.Array) -> _Objects:
+    """Which objects rows name, whose rows come by column."""
+    assert choice.canonical is not None
+    named = choice.canonical(tables, keys).dictionary_encode()
+    return _Objects(named.indices.to_numpy().astype(np.int64), named.dictionary.to_pylist)
+
+
+def _seen(rows: ResultColumns, objects: Ints) -> Seen:
+    found = Seen(rows.numbers["record_id"], rows.numbers["event_type"], objects)
+    return found if _ascend(found.ids) else found.some(np.argsort(found.ids))
 
 
 def _picked(found: ResultColumns) -> PickedColumns:
     ids = found.numbers["record_id"]
     timely = found.numbers["time_is_plain"] == 1
     picked = PickedColumns(ids, found.numbers["event_type"], timely, dict(found.texts))
-    if (ids[1:] >= ids[:-1]).all():
+    if _ascend(ids):
         return picked
     order = np.argsort(ids, kind="stable")
     take = pa.array(order)
@@ -135,8 +135,5 @@ def _picked(found: ResultColumns) -> PickedColumns:
     return PickedColumns(ids[order], picked.kinds[order], timely[order], texts)
 
 
-def _rows(picked: PickedColumns, choice: Selection) -> list[Row]:
-    """What each row says of its event."""
-    named = zip(*(picked.texts[name].to_pylist() for name in _OBJECT), strict=True)
-    told = zip(picked.ids.tolist(), picked.kinds.tolist(), named, strict=True)
-    return [as_row(choice, record_id, kind, *name) for record_id, kind, name in told]
+def _ascend(ids: Ints) -> bool:
+    return bool((ids[1:] >= ids[:-1]).all())

@@ -13,19 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from sqlalchemy import TextClause
 from sqlalchemy.engine import Connection
 
-from eventlog.core.entry import COLUMNS, Cell, read_event_type
-from eventlog.core.errors import WrongRow
+from eventlog.core.entry import COLUMNS, Cell
 from eventlog.core.identity import ObjectName
 from eventlog.sql.log.done import Done, read_done
-from eventlog.sql.log.inserts import AHEAD, BOUNDS, Bounds, Ends, Outlook, Row, Runs
+from eventlog.sql.log.inserts import BOUNDS, Bounds, Ends
 from eventlog.sql.log.stretch import HIGHEST, LOWEST, NO_STRETCH, Lane, Stretch, between
 from eventlog.sql.queries import Queries
+from eventlog.sql.stored import Storage
 
 if TYPE_CHECKING:
     from eventlog.sql.columns import ResultColumns
     from eventlog.sql.log.by_column import Canonical, PickedColumns
 
-CHUNK = 10_000  # rows of a statement that only looks ahead
 MANY = 300  # rows, from which on columns pay (measured: 200 with query-backs, 350 without)
 Cells = Sequence[Cell]  # the ten cells of a row, as entry.read_entry takes them
 OBJECT = slice(COLUMNS.index("table_name"), COLUMNS.index("table_key") + 1)
@@ -48,7 +47,8 @@ class Selection:
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
     bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
     object_of: Callable[[object, object], ObjectName] = as_spelled  # of a row's table_name and table_key
-    canonical: Canonical | None = None  # the same by column; rows then come by column too, where they can
+    canonical: Canonical | None = None  # the same by column
+    by_column: bool = True  # rows come by column, where they can and `canonical` is known
 
 
 class PickUp(NamedTuple):
@@ -59,15 +59,6 @@ class PickUp(NamedTuple):
     reach: int = HIGHEST  # the record_id up to which none of these was left
     cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
     columns: PickedColumns | None = None  # the rows, where they came by column
-
-
-class Completed(NamedTuple):
-    """What completes the rows of a pick-up."""
-
-    kept: list[bool]  # whether each of the rows is picked up
-    more: list[int]  # further rows, ascending
-    reach: int  # the record_id up to which no row that may go was left
-    cut: ObjectName | None  # whose insert is longer than a pick-up may grow
 
 
 class Pending:
@@ -86,20 +77,30 @@ class Pending:
         """The pending rows that may go now, up to the limit, then the further rows of their objects among
         as many again, then what completes their inserts (specification 4.5). Waiting objects, loopback and
         future rows do not count. What a stretch covers is not read: its rows may not go."""
-        if choice.canonical is not None:
+        if choice.by_column and self.comes_by_column(choice, stretch):
             from eventlog.sql.log import by_column  # Arrow takes a while to load
 
-            found = by_column.pick_up(self, choice, choice.canonical, stretch, ends)
+            found = by_column.pick_up(self, choice, stretch, ends)
             if found is not None:
                 return found
         picked = self._pending("pick_up", choice, stretch)
         if len(picked) < choice.limit:
             return PickUp(picked)
-        rows = [as_row(choice, cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
-        kept, more, reach, cut = self.complete(choice, rows, stretch, Ends() if ends is None else ends)
+        from eventlog.sql.log.behind import Behind  # NumPy takes a while to load
+
+        told = [(cells[0], cells[_EVENT_TYPE], *cells[OBJECT]) for cells in picked]
+        kept, more, reach, cut = Behind(self, choice, stretch, ends).complete_rows(told)
         beside = {cells[0]: cells for cells in self.rows(more)}
-        whole = [*compress(picked, kept), *(beside[number] for number in more)]
-        return PickUp(whole, True, reach, cut)
+        whole = [*compress(picked, kept.tolist()), *(beside[number] for number in more)]
+        return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
+
+    def comes_by_column(self, choice: Selection, stretch: Stretch) -> bool:
+        """Whether so many rows come by column: where objects can be told apart by it, the log's numbers are
+        integers, in the one order, and nothing at its head is skipped."""
+        stored = self._queries.log.stored
+        plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
+        known = choice.canonical is not None and choice.limit >= MANY
+        return known and plain and not choice.future and next(iter(stretch.gaps(LOWEST)), None) is None
 
     def fit(self, choice: Selection, stretch: Stretch = NO_STRETCH) -> Selection:
         """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""
@@ -112,11 +113,11 @@ class Pending:
 
         found = list(_each_lane(add_up, stretch, choice.limit))
         if min(choice.limit, sum(int(row[1]) for row in found)) < MANY:
-            choice = replace(choice, canonical=None)
+            choice = replace(choice, by_column=False)
         if sum(int(row[0]) for row in found) <= choice.most_bytes:
             return choice
         sizes = [int(row[1]) for row in self._pending("pending_sizes", choice, stretch)]
-        return replace(choice, limit=max(1, _fitting(sizes, choice.most_bytes)))
+        return replace(choice, limit=max(1, bisect_right(list(accumulate(sizes)), choice.most_bytes)))
 
     def every_pending(
         self, choice: Selection, after: int | None = None, upto: int | None = None
@@ -195,53 +196,11 @@ class Pending:
             for chunk in self._queries.chunks(ids)
         ]
 
-    def complete(self, choice: Selection, rows: Sequence[Row], stretch: Stretch, ends: Ends) -> Completed:
-        """What is picked up beside these rows: further ones of their objects; and what of these is left out
-        where that is too much."""
-        behind = self._behind(choice, stretch, rows[-1].record_id)
-        near = next(behind, [])
-        objects = {row.object for row in rows}
-        along = [row for row in near if row.object in objects]
-        fitting = self.fitting([row.record_id for row in along], choice)
-        runs = Runs([*rows, *along[:fitting]], choice.inserts, ends, choice.bounds)
-        if runs.open:
-            self._read_on(runs, along[fitting:])
-            self._look_out(runs, Outlook(choice.inserts, near), behind, ends)
-        left_out = next((row.record_id for row in rows if not runs.keeps(row.object)), None)
-        ids = [row.record_id for row in along[:fitting] if runs.keeps(row.object)] + runs.needed
-        reach = rows[-1].record_id if left_out is None else left_out - 1
-        return Completed([runs.keeps(row.object) for row in rows], sorted(ids), reach, runs.cut)
-
-    def _look_out(self, runs: Runs, outlook: Outlook, behind: Iterator[list[Row]], ends: Ends) -> None:
-        """Go through the rows behind a pick-up until its runs have ended; where that takes them all, or many,
-        remember where every run ends."""
-        most = outlook.seen + AHEAD
-        while runs.open and outlook.seen < most:
-            rows = next(behind, None)
-            if rows is None:
-                ends.replace(outlook.ends(whole=True))
-                return
-            outlook.pass_by(rows)
-            self._read_on(runs, rows)
-        if outlook.seen >= most:
-            ends.replace(outlook.ends(whole=False))
-
-    def _read_on(self, runs: Runs, rows: Sequence[Row]) -> None:
-        runs.read_on(rows, self._sizes(row.record_id for row in rows if runs.wants(row)))
-
-    def _behind(self, choice: Selection, stretch: Stretch, after: int) -> Iterator[list[Row]]:
-        """The pending rows behind a pick-up: as many as it may have, then more with each statement."""
-        # behind a row in the one order; in the other there is no single place to go on from
-        skip = size = choice.limit
-        while True:
-            where = {"skip": skip} if choice.future else {"after": after}
-            found = self._pending("further", replace(choice, limit=size), stretch, **where)
-            rows = [as_row(choice, *row) for row in found]
-            if rows:
-                yield rows
-            if len(rows) < size:
-                return
-            after, skip, size = rows[-1].record_id, skip + size, min(4 * size, CHUNK)
+    def further(self, choice: Selection, stretch: Stretch, after: int, skip: int) -> list[Any]:
+        """What names the events of rows behind a pick-up: behind a row in the one order; in the other, where
+        there is no single place to go on from, behind so many rows."""
+        where = {"skip": skip} if choice.future else {"after": after}
+        return self._pending("further", choice, stretch, **where)
 
     def _pending(
         self, name: str, choice: Selection, stretch: Stretch = NO_STRETCH, after: int = LOWEST, skip: int = 0
@@ -264,16 +223,12 @@ class Pending:
         clause, values = pending_statement(self._queries, name, choice, lane, skip)
         return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
 
-    def fitting(self, ids: Sequence[int], choice: Selection) -> int:
-        """How many of the first of these rows the bytes allow."""
-        sizes = self._sizes(ids)
-        return _fitting([sizes[record_id] for record_id in ids], choice.most_bytes)
-
-    def _sizes(self, ids: Iterable[int]) -> dict[int, int]:
-        """The bytes of keys and values of rows."""
+    def sizes(self, ids: Sequence[int]) -> list[int]:
+        """The bytes of keys and values of each of these rows."""
         chunks = self._queries.chunks(ids)
         found = (self._queries.run(self._connection, "sizes_by_id", ids=chunk).all() for chunk in chunks)
-        return {int(row[0]): int(row[1]) for rows in found for row in rows}
+        of = {int(row[0]): int(row[1]) for rows in found for row in rows}
+        return [of[number] for number in ids]
 
 
 def in_lanes(read: Callable[[Lane, int], list[Any]], stretch: Stretch, after: int, limit: int) -> list[Any]:
@@ -287,11 +242,6 @@ def in_lanes(read: Callable[[Lane, int], list[Any]], stretch: Stretch, after: in
 def _each_lane(read: Callable[[Lane, int], list[Any]], stretch: Stretch, most: int) -> Iterator[Any]:
     for lane in (*stretch.gaps(LOWEST), stretch.rest(LOWEST)):
         yield from read(lane, most)
-
-
-def _fitting(sizes: Sequence[int], most: int) -> int:
-    """How many of the first come to no more than that."""
-    return bisect_right(list(accumulate(sizes)), most)
 
 
 def pending_statement(
@@ -313,12 +263,3 @@ def pending_statement(
         "rows": queries.relation(among.rows, in_order=not choice.future),
     }
     return queries.clause(name, **holes), values
-
-
-def as_row(choice: Selection, record_id: Any, event_type: Any, table_name: Any, table_key: Any) -> Row:
-    """What a row says of its event."""
-    try:
-        kind = event_type if type(event_type) is int else read_event_type(event_type)
-    except WrongRow:
-        kind = 0  # none, which takes no part
-    return Row(record_id, kind, choice.object_of(table_name, table_key))

@@ -1,0 +1,91 @@
+"""The rows behind a pick-up, which tell what completes it: by column where that is possible."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from eventlog.core.entry import read_event_type
+from eventlog.core.errors import WrongRow
+from eventlog.sql.log.completing import Completed, Completing, Ints, Limits, Seen
+from eventlog.sql.log.inserts import Ends
+from eventlog.sql.log.stretch import Stretch
+
+if TYPE_CHECKING:
+    from eventlog.sql.log.pending import Pending, Selection
+
+CHUNK = 10_000  # rows of a statement that only looks ahead
+Told = Sequence[Any]  # record_id, event_type, table_name and table_key of a row
+
+
+class Behind:
+    """Completes the pick-ups of a choice by what stands behind them."""
+
+    def __init__(self, pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | None) -> None:
+        self._pending, self._choice, self._stretch = pending, choice, stretch
+        limits = Limits(choice.most_bytes, choice.inserts, choice.bounds)
+        self._completing = Completing(limits, Ends() if ends is None else ends, pending.sizes)
+
+    def complete_rows(self, picked: Sequence[Told]) -> Completed:
+        """What completes rows that were read one by one."""
+        size = self._choice.limit
+        near = self._pending.further(self._choice, self._stretch, picked[-1][0], size)
+        numbers: dict[str, int] = {}
+        names = [self._name(*row[2:]) for row in (*picked, *near)]
+        objects = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+        return self.complete(
+            _seen(picked, objects[: len(picked)]), _seen(near, objects[len(picked) :]), lambda: numbers
+        )
+
+    def complete(self, picked: Seen, near: Seen, names: Callable[[], Iterable[str]]) -> Completed:
+        """What completes a pick-up, by the rows just behind it; `names` tells those of their objects, in the
+        order of their numbers."""
+        further = self._further(int(near.ids[-1])) if near.size >= self._choice.limit else iter(())
+        return self._completing.complete(picked, near, lambda: hashes(names()), further)
+
+    def _further(self, after: int) -> Iterator[Seen]:
+        """The rows behind these, more with each statement."""
+        size = self._choice.limit
+        skip = 2 * size
+        while True:
+            size = min(4 * size, CHUNK)
+            rows = self._chunk(replace(self._choice, limit=size), after, skip)
+            if rows.size:
+                yield rows
+            if rows.size < size:
+                return
+            after, skip = int(rows.ids[-1]), skip + size
+
+    def _chunk(self, choice: Selection, after: int, skip: int) -> Seen:
+        if self._pending.comes_by_column(choice, self._stretch):
+            from eventlog.sql.log import by_column  # Arrow takes a while to load
+
+            rows = by_column.behind(self._pending, choice, self._stretch, after)
+            if rows is not None:
+                return rows
+        found = self._pending.further(choice, self._stretch, after, skip)
+        return _seen(found, hashes(self._name(*row[2:]) for row in found))
+
+    def _name(self, table_name: object, table_key: object) -> str:
+        return "\0".join(self._choice.object_of(table_name, table_key))
+
+
+def hashes(names: Iterable[str]) -> Ints:
+    """A number for each name, the same in all statements of this process: 64 bits, by a secret of its own."""
+    return np.array(list(map(hash, names)), np.int64)
+
+
+def _seen(rows: Sequence[Told], objects: Ints) -> Seen:
+    ids, kinds = [int(row[0]) for row in rows], [_kind(row[1]) for row in rows]
+    return Seen(np.array(ids, np.int64), np.array(kinds, np.int64), objects)
+
+
+def _kind(event_type: Any) -> int:
+    """The event type of a row; 0 where it is none, and the row takes no part."""
+    try:
+        return read_event_type(event_type)
+    except WrongRow:
+        return 0

@@ -1,0 +1,176 @@
+"""What completes a pick-up that its limit cut: further rows of its objects, and the rest of their inserts."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence, Set
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from eventlog.sql.log.inserts import AHEAD, CLOSING, Bounds, Ends
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+class Seen(NamedTuple):
+    """Rows of the log in their order, as far as they tell where runs of inserts end."""
+
+    ids: Ints
+    kinds: Ints  # their event types, 0 for none
+    objects: Ints  # a number for each object
+
+    @property
+    def size(self) -> int:
+        """How many rows they are."""
+        return len(self.ids)
+
+    def some(self, which: Ints) -> Seen:
+        """Those at these places."""
+        return Seen(self.ids[which], self.kinds[which], self.objects[which])
+
+    def renamed(self, names: Ints) -> Seen:
+        """The same with other numbers of the objects: the one at the place of each."""
+        return self._replace(objects=names[self.objects])
+
+
+class Limits(NamedTuple):
+    """What a pick-up may take beside its rows."""
+
+    octets: int  # of further rows of its objects
+    inserts: Set[int]  # event types whose rows make one event of an insert
+    bounds: Bounds  # of what completes these
+
+
+class Completed(NamedTuple):
+    """What completes the rows of a pick-up."""
+
+    kept: Flags  # whether each of the rows is picked up
+    more: list[int]  # the ids of further rows, ascending
+    reach: int  # the record_id up to which no row that may go was left
+    cut: bool = False  # whether the insert of the first row's object is longer than a pick-up may grow
+
+
+class Completing:
+    """Completes pick-ups of one snapshot. `sizes` tells the bytes of rows by their ids."""
+
+    def __init__(self, limits: Limits, ends: Ends, sizes: Callable[[Sequence[int]], list[int]]) -> None:
+        self._limits, self._ends, self._sizes = limits, ends, sizes
+
+    def complete(
+        self, picked: Seen, near: Seen, further_names: Callable[[], Ints], further: Iterator[Seen]
+    ) -> Completed:
+        """What is picked up beside these rows, and which of them are left out where that is too much.
+
+        `near` are as many rows behind them, `further` those behind these, in which an object has the number
+        that `further_names` has at the place of its number here."""
+        along = np.flatnonzero(np.isin(near.objects, picked.objects))
+        along = along[: self._fitting(near.ids[along], self._limits.octets)]
+        together = _joined([picked, near.some(along)])
+        torn = self._torn(together)
+        if len(torn):
+            names = further_names()
+            picked = picked.renamed(names)
+            ahead = self._look_ahead(picked, near.renamed(names), further)
+            return self._whole(picked, ahead, along, names[torn])
+        return Completed(np.ones(picked.size, np.bool_), near.ids[along].tolist(), int(picked.ids[-1]))
+
+    def _torn(self, rows: Seen) -> Ints:
+        """The objects whose last telling row is of an insert, of which more may follow."""
+        if not self._inserts(rows.kinds).any():
+            return np.zeros(0, np.int64)
+        order, first = _by_object(rows.objects, self._telling(rows.kinds))
+        last = order[_lasts(first)]
+        last = last[self._inserts(rows.kinds[last])]
+        is_end = [number in self._ends for number in rows.ids[last].tolist()]
+        return rows.objects[last[~np.array(is_end, np.bool_)]]
+
+    def _whole(self, picked: Seen, ahead: Seen, along: Ints, torn: Ints) -> Completed:
+        """With the rest of torn inserts: the last objects are left out until the others' fits, and if that
+        of the first does not, what fits of it is taken. Of the rows ahead those at `along` are taken."""
+        mine = np.isin(ahead.objects, torn)
+        mine[along] = False
+        rest = self._until_closed(ahead, mine)
+        ranks = _Ranks(picked.objects)
+        in_turn = np.argsort(ranks.of(ahead.objects[rest]), kind="stable")
+        rest = rest[in_turn]
+        bounds = self._limits.bounds
+        fits = self._fitting(ahead.ids[rest[: bounds.rows]], bounds.octets)
+        too_much = ranks.of(ahead.objects[rest[fits : fits + 1]]).tolist()
+        stay = max(1, *too_much) if too_much else len(picked.objects)
+        taken = np.concatenate([along, rest[:fits]])
+        taken = taken[ranks.of(ahead.objects[taken]) < stay]
+        kept = ranks.of(picked.objects) < stay
+        reach = int(picked.ids[-1]) if kept.all() else int(picked.ids[np.argmin(kept)]) - 1
+        return Completed(kept, sorted(ahead.ids[taken].tolist()), reach, too_much == [0])
+
+    def _look_ahead(self, picked: Seen, near: Seen, further: Iterator[Seen]) -> Seen:
+        """The rows behind a pick-up, as many as are gone through. Where runs end is kept, so that it happens
+        once for many pick-ups: it is not left off where the runs of this one have ended."""
+        found, seen = [near], 0
+        while seen < AHEAD and (rows := next(further, None)) is not None:
+            found.append(rows)
+            seen += rows.size
+        whole = _joined([picked, *found])
+        sure = whole.size // 2 if seen >= AHEAD else whole.size
+        self._ends.replace(whole.ids[self._run_ends(whole, sure)].tolist())
+        return _joined(found)
+
+    def _run_ends(self, rows: Seen, sure: int) -> Ints:
+        """The places at which runs end; of the runs that nothing ends, those among so many first rows."""
+        order, first = _by_object(rows.objects, self._telling(rows.kinds))
+        insert = self._inserts(rows.kinds[order])
+        before_closing = ~np.append(insert, True)[1:]
+        return order[insert & np.where(_lasts(first), order < sure, before_closing)]
+
+    def _until_closed(self, rows: Seen, some: Flags) -> Ints:
+        """The places, among some, of rows of inserts before the first row that ends their object's run."""
+        order, first = _by_object(rows.objects, self._telling(np.where(some, rows.kinds, 0)))
+        closing = ~self._inserts(rows.kinds[order])
+        closed = np.cumsum(closing)
+        until_first: Ints = (closed - closing)[first]
+        in_run: Flags = closed == until_first[np.cumsum(first) - 1]
+        return order[in_run]
+
+    def _inserts(self, kinds: Ints) -> Flags:
+        return np.isin(kinds, list(self._limits.inserts))
+
+    def _telling(self, kinds: Ints) -> Ints:
+        """The places of the rows that are of runs, or end them."""
+        return np.flatnonzero(np.isin(kinds, [*self._limits.inserts, *CLOSING]))
+
+    def _fitting(self, ids: Ints, octets: int) -> int:
+        """How many of the first of these rows come to no more than that."""
+        return bisect_right(list(accumulate(self._sizes(ids.tolist()))), octets)
+
+
+class _Ranks:
+    """The order in which objects appear first."""
+
+    def __init__(self, objects: Ints) -> None:
+        self._objects, first = np.unique(objects, return_index=True)
+        self._ranks = np.argsort(np.argsort(first))
+
+    def of(self, objects: Ints) -> Ints:
+        """The rank of each of these objects, which are all among those."""
+        found: Ints = self._ranks[np.searchsorted(self._objects, objects)]
+        return found
+
+
+def _by_object(objects: Ints, places: Ints) -> tuple[Ints, Flags]:
+    """The places, those of an object together and in their order, and which is the first of its object."""
+    order = places[np.argsort(objects[places], kind="stable")]
+    return order, np.diff(objects[order], prepend=objects[order[:1]] - 1) != 0
+
+
+def _lasts(first: Flags) -> Flags:
+    """Which are the last of their objects, where these are the first ones."""
+    return np.append(first, True)[1:]
+
+
+def _joined(parts: Sequence[Seen]) -> Seen:
+    """All these rows, one behind the other."""
+    return Seen(*(np.concatenate(column) for column in zip(*parts, strict=True)))

@@ -21,6 +21,7 @@ from eventlog.convert.conversion import Job, Report
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import files_of
+from eventlog.files.written import opened
 from eventlog.formats import FORMATS
 from eventlog.publisher.wake import Signals
 from eventlog.streams.settings import StreamSettings
@@ -95,7 +96,7 @@ def apply(
     )
     chosen = settings.build(ApplySettings, given)
     with ExitStack() as stack:
-        keep: IO[bytes] | None = stack.enter_context(refused.open("wb")) if refused else None
+        keep: IO[bytes] | None = stack.enter_context(opened(refused, "w")) if refused else None
         complaints = Complaints()
         stack.callback(complaints.close)
         report = Report(complaints.tell, keep, strict)

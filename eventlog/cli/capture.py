@@ -19,6 +19,7 @@ from eventlog.convert.conversion import Report, allowed
 from eventlog.core.settings import build
 from eventlog.files.outputs import Output
 from eventlog.files.secret import read_secret
+from eventlog.files.written import opened
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import VENDORS, Address, read_address
 from eventlog.gbase.format import Settings
@@ -84,7 +85,7 @@ def capture(
     place = read_address(address, tuple(TRANSPORTS))
     signals = Signals()
     with ExitStack() as stack:
-        keep: IO[bytes] | None = stack.enter_context(refused.open("wb")) if refused else None
+        keep: IO[bytes] | None = stack.enter_context(opened(refused, "w")) if refused else None
         complaints = Complaints()
         stack.callback(complaints.close)
         report = Report(complaints.tell, keep, strict)

@@ -27,6 +27,7 @@ from eventlog.core.settings import build
 from eventlog.files.inputs import container_of
 from eventlog.files.limits import Limits
 from eventlog.files.outputs import Output
+from eventlog.files.written import opened
 from eventlog.formats import FORMATS
 from eventlog.neutral import load
 
@@ -122,7 +123,7 @@ def compare(
             model, found = states.here(stack, sides, known, keep, settings.compare_memory << 20)
         else:
             model, found = states.on_spark(stack, master, dict(conf), (old, new), known, rows_of)
-        bad = stack.enter_context(refused.open("wb")) if refused else None
+        bad = stack.enter_context(opened(refused, "w")) if refused else None
         complaints = Complaints()
         stack.callback(complaints.close)
         report = Report(complaints.tell, bad, strict)

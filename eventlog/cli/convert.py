@@ -22,6 +22,7 @@ from eventlog.convert.conversion import follow as follow_stream
 from eventlog.convert.streaming import is_folder, stream
 from eventlog.files.inputs import files_of
 from eventlog.files.limits import Limits
+from eventlog.files.written import opened
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.places.topics import KafkaSettings, KafkaStates
@@ -109,7 +110,7 @@ def convert(
     )
     with ExitStack() as stack:
         keep: IO[bytes] | None = (
-            stack.enter_context(refused.open("ab" if state else "wb")) if refused else None
+            stack.enter_context(opened(refused, "a" if state else "w")) if refused else None
         )
         complaints = Complaints()
         stack.callback(complaints.close)

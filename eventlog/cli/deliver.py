@@ -16,6 +16,7 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
+from eventlog.files.written import opened
 from eventlog.operate.deliver import Delivery, Memory, memory_beside
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
@@ -78,7 +79,7 @@ def deliver(
 def _kept(folder: Path) -> str:
     """Standard input as a file, for it is gone through again."""
     path = folder / "documents.xml"
-    with path.open("wb") as copy:
+    with opened(path, "w") as copy:
         shutil.copyfileobj(sys.stdin.buffer, copy)
     return str(path)
 

@@ -17,6 +17,7 @@ from eventlog.columnar.vectors import Flags, flags, scattered, shares
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import gathered
 from eventlog.core.tables import Table
+from eventlog.files.written import naming
 
 T = TypeVar("T")
 _SHARES = 64
@@ -89,7 +90,7 @@ def _divide(
     """Write the rows to a file for each share that has some; a level looks at other digits of the hash than
     those above."""
     folder.mkdir()
-    with ExitStack() as stack:
+    with naming(folder), ExitStack() as stack:
         writers: dict[int, pa.RecordBatchStreamWriter] = {}
         for rows in _large(batches, memory):
             for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):

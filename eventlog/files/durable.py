@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from eventlog.files.written import naming
+
 
 def write_whole(path: Path, text: str) -> None:
     """A small file in place of the one before, whole or not at all."""
     part = path.with_name(f".{path.name}.part")
     try:
-        with part.open("w", encoding="utf-8") as file:
+        with naming(path), part.open("w", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

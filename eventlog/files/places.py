@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import IO, Protocol, cast
 
 from eventlog.core.errors import Misuse
+from eventlog.files.written import Written, naming, opened
 
 _NUMBERS = count(1)
 _NOT_OURS = (
@@ -51,7 +52,7 @@ class _AsItComes:
     """A device, a pipe: nobody can take back what is written, the exit code says whether it is whole."""
 
     def __init__(self, name: str) -> None:
-        self._raw: IO[bytes] = open(name, "wb")  # noqa: SIM115 - closed when the output is
+        self._raw: IO[bytes] = opened(name, "w")
         self.stream = _packed(name, self._raw)
 
     def complete(self) -> None:
@@ -70,7 +71,7 @@ class _WhenWhole:
         self._path = path
         self._part = path.with_name(f".eventlog-{os.getpid()}-{next(_NUMBERS)}.part")
         self._part.unlink(missing_ok=True)  # of a process that was killed
-        self._raw: IO[bytes] = self._part.open("xb")
+        self._raw: IO[bytes] = opened(self._part, "x", path)
         with suppress(FileNotFoundError):
             os.fchmod(self._raw.fileno(), stat.S_IMODE(path.stat().st_mode))
         self.stream = _packed(path.name, self._raw)
@@ -79,7 +80,8 @@ class _WhenWhole:
         if self.stream is not self._raw:
             self.stream.close()
         self._raw.flush()
-        os.fsync(self._raw.fileno())
+        with naming(self._path):
+            os.fsync(self._raw.fileno())
         self._raw.close()
         self._part.replace(self._path)
 
@@ -95,7 +97,8 @@ class Growing:
     may have left half a record behind."""
 
     def __init__(self, name: str, *, of_lines: bool) -> None:
-        self._raw = open(name, "ab", buffering=0)  # noqa: SIM115 - closed when the output is
+        self._name = name
+        self._raw = Written(name, "a")
         self.stream: IO[bytes] = BufferedWriter(self._raw)
         self._whole = self._size()
         if of_lines and self._whole and self._is_regular() and not _ends_a_line(name):
@@ -104,7 +107,8 @@ class Growing:
     def flush(self) -> None:
         """Bring what was written safely out."""
         self.stream.flush()
-        os.fsync(self._raw.fileno())
+        with naming(self._name):
+            os.fsync(self._raw.fileno())
         self._whole = self._size()
 
     def leave(self) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import heapq
 import pickle
-import tempfile
 from collections.abc import Callable, Iterator
 from typing import IO, Any, Generic, TypeVar
+
+from eventlog.files.written import temporary
 
 T = TypeVar("T")
 _MEMORY = 256 << 20
@@ -54,7 +55,7 @@ class Sorter(Generic[T]):
 
     def _spill(self) -> None:
         self._items.sort(key=self._key)
-        run = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the sorter
+        run = temporary()
         for item in self._items:
             pickle.dump(item, run, pickle.HIGHEST_PROTOCOL)
         self._runs.append(run)

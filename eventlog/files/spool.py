@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
 import weakref
 from typing import IO
 
 from eventlog.core.errors import EventlogError
+from eventlog.files.written import temporary
 
 
 class SpoolFull(EventlogError):
@@ -27,7 +27,7 @@ class Spool:
         if self._end + len(data) > self._limit:
             raise SpoolFull(self._limit)
         if self._file is None:
-            self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the spool
+            self._file = temporary()
             weakref.finalize(self, self._file.close)
         place = self._end, len(data)
         self._file.seek(self._end)

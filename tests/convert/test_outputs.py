@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import stat
 import subprocess
@@ -98,9 +99,51 @@ def test_a_pipe_gets_what_comes(shell: Shell) -> None:
 def test_a_device_stays_one(shell: Shell) -> None:
     assert shell.run(*CONVERT, "-o", "/dev/null", "log.csv").code == 0
     assert Path("/dev/null").is_char_device()
-    full = shell.run(*CONVERT, "-o", "/dev/full", "log.csv")
-    assert (full.code, "No space left on device" in full.stderr) == (1, True)
     assert shell.run(*CONVERT, "-o", "/dev/stdout", "log.csv").stdout.count("<nds ") == 1
+
+
+TO = {
+    "xds": ("--to", "xds", "-o", "/dev/full"),
+    "csv": ("--to", "log", "--output-as", "csv", "-o", "/dev/full"),
+    "parquet": ("--to", "log", "--output-as", "parquet", "-o", "/dev/full"),
+    "refused": ("--to", "xds", "-o", "out.xml", "--refused", "/dev/full"),
+}
+
+
+@pytest.mark.parametrize("to", TO)
+def test_a_full_disk_is_told_with_the_name_of_the_file(shell: Shell, to: str) -> None:
+    (shell.folder / "log.csv").write_text(HEADER + GOOD + BAD)
+    full = shell.run("convert", "--from", "log", "--tables", "usr.toml", *TO[to], "log.csv")
+    assert (full.code, full.stderr.splitlines()[-1]) == (1, "eventlog: /dev/full: No space left on device")
+
+
+def limited(shell: Shell, *words: str) -> str:
+    """What a command says that may write 4 096 bytes to a file and no more, and fails."""
+    done = subprocess.run(
+        [sys.executable, "-m", "eventlog", *words],
+        cwd=shell.folder,
+        env=environment(TMPDIR=str(shell.folder)),
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 12, 1 << 12)),
+    )
+    assert done.returncode == 1
+    return done.stderr.replace(os.path.realpath(shell.folder), "HERE")
+
+
+def test_a_file_that_cannot_grow_is_told_by_name_also_a_temporary_one(shell: Shell) -> None:
+    rows = "".join(f"{number},4,usr,idu={number},,,\n" for number in range(1, 500))
+    (shell.folder / "log.csv").write_text(HEADER + rows)
+    there = files(shell.folder)
+    assert limited(shell, *CONVERT, "-o", "out.xml", "log.csv") == "eventlog: HERE: File too large\n"
+    assert files(shell.folder) == there
+
+    changes = (*CONVERT[:4], "changes", *CONVERT[5:], "-o", "changes.jsonl", "log.csv")
+    assert shell.run(*changes).code == 0
+    again = ("convert", "--from", "changes", "--to", "changes", "-o", "out.jsonl", "changes.jsonl")
+    assert limited(shell, *again) == "eventlog: HERE/out.jsonl: File too large\n"
+    assert files(shell.folder) == {*there, "changes.jsonl"}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])

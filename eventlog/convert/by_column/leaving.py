@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from typing import IO, NamedTuple
 
@@ -11,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from eventlog.columnar.vectors import Ints, offsets
+from eventlog.files.written import temporary
 
 _AT_ONCE = 20_000  # events that are put in order together, about
 _FACTS = 3 * 8  # bytes
@@ -36,8 +36,8 @@ class Leaving:
     """Takes the events of batches, each in order, and gives all of them back in order."""
 
     def __init__(self) -> None:
-        self._texts = tempfile.TemporaryFile()  # noqa: SIM115 - they live as long as this does
-        self._facts = tempfile.TemporaryFile()  # noqa: SIM115 - place, object and end of text, of each event
+        self._texts = temporary()
+        self._facts = temporary()  # place, object and end of text, of each event
         self._runs: list[_Run] = []
         self._count = self._bytes = self._objects = 0
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 
 import numpy as np
 
 from eventlog.columnar.vectors import Ints
+from eventlog.files.written import temporary
 
 _AT_ONCE = 4 << 20  # record_ids in memory
 
@@ -17,7 +17,7 @@ class RecordIds:
     """The record_ids of a log, on disk; those that ascend all the way repeat nothing."""
 
     def __init__(self) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this does
+        self._file = temporary()
         self._count = 0
         self._last = 0
         self._ascend = True

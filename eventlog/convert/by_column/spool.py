@@ -18,6 +18,7 @@ from eventlog.convert.by_column.sound import SCHEMA
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
 from eventlog.core.tables import Tables
+from eventlog.files.written import naming
 
 _SHARES = 256
 _ROWS = 32_000  # that are folded together, where objects allow
@@ -88,9 +89,10 @@ class Spool:
         if self._folder is None:
             self._folder = tempfile.TemporaryDirectory(prefix="eventlog-rows-")
             self._writers = [pa.ipc.new_stream(self._path(share), SCHEMA) for share in range(_SHARES)]
-        for rows in self._held:
-            for share, some in shares(rows, object_numbers(rows, self._tables) % _SHARES):
-                self._writers[share].write_batch(some)
+        with naming(self._folder.name):
+            for rows in self._held:
+                for share, some in shares(rows, object_numbers(rows, self._tables) % _SHARES):
+                    self._writers[share].write_batch(some)
         self._held, self._size = [], 0
 
 

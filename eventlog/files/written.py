@@ -1,0 +1,47 @@
+"""Files that are written: where the system says no (a full disk), it is said which file it was."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def naming(name: str | Path) -> Iterator[None]:
+    """Inside, a fault of the system that names no file names this one."""
+    try:
+        yield
+    except OSError as fault:
+        if fault.filename is None:
+            fault.filename = str(name)
+        raise
+
+
+def opened(path: str | Path, mode: str, name: str | Path | None = None) -> io.BufferedWriter:
+    """A file for bytes, whose faults name it, or what stands for it."""
+    return io.BufferedWriter(Written(path, mode, name))
+
+
+def temporary() -> io.BufferedRandom:
+    """A file without a name, which is gone when it is closed, or with the process; its faults name the
+    folder of such files."""
+    with tempfile.TemporaryFile(buffering=0) as made:
+        return io.BufferedRandom(Written(os.dup(made.fileno()), "r+", tempfile.gettempdir()))
+
+
+class Written(io.FileIO):
+    """The same without a buffer."""
+
+    def __init__(self, path: str | Path | int, mode: str, name: str | Path | None = None) -> None:
+        super().__init__(path, mode)
+        self._told = str(path) if name is None else name
+
+    def write(self, data: Any) -> int:
+        """Write some of the bytes, and return how many."""
+        with naming(self._told):
+            return super().write(data)

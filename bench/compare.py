@@ -23,6 +23,7 @@ from sqlalchemy.engine import Engine
 
 from eventlog.compare.sqldigest import digest_of, key_hash_of
 from eventlog.core import tablesfile
+from eventlog.core.errors import Misuse
 from eventlog.core.extras import show_pandas
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.publisher.comparing import ComparingSettings
@@ -68,7 +69,10 @@ columns = { idu = "integer", fname = "text", lname = "text", mail = "text", phon
 
 def main(rows: int, only: str = "both", runs: int = RUNS) -> None:
     """Print what was measured."""
-    for name, measure in (("database", database), ("spark", spark)):
+    measures = {"database": database, "spark": spark}
+    if only not in (*measures, "both"):
+        raise Misuse(f"there is no {only!r} to measure: database, spark or both")
+    for name, measure in measures.items():
         if only in ("both", name):
             measure(rows, runs)
 

@@ -22,7 +22,7 @@ def canonical(known: Known, tables: pa.Array, keys: pa.Array) -> pa.Array:
     spelled = [known.spelled(str(name)) for name in names]
     named = zip(names, (one.table for one in spelled), strict=True)
     catalogued = [str(name) if table is None else known.tables.name_of(table) for name, table in named]
-    told = pc.binary_join_element_wise(pa.array(catalogued).take(pa.array(own)), keys, "\0")
+    told = pc.binary_join_element_wise(pa.array(catalogued, pa.string()).take(pa.array(own)), keys, "\0")
     odd = np.ones(len(own), np.bool_)
     for number, one in enumerate(spelled):
         if one.table is not None and one.object is not None and one.key == tuple(one.table.key):

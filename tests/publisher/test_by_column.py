@@ -114,6 +114,15 @@ def test_both_ways_say_the_same(
     assert told(by_column) == told(by_row)
 
 
+def test_inserts_are_whole_where_nothing_is_left_behind_what_was_looked_at(peopled: World) -> None:
+    row = {"event_type": 1, "column_name": "fname", "new_value": "a"}
+    peopled.write(*[key(number, **row) for number in (1, 2, 3, 4)])
+    reading = read(
+        peopled, peopled.reader(("usr", "grp"), Rules(), XdsSettings()), Selection(2), by_column=True
+    )
+    assert (reading.picked, reading.full) == ([1, 2], True)
+
+
 def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> None:
     world, names = peopled, ("aaa", "mmm", "zzz")
     for name in names:

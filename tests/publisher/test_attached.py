@@ -104,6 +104,25 @@ def test_an_odd_row_costs_that_row(
         log.call(*words)
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 7])
+def test_rows_without_table_or_key_cost_only_themselves_wherever_a_pick_up_is_cut(
+    engine: Engine, database: Database, limit: int
+) -> None:
+    log = Attached(engine, database.dialect, NUMERIC)
+    log.call("install")
+    row = {"event_type": 1, "column_name": "fname", "new_value": "Jack"}
+    rows = [key(number, **row) for number in range(1, 8)]
+    rows[1]["table_key"] = rows[3]["table_name"] = rows[4]["table_key"] = None
+    log.write(*rows, key(8, table_key="idu=1", **row))
+    sent = ""
+    while "N" in log.letters().values():
+        done = log.call("run", "--once", "--query-limit", str(limit))
+        assert done.exit_code == 0, done.exception
+        sent += done.stdout
+    assert sorted(log.letters().values()) == ["E", "E", "S", "S", "S", "S"]
+    assert sent.count("<add ") == 4  # both rows of the first object in one
+
+
 TIMES = {
     "2025-03-23 10:00:00": "S",
     "2025-03-23T10:00:00.123456": "S",

@@ -24,7 +24,7 @@
 
 -- size --
 -- The bytes of a row's key and values.
-octet_length({table_key}) + coalesce(octet_length({old_value}), 0) + coalesce(octet_length({new_value}), 0)
+coalesce(octet_length({table_key}), 0) + coalesce(octet_length({old_value}), 0) + coalesce(octet_length({new_value}), 0)
 
 -- pending --
 -- Rows that are new and can be finished.

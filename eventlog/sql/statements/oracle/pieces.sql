@@ -1,6 +1,6 @@
 -- size --
 -- The bytes of a row's key and values.
-lengthb({table_key}) + coalesce(dbms_lob.getlength({old_value}), 0) + coalesce(dbms_lob.getlength({new_value}), 0)
+coalesce(lengthb({table_key}), 0) + coalesce(dbms_lob.getlength({old_value}), 0) + coalesce(dbms_lob.getlength({new_value}), 0)
 
 -- pending --
 -- Rows that are new and can be finished.

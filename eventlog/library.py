@@ -217,14 +217,10 @@ def write(
     """Write the changes to a file of a format, which appears when it is complete; how many records it got."""
     form = format_named(target)
     writing: Any = settings.build(form.settings, read_given(given, form.settings))
-    count = 0
     with Output(os.fspath(output), form.shape, container) as out:
         if form.sheet is not None:
             out.sheet(form.sheet)
-        for record in _report(refused).good(form.write(told, tables or Tables(), writing)):
-            out.write(record)
-            count += 1
-    return count
+        return _report(refused).write(form.write(told, tables or Tables(), writing), out)
 
 
 def explain(

@@ -10,9 +10,9 @@ from typing import Any
 
 from eventlog.core import values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, row_events, scalars
-from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, whole
+from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, whole
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
-from eventlog.core.formats import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source
+from eventlog.core.formats import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source, check_texts
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
 from eventlog.neutral import refuse
@@ -57,10 +57,11 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
     for change in changes:
         try:
             rows = [row for event in row_events(change) for row in _rows(event, tables, settings)]
+            time = read_event_time(change.time or now).replace("T", " ")
+            check_texts((change.user, *(cell for row in rows for cell in row)))
         except EventlogError as fault:
             yield refuse(change, fault)
             continue
-        time = (change.time or now).removesuffix("Z").replace("T", " ")
         for table_name, table_key, event_type, column, old, new in rows:
             record_id += 1
             cells = (record_id, "N", event_type, time, change.user, table_name, table_key, column, old, new)

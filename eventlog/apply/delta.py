@@ -34,6 +34,7 @@ from eventlog.apply.target import Group
 from eventlog.core.change import ABSENT, Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.tables import Tables
+from eventlog.files.places import is_file_name
 from eventlog.sql.dialect.dialects import POSTGRESQL
 
 Named = tuple[str | None, str]
@@ -191,7 +192,7 @@ class Delta:
         """The folder of a table; a name that would lead elsewhere is none."""
         parts = [part for part in (schema, name) if part is not None]
         for part in parts:
-            if part in ("", ".", "..") or "/" in part or "\0" in part or part.startswith("_"):
+            if not is_file_name(part) or part.startswith("_"):
                 raise Misuse(f"{part!r} cannot name a folder of a Delta table")
         return self._folder.joinpath(*parts)
 

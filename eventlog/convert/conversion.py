@@ -98,6 +98,18 @@ class Report:
             with suppress(OSError, ValueError):  # it may be no file
                 os.fsync(self._keep.fileno())
 
+    def write(self, records: Iterable[Any], output: Output) -> int:
+        """Write the records that were not refused; how many of them there were."""
+        count = 0
+        for record in self.good(records):
+            try:
+                output.write(record)
+            except NotExpressible as fault:
+                self.refuse(Refused(record.sheet.name, str(fault)))
+            else:
+                count += 1
+        return count
+
     def good(self, records: Iterable[Any]) -> Iterator[Any]:
         """The records that were not refused."""
         for record in records:
@@ -257,8 +269,7 @@ def write_changes(
     with Output(job.output, target.shape, job.output_container) as output:
         if target.sheet is not None:
             output.sheet(target.sheet)
-        for record in report.good(records):
-            output.write(record)
+        report.write(records, output)
 
 
 def explain(job: Job, report: Report, clock: str, tell: Tell) -> None:

@@ -232,8 +232,7 @@ class _Writer:
         """What writes to an output."""
 
         def write(changes: Iterable[Change]) -> None:
-            for record in self._report.good(self._target.write(changes, self._job.tables, self._writing)):
-                output.write(record)
+            self._report.write(self._target.write(changes, self._job.tables, self._writing), output)
 
         return write
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from eventlog.core.change import Change
-from eventlog.core.errors import Refused
+from eventlog.core.errors import NotExpressible, Refused
 from eventlog.core.tables import Tables
 
 Cell = Any  # what a container can hold in one cell: CSV text, JSON values, Arrow's Python values
@@ -102,6 +102,19 @@ class Sheet(NamedTuple):
 class SheetRow(NamedTuple):
     sheet: Sheet
     cells: tuple[Cell, ...]
+
+
+def check_texts(cells: Iterable[Cell]) -> None:
+    """Refuse half a surrogate pair: CSV, Parquet and databases hold UTF-8, which has no bytes for it."""
+    for cell in cells:
+        if isinstance(cell, str) and not cell.isascii():
+            try:
+                cell.encode()
+            except UnicodeEncodeError as fault:
+                half, at = ord(cell[fault.start]), fault.start + 1
+                raise NotExpressible(
+                    f"half a surrogate pair, U+{half:04X} at character {at} of a text"
+                ) from None
 
 
 class Placed(NamedTuple):

@@ -9,11 +9,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
 
-from eventlog.core.errors import Misuse
+from eventlog.core.errors import Misuse, NotExpressible
 from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files import blob, csv, jsonlines, messages, parquet
 from eventlog.files.inputs import container_of
-from eventlog.files.places import Growing, Target, need_folder, place_at
+from eventlog.files.places import Growing, Target, is_file_name, need_folder, place_at
 from eventlog.files.standard import standard_output
 
 
@@ -70,7 +70,7 @@ class Output:
         return self
 
     def write(self, record: Any) -> None:
-        """One record of the format."""
+        """One record of the format; NotExpressible if there can be no file for it."""
         if isinstance(record, SheetRow):
             self.sheet(record.sheet).write(record.cells)
             self._rows[record.sheet.name] += 1
@@ -126,6 +126,8 @@ class Output:
                 beside.stream.write(text.encode())
 
     def _file_of(self, sheet: Sheet) -> str:
+        if self._folder and not is_file_name(sheet.name):
+            raise NotExpressible(f"{sheet.name!r} cannot name a file of the folder {self._name}")
         return str(Path(self._name) / f"{sheet.name}.{self._container}") if self._folder else self._name
 
     def _open(self, name: str) -> IO[bytes]:

@@ -42,6 +42,15 @@ def place_at(name: str) -> Target:
     return _WhenWhole(target)
 
 
+def is_file_name(name: str) -> bool:
+    """Whether what has that name stands in its folder: names of tables come with the data."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
+
+
 def need_folder(path: Path, name: str) -> None:
     """Misuse if the folder of a file that is to be written is not there."""
     if not path.parent.is_dir():

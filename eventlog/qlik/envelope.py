@@ -47,7 +47,11 @@ def read(value: Any) -> Envelope:
     if value["magic"] != "atMSG":
         raise InvalidMessage(f"wrong magic {str(value['magic'])[:40]!r}, not atMSG")
     get = value.get
-    return str(get("type")), get("messageSchemaId"), get("messageSchema"), get("message")
+    schema_id, schema = get("messageSchemaId"), get("messageSchema")
+    for name, text in (("messageSchemaId", schema_id), ("messageSchema", schema)):
+        if text is not None and type(text) is not str:
+            raise InvalidMessage(f"{name} is {type(text).__name__}, not text")
+    return str(get("type")), schema_id, schema, get("message")
 
 
 def body(message: Any, schema_id: str | None) -> Body:

@@ -75,7 +75,7 @@ class RecordReader:
         data = body.data
         if op is Op.DELETE:
             return self._delete(headers, self._values(data or body.before), flags)
-        if data is None:
+        if not data:
             raise InvalidMessage(f"{headers['operation']} without data")
         cells = tuple(data.values())
         values = self._load(cells)
@@ -196,14 +196,24 @@ class RecordReader:
             key,
             fields,
             position,
-            get("transactionId") or None,
+            _text(headers, "transactionId"),
             iso_utc(time) if time else None,
             _facts(headers),
         )
 
 
+def _text(headers: Mapping[str, Any], name: str) -> str | None:
+    """A header that is text, which a number may stand for; None where there is none."""
+    value = headers.get(name)
+    if value is None or type(value) is str:
+        return value or None
+    if type(value) is int:
+        return str(value)
+    raise InvalidMessage(f"{name} {str(value)[:40]!r} is no text")
+
+
 def _facts(headers: Mapping[str, Any]) -> Facts:
-    stream, counter = headers.get("streamPosition"), headers.get("transactionEventCounter")
+    stream, counter = _text(headers, "streamPosition"), headers.get("transactionEventCounter")
     last = headers.get("transactionLastEvent")
     if counter is None and last is None:
         return (("stream_position", stream),) if stream else ()

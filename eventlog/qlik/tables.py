@@ -20,6 +20,7 @@ from eventlog.core.formats import (
     SheetColumn,
     SheetRow,
     Source,
+    check_texts,
 )
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
@@ -249,6 +250,8 @@ def write_rows(
                 known[change.schema, change.table] = at
             partition = _partition(numbered, settings)
             rows = at.writer.rows(numbered, partition.name if partition else None)
+            for row in rows:
+                check_texts(row)
         except EventlogError as fault:
             yield Refused(f"{change.table}:{change.position or numbered.sequence}", str(fault))
             continue
@@ -266,6 +269,7 @@ def change_table(
     described = tables.of(change.schema, change.table)
     structure = structure_of(described) if described and described.columns else observe(None, change)
     structure = Structure(change.schema, change.table, structure.columns)
+    check_texts(structure.names)
     if len(names) + len(structure.columns) > MAX_COLUMNS:
         raise NotExpressible(
             f"table {structure} has {len(structure.columns)} columns and {len(names)} header columns;"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import resource
 import signal
@@ -166,3 +167,60 @@ def test_a_signal_leaves_no_part(number: signal.Signals, shell: Shell) -> None:
         assert process.stderr is not None
         assert process.stderr.read() == f"eventlog: stopped by {number.name}\n"
     assert files(shell.folder) == before
+
+
+def inserts(*tables: tuple[str | None, str], value: str = "Jack", time: str = "2025-03-23T10:00:00Z") -> str:
+    """An insert into each of these tables, told as changes."""
+    changes = (
+        {"op": "insert", "schema": schema, "table": table, "key": {"idu": 1}, "time": time}
+        | {"fields": [{"column": "idu", "after": 1}, {"column": "fname", "after": value}]}
+        for schema, table in tables
+    )
+    return "".join(json.dumps(change) + "\n" for change in changes)
+
+
+@pytest.mark.parametrize(
+    ("schema", "table"), [(None, "../usr"), ("../../far", "usr"), (None, "a\0b"), (None, "\ud800")]
+)
+def test_a_table_whose_name_leads_out_of_the_folder_is_refused(
+    shell: Shell, schema: str | None, table: str
+) -> None:
+    """What a stranger calls a table must not become a file outside of the folder that was named."""
+    (shell.folder / "changes.jsonl").write_text(inserts((None, "usr"), (schema, table), (None, "usr")))
+    (shell.folder / "s").mkdir()
+    around = files(shell.folder.parent)
+    done = shell.run("convert", "--to", "qlik-table", "-o", "out/", "changes.jsonl")
+    assert (done.code, "cannot name a file of the folder out/" in done.stderr) == (1, True)
+    assert "1 bad records were left out" in done.stderr
+    assert files(shell.folder / "out") == {"usr__ct.csv"}
+    assert (shell.folder / "out" / "usr__ct.csv").read_text().count(",INSERT,") == 2
+    assert files(shell.folder.parent) == around
+
+
+@pytest.mark.parametrize("target", ["log", "qlik-table"])
+@pytest.mark.parametrize("container", ["csv", "parquet", "jsonl"])
+def test_half_a_surrogate_pair_costs_its_change(shell: Shell, target: str, container: str) -> None:
+    """JSON can hold it, and so do messages; the rows of a table are UTF-8."""
+    changes = inserts((None, "usr")) + inserts((None, "usr"), value="\ud800") + inserts((None, "usr"))
+    (shell.folder / "changes.jsonl").write_text(changes)
+    words = ("convert", "--to", target, "--output-as", container, "-o", "out", "changes.jsonl")
+    done = shell.run(*words)
+    assert "half a surrogate pair, U+D800 at character 1 of a text" in done.stderr
+    assert (done.code, "1 bad records were left out" in done.stderr) == (1, True)
+    more = ("--table", "usr") if target == "qlik-table" else ()
+    read = ("convert", "--from", target, "--as", container, "--tables", "usr.toml", *more)
+    back = shell.run(*read, "--to", "changes", "out")
+    assert back.stdout.count('"Jack"') == 2
+
+
+def test_an_event_time_that_is_none_costs_its_change(shell: Shell) -> None:
+    changes = inserts((None, "usr"), time="yesterday") + inserts(
+        (None, "usr"), time="2025-03-23T10:00:00.5+05:45"
+    )
+    (shell.folder / "changes.jsonl").write_text(changes)
+    done = shell.run("convert", "--to", "log", "--output-as", "csv", "changes.jsonl")
+    assert (done.code, "event_time: 'yesterday' is not a timestamp" in done.stderr) == (1, True)
+    assert {line.split(",")[3] for line in done.stdout.splitlines()} == {
+        "event_time",
+        "2025-03-23 04:15:00.5",
+    }

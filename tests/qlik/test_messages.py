@@ -596,7 +596,12 @@ def test_the_form_of_2016() -> None:
             "changeMask 08 in big byte order: bit 3 lies past the last column, 2",
         ),
         (altered(UPDATE, columnMask=[]), "it has not the form of one"),
-        ({**UPDATE, "messageSchemaId": []}, "it has not the form of one"),
+        ({**UPDATE, "messageSchemaId": []}, "messageSchemaId is list, not text"),
+        ({**UPDATE, "messageSchemaId": {"id": 1}}, "messageSchemaId is dict, not text"),
+        ({**METADATA, "messageSchema": 5}, "messageSchema is int, not text"),
+        (body(data={}), "UPDATE without data"),
+        (altered(UPDATE, transactionId=[1]), "transactionId '[1]' is no text"),
+        (altered(UPDATE, streamPosition={"at": 1}), "streamPosition \"{'at': 1}\" is no text"),
         (body(schema=[], table={}), "it has not the form of one"),
         (altered(UPDATE, timestamp="soon"), "'soon' is not a timestamp"),
         (altered(UPDATE, transactionEventCounter="1"), "transactionEventCounter '1'"),
@@ -612,6 +617,12 @@ def test_a_bad_message_costs_itself_alone(message: Any, words: str) -> None:
     assert [isinstance(c, Refused) for c in found] == [False, True, False]
     assert reason(found[1]).startswith("t.jsonl:2: ")
     assert words in reason(found[1])
+
+
+def test_an_id_that_came_as_a_number_is_text() -> None:
+    found = only(altered(UPDATE, transactionId=27, streamPosition=154))
+    assert found.transaction == "27"
+    assert found.fact("stream_position") == "154"
 
 
 def _avro() -> list[bytes]:

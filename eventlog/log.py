@@ -12,7 +12,7 @@ from eventlog.core import values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, row_events, scalars
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, whole
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
-from eventlog.core.formats import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source, check_texts
+from eventlog.core.formats import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source, check_cells
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
 from eventlog.neutral import refuse
@@ -53,19 +53,23 @@ def read_entries(source: Source[Row], now: str) -> Iterator[tuple[Row, Entry] | 
 def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> Iterator[SheetRow | Refused]:
     """The rows of types 1 to 4 whose documents have the same effect, numbered from 1."""
     now = values.read_moment(values.Kind.TIMESTAMP, settings.now or "1970-01-01 00:00:00").iso
-    record_id = 0
+    last = 0
     for change in changes:
         try:
-            rows = [row for event in row_events(change) for row in _rows(event, tables, settings)]
             time = read_event_time(change.time or now).replace("T", " ")
-            check_texts((change.user, *(cell for row in rows for cell in row)))
+            told = [row for event in row_events(change) for row in _rows(event, tables, settings)]
+            rows = [
+                (number, "N", kind, time, change.user, name, key, column, old, new)
+                for number, (name, key, kind, column, old, new) in enumerate(told, last + 1)
+            ]
+            for row in rows:
+                check_cells(SHEET.columns, row)
         except EventlogError as fault:
             yield refuse(change, fault)
             continue
-        for table_name, table_key, event_type, column, old, new in rows:
-            record_id += 1
-            cells = (record_id, "N", event_type, time, change.user, table_name, table_key, column, old, new)
-            yield SheetRow(SHEET, cells)
+        last += len(rows)
+        for row in rows:
+            yield SheetRow(SHEET, row)
 
 
 def places(columns: Sequence[str], name: str) -> list[int | None]:

@@ -104,17 +104,26 @@ class SheetRow(NamedTuple):
     cells: tuple[Cell, ...]
 
 
-def check_texts(cells: Iterable[Cell]) -> None:
-    """Refuse half a surrogate pair: CSV, Parquet and databases hold UTF-8, which has no bytes for it."""
-    for cell in cells:
-        if isinstance(cell, str) and not cell.isascii():
-            try:
-                cell.encode()
-            except UnicodeEncodeError as fault:
-                half, at = ord(cell[fault.start]), fault.start + 1
-                raise NotExpressible(
-                    f"half a surrogate pair, U+{half:04X} at character {at} of a text"
-                ) from None
+_LEAST, _MOST = -(2**63), 2**63 - 1
+
+
+def check_cells(columns: Iterable[SheetColumn], cells: Iterable[Cell]) -> None:
+    """Refuse what the columns of CSV, Parquet and databases cannot hold: integers of more than 64 bits, and
+    half a surrogate pair, for which UTF-8 has no bytes."""
+    for column, cell in zip(columns, cells, strict=True):
+        if isinstance(cell, str):
+            check_text(cell)
+        elif column.type == "int" and isinstance(cell, int) and not _LEAST <= cell <= _MOST:
+            raise NotExpressible(f"column {column.name}: an integer of more than 64 bits")
+
+
+def check_text(text: str) -> None:
+    """Refuse half a surrogate pair."""
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError as fault:
+        half, at = ord(text[fault.start]), fault.start + 1
+        raise NotExpressible(f"half a surrogate pair, U+{half:04X} at character {at} of a text") from None
 
 
 class Placed(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any, NamedTuple
 
 from eventlog.core.errors import InvalidDocument, Refused
@@ -165,7 +165,7 @@ class Writer:
         }
         self._arrow = arrow
         self._schema = arrow.schema([(c.name, types.get(c.type, arrow.string())) for c in columns])
-        self._times = [c.type == "timestamp" for c in columns]
+        self._read = [_READ.get(c.type) for c in columns]
         self._writer = parquet.ParquetWriter(file, self._schema)
         self._rows: list[Sequence[Cell]] = []
         self._held = 0
@@ -184,8 +184,8 @@ class Writer:
         if not self._rows:
             return
         columns = [
-            [_time(cell) for cell in cells] if time else cells
-            for cells, time in zip(zip(*self._rows, strict=True), self._times, strict=True)
+            [read(cell) if isinstance(cell, str) else cell for cell in cells] if read else cells
+            for cells, read in zip(zip(*self._rows, strict=True), self._read, strict=True)
         ]
         arrays = [
             self._arrow.array(cells, field.type) for cells, field in zip(columns, self._schema, strict=True)
@@ -194,8 +194,8 @@ class Writer:
         self._rows, self._held = [], 0
 
 
-def _time(cell: Cell) -> dt.datetime | None:
-    return dt.datetime.fromisoformat(cell) if isinstance(cell, str) else cell
+# How the texts are read that stand in columns of a type; of a float they are the names of what is no number.
+_READ: dict[str, Callable[[str], Cell]] = {"timestamp": dt.datetime.fromisoformat, "float": float}
 
 
 def _arrow() -> tuple[Any, Any]:

@@ -20,7 +20,8 @@ from eventlog.core.formats import (
     SheetColumn,
     SheetRow,
     Source,
-    check_texts,
+    check_cells,
+    check_text,
 )
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
@@ -251,7 +252,7 @@ def write_rows(
             partition = _partition(numbered, settings)
             rows = at.writer.rows(numbered, partition.name if partition else None)
             for row in rows:
-                check_texts(row)
+                check_cells(at.sheet.columns, row)
         except EventlogError as fault:
             yield Refused(f"{change.table}:{change.position or numbered.sequence}", str(fault))
             continue
@@ -269,7 +270,8 @@ def change_table(
     described = tables.of(change.schema, change.table)
     structure = structure_of(described) if described and described.columns else observe(None, change)
     structure = Structure(change.schema, change.table, structure.columns)
-    check_texts(structure.names)
+    for name in structure.names:
+        check_text(name)
     if len(names) + len(structure.columns) > MAX_COLUMNS:
         raise NotExpressible(
             f"table {structure} has {len(structure.columns)} columns and {len(names)} header columns;"

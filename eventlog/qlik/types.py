@@ -103,7 +103,10 @@ def _finite(value: float, spec: Spec) -> Value:
 def _load_float(value: Any, spec: Spec) -> Value:
     if isinstance(value, str) and value not in NON_FINITE and not _NUMBER.fullmatch(value):
         raise _refuse(value, f"a number ({spec.name})")
-    return values.load_float(value)
+    number = values.load_float(value)
+    if isinstance(number, str) and isinstance(value, str) and value not in NON_FINITE:
+        raise _refuse(value, f"a number within {spec.name}")
+    return number
 
 
 def _load_single(value: Any, spec: Spec) -> Value:
@@ -194,7 +197,10 @@ def _dump_single(value: Any, spec: Spec) -> float | str:
 def _number(value: Any, spec: Spec) -> float:
     if isinstance(value, str) and value not in NON_FINITE and not _NUMBER.fullmatch(value):
         raise _refuse(value, f"a number ({spec.name})")
-    return float(value)
+    number = float(value)
+    if math.isinf(number) and isinstance(value, str) and value not in NON_FINITE:
+        raise NotExpressible(f"{value!r} is beyond {spec.name}")
+    return number
 
 
 def _single(value: Any, spec: Spec) -> float:

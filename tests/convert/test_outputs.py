@@ -213,6 +213,45 @@ def test_half_a_surrogate_pair_costs_its_change(shell: Shell, target: str, conta
     assert back.stdout.count('"Jack"') == 2
 
 
+def doubles(*values: object) -> str:
+    """Inserts with these values in the column `weight`."""
+    changes = (
+        {"op": "insert", "table": "scale", "key": {"id": i}, "time": "2025-03-23T10:00:00Z"}
+        | {"fields": [{"column": "id", "after": i}, {"column": "weight", "after": value}]}
+        for i, value in enumerate(values)
+    )
+    return "".join(json.dumps(change) + "\n" for change in changes)
+
+
+@pytest.mark.parametrize("container", ["csv", "parquet", "jsonl"])
+def test_numbers_at_the_ends_of_their_types_stand_in_change_tables(shell: Shell, container: str) -> None:
+    (shell.folder / "scale.toml").write_text(
+        '[tables.scale]\nkey = ["id"]\ncolumns = { id = "bigint", weight = "double" }\n'
+    )
+    numbers = ["NaN", "Infinity", "-Infinity", 1.5, -1e308]
+    (shell.folder / "changes.jsonl").write_text(doubles(*numbers, "1e999", 10**400))
+    described = ("--tables", "scale.toml")
+    done = shell.run("convert", "--to", "qlik-table", "--output-as", container, *described, "-o", "out",
+                     "changes.jsonl")  # fmt: skip
+    assert (done.code, "2 bad records were left out" in done.stderr) == (1, True)
+    assert "column weight: '1e999' is beyond REAL8" in done.stderr
+    back = shell.run("convert", "--from", "qlik-table", "--table", "scale", "--as", container, *described,
+                     "--to", "changes", "out")  # fmt: skip
+    assert [json.loads(line)["fields"][1]["after"] for line in back.stdout.splitlines()] == numbers
+
+
+def test_an_integer_of_more_than_64_bits_costs_its_change(shell: Shell) -> None:
+    (shell.folder / "scale.toml").write_text(
+        '[tables.scale]\nkey = ["id"]\ncolumns = { id = "bigint", weight = "bigint" }\n'
+    )
+    (shell.folder / "changes.jsonl").write_text(doubles(2**63 - 1, 2**63, -(2**63), -(2**63) - 1))
+    into = ("--output-as", "parquet", "-o", "out")
+    done = shell.run("convert", "--to", "qlik-table", "--tables", "scale.toml", *into, "changes.jsonl")
+    assert done.code == 1
+    assert done.stderr.count("column weight: an integer of more than 64 bits") == 2
+    assert (shell.folder / "out").exists()
+
+
 def test_an_event_time_that_is_none_costs_its_change(shell: Shell) -> None:
     changes = inserts((None, "usr"), time="yesterday") + inserts(
         (None, "usr"), time="2025-03-23T10:00:00.5+05:45"

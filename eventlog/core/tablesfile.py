@@ -37,7 +37,7 @@ def read(
     """The tables that the text of a tables file describes."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as fault:
+    except (ValueError, RecursionError) as fault:  # also of thousands of digits or brackets
         raise InvalidTables(str(fault)) from fault
     return described(document, trim_char=trim_char, meta_identifiers=meta_identifiers, references=references)
 

@@ -19,7 +19,7 @@ def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
         return load(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
         return none
-    except (ValueError, KeyError, TypeError, EventlogError) as fault:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EventlogError) as fault:
         said = f"{path} is not a state file: name another, or remove it to start from the beginning"
         raise Misuse(said) from fault
 

@@ -36,9 +36,9 @@ class Memory:
         for line in path.read_text("utf-8", "replace").splitlines():
             try:
                 event_id, level = json.loads(line)
-            except ValueError:
+            except (ValueError, TypeError, RecursionError):
                 continue
-            self.done[event_id] = level
+            self.done[str(event_id)] = str(level)
         os.write(self._file, b"\n")
 
     def keep(self, levels: Iterable[tuple[str, str]]) -> None:

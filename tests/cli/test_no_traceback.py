@@ -36,6 +36,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "folder").mkdir()
     for name in ("junk", "junk.csv", "junk.parquet", "junk.csv.gz", "junk.toml", "eventlog.junk.toml"):
         (here / name).write_bytes(b"\x8b\xff\x00\x01 = \n" * 20)
+    (here / "deep.toml").write_text("x = " + "[" * 20_000)
+    (here / "digits.toml").write_text("x = " + "9" * 5_000)
+    (here / "deep").write_text("[" * 100_000)
+    (here / "list").write_text("[]")
+    (here / "odd.memory").write_text("5\n[1, 2, 3]\n" + "[" * 100_000 + "\n")
     (here / "cut.csv.gz").write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03cut")
     return here
 
@@ -74,6 +79,17 @@ SITUATIONS = [
     Situation(f"{CONVERT} --refused folder log.csv", 1, "folder: Is a directory"),
     Situation(f"{CONVERT} --refused {NOWHERE}/bad log.csv", 1, NOWHERE),
     Situation("convert --from log --to xds --tables junk.toml log.csv", 1, "junk.toml: byte 1 is 0x8B"),
+    Situation("convert --from log --to xds --tables deep.toml log.csv", 1, "tables file: maximum recursion"),
+    Situation(
+        "convert --from log --to xds --tables digits.toml log.csv", 1, "tables file: Exceeds the limit"
+    ),
+    Situation("receive --answers deep.toml --port 0", 1, "answers file: maximum recursion"),
+    Situation(
+        "convert --from gbase --to changes --state deep -o out.jsonl junk", 2, "deep is not a state file"
+    ),
+    Situation(
+        "convert --from gbase --to changes --state list -o out.jsonl junk", 2, "list is not a state file"
+    ),
     Situation("convert --from gbase --to changes tcp://host:99999 --follow", 2, "is not tcp://host:port"),
     Situation("convert --from gbase --to changes unix:/nowhere --follow", 1, "unix:/nowhere: No such file"),
     Situation("convert --from gbase --to changes tcp://127.0.0.1:1 --follow", 1, "tcp://127.0.0.1:1: Conn"),
@@ -297,3 +313,10 @@ def test_a_signal_that_comes_where_nothing_can_be_raised_ends_a_command_that_goe
     words = [sys.executable, "-c", LOSING.format(behind)]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=environment())
     assert (done.returncode, done.stderr) == expected
+
+
+def test_lines_that_are_no_answers_are_none_in_a_memory(shell: Shell) -> None:
+    words = ("deliver", "docs.xml", "--memory", "odd.memory", "--sink", "stdout")
+    first, again = (shell.run(*words) for _ in range(2))
+    assert (first.code, "<delete " in first.stdout) == (0, True)
+    assert (again.code, "<delete " in again.stdout) == (0, False)

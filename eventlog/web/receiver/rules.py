@@ -129,7 +129,7 @@ def read(text: str) -> tuple[Rule, ...]:
     """The rules of a file, in its order; the error says which rule is wrong and how."""
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as fault:
+    except (ValueError, RecursionError) as fault:  # also of thousands of digits or brackets
         raise InvalidRules(str(fault)) from fault
     strangers = document.keys() - {"rule"}
     found = document.get("rule", [])

@@ -262,6 +262,8 @@ def read_time(kind: Kind, text: str, syntax: int) -> str:
     """The moment, ISO 8601, of a text that `write_time` wrote."""
     if syntax == 3:
         return _load_moment(kind)(text)
+    if not (_SECONDS if syntax == 1 else _DIGITS[kind]).fullmatch(text):
+        raise InvalidValue(_short(text), f"a time of syntax {syntax}")
     try:
         if syntax == 1:
             at = dt.datetime(1970, 1, 1) + dt.timedelta(seconds=int(text))
@@ -273,6 +275,12 @@ def read_time(kind: Kind, text: str, syntax: int) -> str:
     return Moment(kind, at, f".{text[14:]}" if text[14:] else "", False).iso
 
 
+_SECONDS = re.compile(r"[+-]?[0-9]{1,18}")
+_DIGITS = {
+    Kind.DATE: re.compile(r"[0-9]{8}"),
+    Kind.TIME: re.compile(r"[0-9]{6}"),
+    Kind.TIMESTAMP: re.compile(r"[0-9]{14,}"),
+}
 _DIGITS_ONLY = str.maketrans("", "", "-:T")
 
 

@@ -217,3 +217,22 @@ def test_every_error_pickles_and_tells_its_message() -> None:
         back = pickle.loads(pickle.dumps(fault))
         assert (type(back), str(back)) == (kind, str(fault))
         assert "{" not in str(InvalidValue("x", "y"))
+
+
+@pytest.mark.parametrize(
+    ("kind", "syntax", "text"),
+    [
+        (Kind.TIMESTAMP, 1, "1_000"),
+        (Kind.TIMESTAMP, 1, " 5 "),
+        (Kind.TIMESTAMP, 1, "٣"),
+        (Kind.TIMESTAMP, 2, "20250101000000abc"),
+        (Kind.TIMESTAMP, 2, "2025111111111"),
+        (Kind.TIMESTAMP, 2, "20250101000000١"),
+        (Kind.DATE, 2, "2025111"),
+        (Kind.TIME, 2, "12345"),
+    ],
+)
+def test_a_time_that_is_not_all_digits_is_none(kind: Kind, syntax: int, text: str) -> None:
+    """Python's own readers take some of them for another time."""
+    with pytest.raises(InvalidValue, match=f"is not a time of syntax {syntax}"):
+        values.read_time(kind, text, syntax)

@@ -162,10 +162,11 @@ def _native(spark: Any, piece: CurrentFile, number: int) -> Any:
     table, file = piece
     frame = spark.read.parquet(uri(file.name))
     key = [part for name in table.key for part in (f.lit(f"+{name}="), frame[f"`{name}`"].cast("string"))]
+    key[0] = f.lit(f"{table.key[0]}=")
     lengths, text = cells.packed([frame[f"`{column.name}`"].cast("string") for column in table.data])
     return frame.select(
         f.lit(table.name).alias("table_name"),
-        f.substring(f.concat(*key), 2, 1 << 30).alias("table_key"),
+        f.concat(*key).alias("table_key"),
         lengths.alias("old_value"),
         text.alias("new_value"),
         (f.col("_metadata.row_index") + (FIRST + (number << 40))).alias("record_id"),

@@ -31,6 +31,7 @@ def test_cells_are_packed_and_unpacked(rows: list[list[str | None]]) -> None:
 
 def test_spark_packs_alike(spark: Any) -> None:
     rows = [("", None), ("usr", "fname"), ("é=中", ""), ("1 \U0001f600", "a=b"), ("x", "\U0001f600é")]
+    rows += [("usr", None), ("usr", ""), ("", ""), ("=1 a", None), ("=", "b")]
     frame = spark.createDataFrame(rows, "table_name string, column_name string")
     lengths, text = cells.packed([frame.table_name, frame.column_name])
     found = [tuple(row) for row in frame.select(names.packed(), lengths, text).collect()]

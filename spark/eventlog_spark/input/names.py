@@ -1,7 +1,7 @@
 """A row's table and column as one text on the way to Python: each column of the transfer costs.
 
-Written as the number of the table's bytes, which Spark need not count, a blank, the table, and "=" and the
-column if there is one.
+Written as the table, and "=" and the column if there is one. Where "=" stands in the table's name, or no name
+at all, "=", the number of its characters and a blank stand before that: each text that Spark makes costs too.
 """
 
 from __future__ import annotations
@@ -26,13 +26,16 @@ class Name(NamedTuple):
 
 def packed() -> Any:
     """The name, of the columns table_name and column_name."""
-    column = f.coalesce(f.concat(f.lit("="), "column_name"), f.lit(""))
-    return f.concat(f.octet_length("table_name").cast("string"), f.lit(" "), "table_name", column)
+    table = f.col("table_name")
+    name = f.concat_ws("=", table, "column_name")
+    counted = f.concat(f.lit("="), f.char_length(table).cast("string"), f.lit(" "), name)
+    return f.when((table == "") | table.contains("="), counted).when(table.isNotNull(), name)
 
 
 def pack(table: str, column: str | None) -> str:
     """The same, of two texts."""
-    return f"{len(table.encode())} {table}" + ("" if column is None else f"={column}")
+    name = table if column is None else f"{table}={column}"
+    return f"={len(table)} {name}" if not table or "=" in table else name
 
 
 @lru_cache(maxsize=20_000)
@@ -40,10 +43,12 @@ def unpack(name: str | None) -> Name:
     """The table and the column; of a row that was not readable none."""
     if name is None:
         return Name("", None)
-    size, _, rest = name.partition(" ")
-    table = rest.encode()[: int(size)].decode()
-    column = rest[len(table) :]
-    return Name(table, column[1:] if column else None)
+    table, equals, column = name.partition("=")
+    if not table:
+        count, _, rest = column.partition(" ")
+        end = int(count)
+        table, equals, column = rest[:end], rest[end : end + 1], rest[end + 1 :]
+    return Name(table, column if equals else None)
 
 
 def object_begins(rows: pa.RecordBatch) -> Flags:

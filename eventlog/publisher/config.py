@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from eventlog.core.errors import EventlogError, InvalidValue, Misuse
+from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, Misuse
 from eventlog.core.settings import build, declared, read_value, variable
+from eventlog.files.text import read_text
 
 S = TypeVar("S")
 FILE = Path("eventlog.toml")
@@ -77,9 +78,15 @@ def read_file(file: Path | None) -> dict[str, Any]:
     if file is None and not path.exists():
         return {}
     try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError) as fault:
-        raise Misuse(f"{path}: {fault}") from fault
+        text = read_text(path)
+    except OSError as fault:
+        raise Misuse(f"{path}: {fault.strerror}") from None
+    except InvalidDocument as fault:
+        raise Misuse(str(fault)) from None
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as fault:  # also of thousands of digits or brackets
+        raise Misuse(f"{path}: {fault}") from None
 
 
 def statements(text: str | None) -> tuple[str, ...]:

@@ -37,6 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("junk", "junk.csv", "junk.parquet", "junk.csv.gz", "junk.toml", "eventlog.junk.toml"):
         (here / name).write_bytes(b"\x8b\xff\x00\x01 = \n" * 20)
     (here / "deep.toml").write_text("x = " + "[" * 20_000)
+    (here / "bom.toml").write_bytes(b'\xef\xbb\xbfurl = "postgresql://127.0.0.1:1/db"\n')
     (here / "digits.toml").write_text("x = " + "9" * 5_000)
     (here / "deep").write_text("[" * 100_000)
     (here / "list").write_text("[]")
@@ -108,6 +109,10 @@ SITUATIONS = [
     Situation("status --url mysql://root@127.0.0.1:1/db?nothing=1", 2, "the driver does not take"),
     Situation("status --config junk.toml", 2, "junk.toml"),
     Situation("status --config folder", 2, "folder"),
+    Situation("status --config ghost.toml", 2, "ghost.toml: No such file"),
+    Situation("status --config deep.toml", 2, "deep.toml: maximum recursion"),
+    Situation("status --config digits.toml", 2, "digits.toml: Exceeds the limit"),
+    Situation("status --config bom.toml", 1, "Connection refused"),
     Situation(f"{DELIVER} --sink http --http-url http://h:99999/", 2, "is not an address"),
     Situation(f"{DELIVER} --sink http --http-url https://h/ --http-ca junk", 2, "http-ca junk"),
     Situation(f"{DELIVER} --sink http --http-url https://h/ --http-ca ghost", 2, "http-ca ghost"),

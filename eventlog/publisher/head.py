@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Set
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from eventlog.core.entry import COLUMNS
@@ -38,6 +39,7 @@ class Look(NamedTuple):
     reach: int  # the record_id up to which none of either was left
     cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
     columns: PickedColumns | None = None  # the rows, where they came by column
+    ahead: int | None = None  # where rows beyond were looked for, if many of them were taken along
 
     @property
     def ids(self) -> list[int]:
@@ -66,6 +68,7 @@ class Head:
         self._claimed = NO_STRETCH
         self.proved = NO_STRETCH  # the same, or nothing
         self._ends = Ends()  # of inserts ahead
+        self._ahead: int | None = None  # up to where many rows were taken along by the look before
         self._notice: int | None = None  # the latest when it was proved
         self._released: set[ObjectName] = set()  # since a look at everything
         self._released_at = self._routine_at = self._grow_at = 0.0
@@ -85,7 +88,10 @@ class Head:
         if self._is_due(begun):
             self._forget()
         whole = self.proved is NO_STRETCH
-        found = _read(snapshot, choice, self.proved, self._ends, loopback=loopback)
+        # what was taken along left holes: a pick-up that ends with them finds no further rows of its object
+        within = replace(choice, upto=self._ahead)
+        found = _read(snapshot, within, self.proved, self._ends, loopback=loopback)
+        self._ahead = found.ahead
         kept = self._keep_back(found, choice)
         if whole:
             self._plan(self._clock() - begun)
@@ -145,10 +151,10 @@ def look_at_all(snapshot: Snapshot, choice: Selection, *, loopback: bool = False
 
 def _read(snapshot: Snapshot, choice: Selection, stretch: Stretch, ends: Ends, *, loopback: bool) -> Look:
     fit = snapshot.fit(choice, stretch)
-    cells, full, reach, cut, columns = snapshot.pick_up(fit, stretch, ends)
+    cells, full, reach, cut, columns, ahead = snapshot.pick_up(fit, stretch, ends)
     if not loopback or fit.driver_user is None:
-        return Look(cells, [], full, reach, cut, columns)
+        return Look(cells, [], full, reach, cut, columns, ahead)
     ours = snapshot.loopback(fit.driver_user, fit.limit, stretch)
     if len(ours) >= fit.limit:
         full, reach = True, min(reach, ours[-1])
-    return Look(cells, ours, full, reach, cut, columns)
+    return Look(cells, ours, full, reach, cut, columns, ahead)

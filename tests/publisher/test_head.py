@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -264,3 +265,35 @@ def test_long_rows_come_in_several_cycles_and_objects_stay_whole(world: World) -
             for most in (1, 1100, 2100, 2200, 10_000)
         ]
     assert found == [[1], [1], [1, 2, 3, 4], [1, 2, 3, 4], [1, 2, 3, 4, 5]]
+
+
+def by_key(tables: pa.Array, keys: pa.Array) -> pa.Array:
+    """One text for each object: all are of one table."""
+    return keys
+
+
+@pytest.mark.parametrize("mode", list(FinishMode))
+def test_rows_of_a_hot_object_are_taken_along_by_every_second_look(
+    world: World, monkeypatch: pytest.MonkeyPatch, mode: FinishMode
+) -> None:
+    monkeypatch.setattr("eventlog.sql.log.pending.MANY", 1)
+    world.write(*[key(0 if number % 10 == 0 else number, event_type=4) for number in range(1, 96)])
+    change_mode(world.store, mode, "test")
+    hot = set(range(10, 96, 10))
+    head, found = Head(), []
+    with world.elect() as leader:
+        while True:
+            with world.store.snapshot() as snapshot:
+                look = head.look(snapshot, Selection(20, canonical=by_key))
+            if not look.ids:
+                break
+            found.append(sorted(look.ids))
+            with world.store.work(leader.epoch) as work:
+                work.finish({Status.SUCCESS: look.ids})
+    assert found == [
+        sorted({*range(1, 21), 30, 40}),
+        sorted({*range(21, 41)} - hot),
+        sorted({*range(41, 61), 70, 80}),
+        sorted({*range(61, 81)} - hot),
+        list(range(81, 96)),
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from eventlog.sql.log.pending import Pending, PickUp, Selection
 from eventlog.sql.log.stretch import LOWEST, Stretch
 
 Canonical = Callable[[pa.Array, pa.Array], pa.Array]  # a text for each object, of table_names and keys
+
+MANY_ALONG = 20  # further rows are many where there is one to so many that were picked up
 
 NUMBERS = ("record_id", "event_type")
 TEXTS = ("table_name", "table_key", "column_name", "old_value", "new_value")
@@ -74,9 +77,11 @@ def behind(pending: Pending, choice: Selection, stretch: Stretch, after: int) ->
 
 
 def _pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | None) -> PickUp:
-    lane = stretch.rest(LOWEST)
+    lane = stretch.rest(LOWEST, choice.upto)
     picked = _picked(pending.columns("columns_picked", choice, lane, _COLUMNS, _PICKED, TEXTS))
-    if picked.size < choice.limit:
+    if choice.upto is not None and not picked.size:
+        return _pick_up(pending, replace(choice, upto=None), stretch, ends)
+    if choice.upto is None and picked.size < choice.limit:
         return PickUp([], columns=picked)
     near = _further(pending, choice, stretch, int(picked.ids[-1]))
     both = [pa.concat_arrays([picked.texts[name], near.texts[name]]) for name in _OBJECT]
@@ -88,7 +93,9 @@ def _pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends |
     )
     name = choice.object_of(*(picked.texts[name][0].as_py() for name in _OBJECT)) if cut else None
     rows = picked if kept.all() else picked.some(kept)
-    return PickUp([], True, reach, name, _with_more(pending, rows, more))
+    many = len(more) * MANY_ALONG > picked.size
+    ahead = int(near.numbers["record_id"].max()) if many and near.size else None
+    return PickUp([], True, reach, name, _with_more(pending, rows, more), ahead)
 
 
 def _further(pending: Pending, choice: Selection, stretch: Stretch, after: int) -> ResultColumns:

@@ -43,6 +43,9 @@ class Selection:
     limit: int = 10_000
     driver_user: str | None = None  # whose rows are left out, as loopback
     future: bool = False  # in order of event_time, rows later than now left out
+    upto: int | None = (
+        None  # by column: what stands behind this row is left, unless there is nothing before it
+    )
     most_bytes: int = 4 << 20  # of keys and values in one cycle, and as much again of further rows
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
     bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
@@ -59,6 +62,7 @@ class PickUp(NamedTuple):
     reach: int = HIGHEST  # the record_id up to which none of these was left
     cut: ObjectName | None = None  # whose insert is longer than a pick-up may grow
     columns: PickedColumns | None = None  # the rows, where they came by column
+    ahead: int | None = None  # where rows beyond were looked for, if many of them were taken along
 
 
 class Pending:

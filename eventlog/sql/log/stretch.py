@@ -69,10 +69,10 @@ class Stretch(NamedTuple):
             if high > after:
                 yield between(max(low - 1, after), high)
 
-    def rest(self, after: int) -> Lane:
-        """What stands behind the end, and behind a row."""
+    def rest(self, after: int, upto: int | None = None) -> Lane:
+        """What stands behind the end, and behind a row, up to another."""
         start = max(self.end, after)
-        return between(None if start == LOWEST else start)
+        return between(None if start == LOWEST else start, upto)
 
     def grown(self, end: int, gaps: Iterable[tuple[int, int]], most_ids: int) -> Stretch:
         """The stretch up to a new end, or up to the gap that would be one too many."""

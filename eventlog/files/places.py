@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, Protocol, cast
 
 from eventlog.core.errors import Misuse
-from eventlog.files.written import Written, naming, opened
+from eventlog.files.written import NamedFile, naming, opened
 
 _NUMBERS = count(1)
 _NOT_OURS = (
@@ -107,7 +107,7 @@ class Growing:
 
     def __init__(self, name: str, *, of_lines: bool) -> None:
         self._name = name
-        self._raw = Written(name, "a")
+        self._raw = NamedFile(name, "a")
         self.stream: IO[bytes] = BufferedWriter(self._raw)
         self._whole = self._size()
         if of_lines and self._whole and self._is_regular() and not _ends_a_line(name):

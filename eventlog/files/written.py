@@ -24,17 +24,17 @@ def naming(name: str | Path) -> Iterator[None]:
 
 def opened(path: str | Path, mode: str, name: str | Path | None = None) -> io.BufferedWriter:
     """A file for bytes, whose faults name it, or what stands for it."""
-    return io.BufferedWriter(Written(path, mode, name))
+    return io.BufferedWriter(NamedFile(path, mode, name))
 
 
 def temporary() -> io.BufferedRandom:
     """A file without a name, which is gone when it is closed, or with the process; its faults name the
     folder of such files."""
     with tempfile.TemporaryFile(buffering=0) as made:
-        return io.BufferedRandom(Written(os.dup(made.fileno()), "r+", tempfile.gettempdir()))
+        return io.BufferedRandom(NamedFile(os.dup(made.fileno()), "r+", tempfile.gettempdir()))
 
 
-class Written(io.FileIO):
+class NamedFile(io.FileIO):
     """The same without a buffer."""
 
     def __init__(self, path: str | Path | int, mode: str, name: str | Path | None = None) -> None:

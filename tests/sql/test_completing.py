@@ -10,7 +10,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.sql.log.completing import Completed, Completing, Limits, Seen
+from eventlog.sql.log.completing import Completed, Completing, Outline, Room
 from eventlog.sql.log.inserts import CLOSING, Bounds, Ends
 
 
@@ -59,12 +59,12 @@ def rest_of(name: int, rows: Sequence[Row]) -> list[Row]:
     return own
 
 
-def walked(rows: list[Row], limit: int, limits: Limits) -> Completed:
+def walked(rows: list[Row], limit: int, room: Room) -> Completed:
     """What completes the first rows, one by one."""
     picked, near = rows[:limit], rows[limit : 2 * limit]
     names = list(dict.fromkeys(row.object for row in picked))
     along = [row for row in near if row.object in names]
-    along = along[: fitting(along, limits.octets)]
+    along = along[: fitting(along, room.octets)]
     together = [*picked, *along]
     stay, cut = names, False
     taken: list[Row] = []
@@ -72,7 +72,7 @@ def walked(rows: list[Row], limit: int, limits: Limits) -> Completed:
         if not is_open([row for row in together if row.object == name]):
             continue
         rest = rest_of(name, [row for row in rows[limit:] if row not in along])
-        most = min(limits.bounds.rows, fitting([*taken, *rest], limits.bounds.octets)) - len(taken)
+        most = min(room.bounds.rows, fitting([*taken, *rest], room.bounds.octets)) - len(taken)
         if most < len(rest):
             cut = place == 0
             stay = names[: max(1, place)]
@@ -85,9 +85,9 @@ def walked(rows: list[Row], limit: int, limits: Limits) -> Completed:
     return Completed(np.array(kept), more, left[0] - 1 if left else picked[-1].id, cut)
 
 
-def seen(rows: Sequence[Row]) -> Seen:
+def seen(rows: Sequence[Row]) -> Outline:
     """Those rows by column."""
-    return Seen(*(np.array([row[column] for row in rows], np.int64) for column in range(3)))
+    return Outline(*(np.array([row[column] for row in rows], np.int64) for column in range(3)))
 
 
 @settings(max_examples=400)
@@ -102,11 +102,11 @@ def test_a_pick_up_is_completed_as_if_its_rows_were_walked_along(
     rows: list[Row], limit: int, chunk: int, octets: int, bounds: Bounds
 ) -> None:
     limit = min(limit, len(rows))
-    limits = Limits(octets, INSERTS, bounds)
+    room = Room(octets, INSERTS, bounds)
     sizes = {row.id: row.size for row in rows}
-    completing = Completing(limits, Ends(), lambda ids: [sizes[number] for number in ids])
+    completing = Completing(room, Ends(), lambda ids: [sizes[number] for number in ids])
     picked, near, far = seen(rows[:limit]), seen(rows[limit : 2 * limit]), rows[2 * limit :]
     further = (seen(far[at : at + chunk]).renamed(FAR) for at in range(0, len(far), chunk))
     kept, more, reach, cut = completing.complete(picked, near, lambda: FAR, further)
-    wanted = walked(rows, limit, limits)
+    wanted = walked(rows, limit, room)
     assert (kept.tolist(), more, reach, cut) == (wanted.kept.tolist(), *wanted[1:])

@@ -10,7 +10,7 @@ import numpy as np
 
 from eventlog.core.entry import read_event_type
 from eventlog.core.errors import WrongRow
-from eventlog.sql.log.completing import Completed, Completing, Ints, Limits, Seen
+from eventlog.sql.log.completing import Completed, Completing, Ints, Outline, Room
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.stretch import Stretch
 
@@ -26,8 +26,8 @@ class Behind:
 
     def __init__(self, pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | None) -> None:
         self._pending, self._choice, self._stretch = pending, choice, stretch
-        limits = Limits(choice.most_bytes, choice.inserts, choice.bounds)
-        self._completing = Completing(limits, Ends() if ends is None else ends, pending.sizes)
+        room = Room(choice.most_bytes, choice.inserts, choice.bounds)
+        self._completing = Completing(room, Ends() if ends is None else ends, pending.sizes)
 
     def complete_rows(self, picked: Sequence[Told]) -> Completed:
         """What completes rows that were read one by one."""
@@ -37,16 +37,16 @@ class Behind:
         names = [self._name(*row[2:]) for row in (*picked, *near)]
         objects = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
         return self.complete(
-            _seen(picked, objects[: len(picked)]), _seen(near, objects[len(picked) :]), lambda: numbers
+            _outline(picked, objects[: len(picked)]), _outline(near, objects[len(picked) :]), lambda: numbers
         )
 
-    def complete(self, picked: Seen, near: Seen, names: Callable[[], Iterable[str]]) -> Completed:
+    def complete(self, picked: Outline, near: Outline, names: Callable[[], Iterable[str]]) -> Completed:
         """What completes a pick-up, by the rows just behind it; `names` tells those of their objects, in the
         order of their numbers."""
         further = self._further(int(near.ids[-1])) if near.size >= self._choice.limit else iter(())
         return self._completing.complete(picked, near, lambda: hashes(names()), further)
 
-    def _further(self, after: int) -> Iterator[Seen]:
+    def _further(self, after: int) -> Iterator[Outline]:
         """The rows behind these, more with each statement."""
         size = self._choice.limit
         skip = 2 * size
@@ -59,7 +59,7 @@ class Behind:
                 return
             after, skip = int(rows.ids[-1]), skip + size
 
-    def _chunk(self, choice: Selection, after: int, skip: int) -> Seen:
+    def _chunk(self, choice: Selection, after: int, skip: int) -> Outline:
         if self._pending.comes_by_column(choice, self._stretch):
             from eventlog.sql.log import by_column  # Arrow takes a while to load
 
@@ -67,7 +67,7 @@ class Behind:
             if rows is not None:
                 return rows
         found = self._pending.further(choice, self._stretch, after, skip)
-        return _seen(found, hashes(self._name(*row[2:]) for row in found))
+        return _outline(found, hashes(self._name(*row[2:]) for row in found))
 
     def _name(self, table_name: object, table_key: object) -> str:
         return "\0".join(self._choice.object_of(table_name, table_key))
@@ -78,9 +78,9 @@ def hashes(names: Iterable[str]) -> Ints:
     return np.array(list(map(hash, names)), np.int64)
 
 
-def _seen(rows: Sequence[Told], objects: Ints) -> Seen:
+def _outline(rows: Sequence[Told], objects: Ints) -> Outline:
     ids, kinds = [int(row[0]) for row in rows], [_kind(row[1]) for row in rows]
-    return Seen(np.array(ids, np.int64), np.array(kinds, np.int64), objects)
+    return Outline(np.array(ids, np.int64), np.array(kinds, np.int64), objects)
 
 
 def _kind(event_type: Any) -> int:

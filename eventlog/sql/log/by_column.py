@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from eventlog.sql.columns import OddBytes, ResultColumns
 from eventlog.sql.log.behind import Behind, hashes
-from eventlog.sql.log.completing import Flags, Ints, Seen
+from eventlog.sql.log.completing import Flags, Ints, Outline
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.pending import Pending, PickUp, Selection
 from eventlog.sql.log.stretch import LOWEST, Stretch
@@ -66,14 +66,14 @@ def pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | 
         return None
 
 
-def behind(pending: Pending, choice: Selection, stretch: Stretch, after: int) -> Seen | None:
+def behind(pending: Pending, choice: Selection, stretch: Stretch, after: int) -> Outline | None:
     """The rows behind one, as `hashes` numbers objects; None likewise."""
     try:
         rows = _further(pending, choice, stretch, after)
     except OddBytes:
         return None
     objects = _objects(choice, *(rows.texts[name] for name in _OBJECT))
-    return _seen(rows, objects.numbers).renamed(hashes(objects.names()))
+    return _outline(rows, objects.numbers).renamed(hashes(objects.names()))
 
 
 def _pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends | None) -> PickUp:
@@ -87,8 +87,8 @@ def _pick_up(pending: Pending, choice: Selection, stretch: Stretch, ends: Ends |
     both = [pa.concat_arrays([picked.texts[name], near.texts[name]]) for name in _OBJECT]
     objects = _objects(choice, *both)
     kept, more, reach, cut = Behind(pending, choice, stretch, ends).complete(
-        Seen(picked.ids, picked.kinds, objects.numbers[: picked.size]),
-        _seen(near, objects.numbers[picked.size :]),
+        Outline(picked.ids, picked.kinds, objects.numbers[: picked.size]),
+        _outline(near, objects.numbers[picked.size :]),
         objects.names,
     )
     name = choice.object_of(*(picked.texts[name][0].as_py() for name in _OBJECT)) if cut else None
@@ -125,8 +125,8 @@ def _objects(choice: Selection, tables: pa.Array, keys: pa.Array) -> _Objects:
     return _Objects(named.indices.to_numpy().astype(np.int64), named.dictionary.to_pylist)
 
 
-def _seen(rows: ResultColumns, objects: Ints) -> Seen:
-    found = Seen(rows.numbers["record_id"], rows.numbers["event_type"], objects)
+def _outline(rows: ResultColumns, objects: Ints) -> Outline:
+    found = Outline(rows.numbers["record_id"], rows.numbers["event_type"], objects)
     return found if _ascend(found.ids) else found.some(np.argsort(found.ids))
 
 

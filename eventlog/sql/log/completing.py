@@ -16,7 +16,7 @@ Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 
-class Seen(NamedTuple):
+class Outline(NamedTuple):
     """Rows of the log in their order, as far as they tell where runs of inserts end."""
 
     ids: Ints
@@ -28,16 +28,16 @@ class Seen(NamedTuple):
         """How many rows they are."""
         return len(self.ids)
 
-    def some(self, which: Ints) -> Seen:
+    def some(self, which: Ints) -> Outline:
         """Those at these places."""
-        return Seen(self.ids[which], self.kinds[which], self.objects[which])
+        return Outline(self.ids[which], self.kinds[which], self.objects[which])
 
-    def renamed(self, names: Ints) -> Seen:
+    def renamed(self, names: Ints) -> Outline:
         """The same with other numbers of the objects: the one at the place of each."""
         return self._replace(objects=names[self.objects])
 
 
-class Limits(NamedTuple):
+class Room(NamedTuple):
     """What a pick-up may take beside its rows."""
 
     octets: int  # of further rows of its objects
@@ -57,18 +57,18 @@ class Completed(NamedTuple):
 class Completing:
     """Completes pick-ups of one snapshot. `sizes` tells the bytes of rows by their ids."""
 
-    def __init__(self, limits: Limits, ends: Ends, sizes: Callable[[Sequence[int]], list[int]]) -> None:
-        self._limits, self._ends, self._sizes = limits, ends, sizes
+    def __init__(self, room: Room, ends: Ends, sizes: Callable[[Sequence[int]], list[int]]) -> None:
+        self._room, self._ends, self._sizes = room, ends, sizes
 
     def complete(
-        self, picked: Seen, near: Seen, further_names: Callable[[], Ints], further: Iterator[Seen]
+        self, picked: Outline, near: Outline, further_names: Callable[[], Ints], further: Iterator[Outline]
     ) -> Completed:
         """What is picked up beside these rows, and which of them are left out where that is too much.
 
         `near` are as many rows behind them, `further` those behind these, in which an object has the number
         that `further_names` has at the place of its number here."""
         along = np.flatnonzero(np.isin(near.objects, picked.objects))
-        along = along[: self._fitting(near.ids[along], self._limits.octets)]
+        along = along[: self._fitting(near.ids[along], self._room.octets)]
         together = _joined([picked, near.some(along)])
         torn = self._torn(together)
         if len(torn):
@@ -78,7 +78,7 @@ class Completing:
             return self._whole(picked, ahead, along, names[torn])
         return Completed(np.ones(picked.size, np.bool_), near.ids[along].tolist(), int(picked.ids[-1]))
 
-    def _torn(self, rows: Seen) -> Ints:
+    def _torn(self, rows: Outline) -> Ints:
         """The objects whose last telling row is of an insert, of which more may follow."""
         if not self._inserts(rows.kinds).any():
             return np.zeros(0, np.int64)
@@ -88,7 +88,7 @@ class Completing:
         is_end = [number in self._ends for number in rows.ids[last].tolist()]
         return rows.objects[last[~np.array(is_end, np.bool_)]]
 
-    def _whole(self, picked: Seen, ahead: Seen, along: Ints, torn: Ints) -> Completed:
+    def _whole(self, picked: Outline, ahead: Outline, along: Ints, torn: Ints) -> Completed:
         """With the rest of torn inserts: the last objects are left out until the others' fits, and if that
         of the first does not, what fits of it is taken. Of the rows ahead those at `along` are taken."""
         mine = np.isin(ahead.objects, torn)
@@ -97,7 +97,7 @@ class Completing:
         ranks = _Ranks(picked.objects)
         in_turn = np.argsort(ranks.of(ahead.objects[rest]), kind="stable")
         rest = rest[in_turn]
-        bounds = self._limits.bounds
+        bounds = self._room.bounds
         fits = self._fitting(ahead.ids[rest[: bounds.rows]], bounds.octets)
         too_much = ranks.of(ahead.objects[rest[fits : fits + 1]]).tolist()
         stay = max(1, *too_much) if too_much else len(picked.objects)
@@ -107,7 +107,7 @@ class Completing:
         reach = int(picked.ids[-1]) if kept.all() else int(picked.ids[np.argmin(kept)]) - 1
         return Completed(kept, sorted(ahead.ids[taken].tolist()), reach, too_much == [0])
 
-    def _look_ahead(self, picked: Seen, near: Seen, further: Iterator[Seen]) -> Seen:
+    def _look_ahead(self, picked: Outline, near: Outline, further: Iterator[Outline]) -> Outline:
         """The rows behind a pick-up, as many as are gone through. Where runs end is kept, so that it happens
         once for many pick-ups: it is not left off where the runs of this one have ended."""
         found, seen = [near], 0
@@ -119,14 +119,14 @@ class Completing:
         self._ends.replace(whole.ids[self._run_ends(whole, sure)].tolist())
         return _joined(found)
 
-    def _run_ends(self, rows: Seen, sure: int) -> Ints:
+    def _run_ends(self, rows: Outline, sure: int) -> Ints:
         """The places at which runs end; of the runs that nothing ends, those among so many first rows."""
         order, first = _by_object(rows.objects, self._telling(rows.kinds))
         insert = self._inserts(rows.kinds[order])
         before_closing = ~np.append(insert, True)[1:]
         return order[insert & np.where(_lasts(first), order < sure, before_closing)]
 
-    def _until_closed(self, rows: Seen, some: Flags) -> Ints:
+    def _until_closed(self, rows: Outline, some: Flags) -> Ints:
         """The places, among some, of rows of inserts before the first row that ends their object's run."""
         order, first = _by_object(rows.objects, self._telling(np.where(some, rows.kinds, 0)))
         closing = ~self._inserts(rows.kinds[order])
@@ -136,11 +136,11 @@ class Completing:
         return order[in_run]
 
     def _inserts(self, kinds: Ints) -> Flags:
-        return np.isin(kinds, list(self._limits.inserts))
+        return np.isin(kinds, list(self._room.inserts))
 
     def _telling(self, kinds: Ints) -> Ints:
         """The places of the rows that are of runs, or end them."""
-        return np.flatnonzero(np.isin(kinds, [*self._limits.inserts, *CLOSING]))
+        return np.flatnonzero(np.isin(kinds, [*self._room.inserts, *CLOSING]))
 
     def _fitting(self, ids: Ints, octets: int) -> int:
         """How many of the first of these rows come to no more than that."""
@@ -171,6 +171,6 @@ def _lasts(first: Flags) -> Flags:
     return np.append(first, True)[1:]
 
 
-def _joined(parts: Sequence[Seen]) -> Seen:
+def _joined(parts: Sequence[Outline]) -> Outline:
     """All these rows, one behind the other."""
-    return Seen(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return Outline(*(np.concatenate(column) for column in zip(*parts, strict=True)))

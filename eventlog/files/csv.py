@@ -43,12 +43,14 @@ def header(lines: Lines, name: str) -> tuple[str, ...]:
     first = lines.next()
     if not first:
         raise InvalidDocument(f"{name}: empty, expected a header line")
+    if lines.is_cut(first):
+        raise InvalidDocument(f"{name}: the header line {lines.too_long}")
     try:
         columns = _split(lines.complete(first.removeprefix(_BOM)) or first)
     except InvalidDocument as fault:
-        raise InvalidDocument(f"{name}:1: the header line: {fault}") from fault
+        raise InvalidDocument(f"{name}: the header line: {fault}") from fault
     if None in columns or len(set(columns)) < len(columns):
-        raise InvalidDocument(f"{name}:1: the header line has an empty or repeated name")
+        raise InvalidDocument(f"{name}: the header line has an empty or repeated name")
     return tuple(map(str, columns))
 
 
@@ -58,8 +60,7 @@ def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
         number = lines.number
         if lines.is_cut(line):
             lines.pass_rest()
-            reason = f"the line has over {lines.longest} bytes (the setting max-record)"
-            yield Refused(f"{name}:{number}", reason, line)
+            yield Refused(f"{name}:{number}", f"the line {lines.too_long}", line)
             continue
         if b'"' not in line:
             record = line
@@ -104,6 +105,11 @@ class Lines:
         self._joined, self._count = bytearray(), 0
         self.number += bool(line)
         return line
+
+    @property
+    def too_long(self) -> str:
+        """What is said of a line that is cut."""
+        return f"has over {self.longest} bytes (the setting max-record)"
 
     def is_cut(self, line: bytes) -> bool:
         """Whether a line is only the beginning of one."""

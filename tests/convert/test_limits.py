@@ -59,6 +59,14 @@ def test_a_record_over_the_limit_is_refused_alone(name: str, content: str, told:
     assert shell.run(*TO_CHANGES.split(), name, EVENTLOG_MAX_RECORD="300").stderr == done.stderr
 
 
+@pytest.mark.parametrize("limit", [1, len(HEADER) // 2, HEADER.rindex(",")])
+def test_a_header_over_the_limit_costs_its_file(limit: int, shell: Shell) -> None:
+    (shell.folder / "in.csv").write_text(rows("Jack"))
+    done = shell.run(*TO_CHANGES.split(), "--max-record", str(limit), "in.csv")
+    assert (done.code, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"in.csv: the header line has over {limit} bytes (--max-record)")
+
+
 def test_an_event_over_the_limit_is_refused_alone(shell: Shell) -> None:
     (shell.folder / "in.xml").write_text(ADD.format("a") + ADD.format("x" * 3_000_000) + ADD.format("b"))
     done = shell.run(*TO_CHANGES.split(), "--max-record", "1000000", "in.xml")

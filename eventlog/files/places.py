@@ -15,6 +15,7 @@ from eventlog.core.errors import Misuse
 from eventlog.files.written import NamedFile, naming, opened
 
 _NUMBERS = count(1)
+_LONGEST = 240  # bytes of a file's name; file systems take 255, and an extension follows
 _NOT_OURS = (
     "/dev/",
     "/proc/",
@@ -45,10 +46,10 @@ def place_at(name: str) -> Target:
 def is_file_name(name: str) -> bool:
     """Whether what has that name stands in its folder: names of tables come with the data."""
     try:
-        name.encode()
+        size = len(name.encode())
     except UnicodeEncodeError:
         return False
-    return name not in ("", ".", "..") and "/" not in name and "\0" not in name
+    return name not in ("", ".", "..") and "/" not in name and "\0" not in name and size <= _LONGEST
 
 
 def need_folder(path: Path, name: str) -> None:

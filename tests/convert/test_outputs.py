@@ -180,7 +180,8 @@ def inserts(*tables: tuple[str | None, str], value: str = "Jack", time: str = "2
 
 
 @pytest.mark.parametrize(
-    ("schema", "table"), [(None, "../usr"), ("../../far", "usr"), (None, "a\0b"), (None, "\ud800")]
+    ("schema", "table"),
+    [(None, "../usr"), ("../../far", "usr"), (None, "a\0b"), (None, "\ud800"), (None, "é" * 121)],
 )
 def test_a_table_whose_name_leads_out_of_the_folder_is_refused(
     shell: Shell, schema: str | None, table: str

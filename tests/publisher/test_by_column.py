@@ -123,6 +123,16 @@ def test_inserts_are_whole_where_nothing_is_left_behind_what_was_looked_at(peopl
     assert (reading.picked, reading.full) == ([1, 2], True)
 
 
+def test_many_long_rows_come_by_column_however_few_of_them_the_bytes_allow(
+    peopled: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("eventlog.sql.log.pending.MANY", 5)
+    peopled.write(*[key(number, event_type=4) for number in range(1, 9)])
+    reader = peopled.reader(("usr", "grp"), Rules(), XdsSettings())
+    reading = read(peopled, reader, Selection(most_bytes=12), by_column=True)
+    assert (reading.picked, reading.outgoing is not None) == ([1, 2], True)
+
+
 def test_a_table_that_the_database_refuses_costs_only_itself(peopled: World) -> None:
     world, names = peopled, ("aaa", "mmm", "zzz")
     for name in names:

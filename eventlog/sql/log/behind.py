@@ -10,6 +10,7 @@ import numpy as np
 
 from eventlog.core.entry import read_event_type
 from eventlog.core.errors import WrongRow
+from eventlog.sql.log import pending as pending_rows
 from eventlog.sql.log.completing import Completed, Completing, Ints, Outline, Room
 from eventlog.sql.log.inserts import Ends
 from eventlog.sql.log.stretch import Stretch
@@ -60,7 +61,7 @@ class Behind:
             after, skip = int(rows.ids[-1]), skip + size
 
     def _chunk(self, choice: Selection, after: int, skip: int) -> Outline:
-        if self._pending.comes_by_column(choice, self._stretch):
+        if choice.limit >= pending_rows.MANY and self._pending.comes_by_column(choice, self._stretch):
             from eventlog.sql.log import by_column  # Arrow takes a while to load
 
             rows = by_column.behind(self._pending, choice, self._stretch, after)

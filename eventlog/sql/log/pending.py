@@ -43,9 +43,7 @@ class Selection:
     limit: int = 10_000
     driver_user: str | None = None  # whose rows are left out, as loopback
     future: bool = False  # in order of event_time, rows later than now left out
-    upto: int | None = (
-        None  # by column: what stands behind this row is left, unless there is nothing before it
-    )
+    upto: int | None = None  # by column: rows behind this one are left, unless there is none before
     most_bytes: int = 4 << 20  # of keys and values in one cycle, and as much again of further rows
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
     bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
@@ -99,12 +97,12 @@ class Pending:
         return PickUp(whole, True, reach, choice.object_of(*picked[0][OBJECT]) if cut else None)
 
     def comes_by_column(self, choice: Selection, stretch: Stretch) -> bool:
-        """Whether so many rows come by column: where objects can be told apart by it, the log's numbers are
+        """Whether rows can come by column: where objects can be told apart by it, the log's numbers are
         integers, in the one order, and nothing at its head is skipped."""
         stored = self._queries.log.stored
         plain = all(stored[name].storage is Storage.INTEGER for name in ("record_id", "event_type"))
-        known = choice.canonical is not None and choice.limit >= MANY
-        return known and plain and not choice.future and next(iter(stretch.gaps(LOWEST)), None) is None
+        known = choice.canonical is not None and not choice.future
+        return known and plain and next(iter(stretch.gaps(LOWEST)), None) is None
 
     def fit(self, choice: Selection, stretch: Stretch = NO_STRETCH) -> Selection:
         """The same choice with no more rows than its bytes allow, but for one; few rows come one by one."""

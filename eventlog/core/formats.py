@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import enum
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -107,9 +107,15 @@ class SheetRow(NamedTuple):
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
-def check_cells(columns: Iterable[SheetColumn], cells: Iterable[Cell]) -> None:
+def check_cells(columns: Iterable[SheetColumn], cells: Sequence[Cell]) -> None:
     """Refuse what the columns of CSV, Parquet and databases cannot hold: integers of more than 64 bits, and
     half a surrogate pair, for which UTF-8 has no bytes."""
+    plain = [
+        cell.isascii() if type(cell) is str else type(cell) is not int or _LEAST <= cell <= _MOST
+        for cell in cells
+    ]
+    if all(plain):  # nearly always
+        return
     for column, cell in zip(columns, cells, strict=True):
         if isinstance(cell, str):
             check_text(cell)

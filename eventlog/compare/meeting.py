@@ -90,14 +90,15 @@ def _divide(
     """Write the rows to a file for each share that has some; a level looks at other digits of the hash than
     those above."""
     folder.mkdir()
-    with naming(folder), ExitStack() as stack:
+    with ExitStack() as stack:
         writers: dict[int, pa.RecordBatchStreamWriter] = {}
         for rows in _large(batches, memory):
-            for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
-                if share not in writers:
-                    made = pa.ipc.new_stream(str(folder / str(share)), form)
-                    writers[share] = stack.enter_context(made)
-                writers[share].write_batch(some)
+            with naming(folder):
+                for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
+                    if share not in writers:
+                        made = pa.ipc.new_stream(str(folder / str(share)), form)
+                        writers[share] = stack.enter_context(made)
+                    writers[share].write_batch(some)
 
 
 def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:

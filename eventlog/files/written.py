@@ -13,11 +13,11 @@ from typing import Any
 
 @contextmanager
 def naming(name: str | Path) -> Iterator[None]:
-    """Inside, a fault of the system that names no file names this one."""
+    """Inside, a fault of the system that names no file names this one; others are no words of the system."""
     try:
         yield
     except OSError as fault:
-        if fault.filename is None:
+        if fault.errno is not None and fault.filename is None:
             fault.filename = str(name)
         raise
 

@@ -19,6 +19,7 @@ from lxml import etree
 
 from eventlog.core.errors import Misuse
 from eventlog.files.durable import write_all
+from eventlog.files.written import naming
 from eventlog.publisher.tally import Waits
 from eventlog.sinks.sink import Document, Item, Reply, Sink
 from eventlog.xds.answers import Level, Status, match
@@ -31,6 +32,7 @@ class Memory:
     """What was answered, event by event: a line each, and a cut last line is none."""
 
     def __init__(self, path: Path) -> None:
+        self._path = path
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         self.done: dict[str, str] = {}
         for line in path.read_text("utf-8", "replace").splitlines():
@@ -39,13 +41,15 @@ class Memory:
             except (ValueError, TypeError, RecursionError):
                 continue
             self.done[str(event_id)] = str(level)
-        os.write(self._file, b"\n")
+        with naming(path):
+            os.write(self._file, b"\n")
 
     def keep(self, levels: Iterable[tuple[str, str]]) -> None:
         """Put answers on record."""
         found = dict(levels)
-        write_all(self._file, "".join(json.dumps(pair) + "\n" for pair in found.items()).encode())
-        os.fsync(self._file)
+        with naming(self._path):
+            write_all(self._file, "".join(json.dumps(pair) + "\n" for pair in found.items()).encode())
+            os.fsync(self._file)
         self.done.update(found)
 
     def close(self) -> None:

@@ -25,7 +25,7 @@ class PublisherSettings:
         within=(1, 2**31 - 1),
     )
     max_insert_bytes: int = setting(
-        64 * MEBIBYTE, "bytes of these rows", metavar="BYTES", within=(1, 2**31 - 1)
+        64 * MEBIBYTE, "bytes of these rows, keys counted twice", metavar="BYTES", within=(1, 2**31 - 1)
     )
     retry_wait: float = setting(
         10.0, "seconds before an event is sent again; doubled each time", metavar="S", within=(0, 604_800)

@@ -170,3 +170,16 @@ def test_arrow_does_not_load_pandas_where_spark_is_not_asked_for(shell: Shell) -
         [sys.executable, "-c", asked], env=environment(), cwd=shell.folder, capture_output=True, check=True
     )
     assert told.stdout == b"{'pyarrow'}\n"
+
+
+def test_arrow_gives_memory_back(shell: Shell) -> None:
+    """Its own allocator would keep what the largest batch needed."""
+    asked = (
+        "import atexit, sys; sys.argv[1:] = ['convert', '--tables', 'usr.toml', 'in.csv', 'out.xml']; "
+        "from eventlog.cli import main; "
+        "atexit.register(lambda: print(sys.modules['pyarrow'].default_memory_pool().backend_name)); main()"
+    )
+    told = subprocess.run(
+        [sys.executable, "-c", asked], env=environment(), cwd=shell.folder, capture_output=True, check=True
+    )
+    assert told.stdout == b"system\n"

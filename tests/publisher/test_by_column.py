@@ -129,7 +129,7 @@ def test_many_long_rows_come_by_column_however_few_of_them_the_bytes_allow(
     monkeypatch.setattr("eventlog.sql.log.pending.MANY", 5)
     peopled.write(*[key(number, event_type=4) for number in range(1, 9)])
     reader = peopled.reader(("usr", "grp"), Rules(), XdsSettings())
-    reading = read(peopled, reader, Selection(most_bytes=12), by_column=True)
+    reading = read(peopled, reader, Selection(most_bytes=24), by_column=True)
     assert (reading.picked, reading.outgoing is not None) == ([1, 2], True)
 
 

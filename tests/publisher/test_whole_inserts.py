@@ -126,7 +126,7 @@ def test_the_last_objects_are_left_out_where_inserts_need_too_many_rows(world: W
     assert first(rows=4) == {"idu=1": 3}
     assert first(rows=2) == {"idu=1": 3}
     assert first(rows=1) == {"idu=1": 2}
-    size = len("idu=1") + 7
+    size = 2 * len("idu=1") + 7  # a key is held twice
     assert first(octets=2 * size) == {"idu=1": 3}
     assert first(octets=2 * size + 3 * (size + 7)) == {"idu=1": 3, "idu=2": 4}
 

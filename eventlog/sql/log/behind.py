@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from eventlog.sql.log.pending import Pending, Selection
 
 CHUNK = 10_000  # rows of a statement that only looks ahead
+NAMES = 2 << 20  # or fewer, of objects whose names come to so many letters
 Told = Sequence[Any]  # record_id, event_type, table_name and table_key of a row
 
 
@@ -44,15 +46,17 @@ class Behind:
     def complete(self, picked: Outline, near: Outline, names: Callable[[], Iterable[str]]) -> Completed:
         """What completes a pick-up, by the rows just behind it; `names` tells those of their objects, in the
         order of their numbers."""
-        further = self._further(int(near.ids[-1])) if near.size >= self._choice.limit else iter(())
+        more = near.size >= self._choice.limit
+        further = self._further(int(near.ids[-1]), names) if more else iter(())
         return self._completing.complete(picked, near, lambda: hashes(names()), further)
 
-    def _further(self, after: int) -> Iterator[Outline]:
-        """The rows behind these, more with each statement."""
+    def _further(self, after: int, names: Callable[[], Iterable[str]]) -> Iterator[Outline]:
+        """The rows behind these, more with each statement; as many as are held where their objects have
+        names as long as these."""
         size = self._choice.limit
-        skip = 2 * size
+        skip, most = 2 * size, max(size, min(CHUNK, int(NAMES / (1 + fmean(map(len, names()))))))
         while True:
-            size = min(4 * size, CHUNK)
+            size = min(4 * size, most)
             rows = self._chunk(replace(self._choice, limit=size), after, skip)
             if rows.size:
                 yield rows

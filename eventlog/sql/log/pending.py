@@ -44,7 +44,7 @@ class Selection:
     driver_user: str | None = None  # whose rows are left out, as loopback
     future: bool = False  # in order of event_time, rows later than now left out
     upto: int | None = None  # by column: rows behind this one are left, unless there is none before
-    most_bytes: int = 4 << 20  # of keys and values in one cycle, and as much again of further rows
+    most_bytes: int = 3 << 20  # of keys and values in one cycle, and as much again of further rows
     inserts: frozenset[int] = frozenset((1,))  # event types whose rows make one event of an insert
     bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
     object_of: Callable[[object, object], ObjectName] = as_spelled  # of a row's table_name and table_key

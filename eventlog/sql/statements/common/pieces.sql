@@ -23,8 +23,8 @@
   {new_value} as new_value
 
 -- size --
--- The bytes of a row's key and values.
-coalesce(octet_length({table_key}), 0) + coalesce(octet_length({old_value}), 0) + coalesce(octet_length({new_value}), 0)
+-- The bytes of a row's key and values; a key is held twice, in the row and as its object's name.
+2 * coalesce(octet_length({table_key}), 0) + coalesce(octet_length({old_value}), 0) + coalesce(octet_length({new_value}), 0)
 
 -- pending --
 -- Rows that are new and can be finished.

@@ -1,6 +1,6 @@
 -- size --
--- The bytes of a row's key and values.
-coalesce(lengthb({table_key}), 0) + coalesce(dbms_lob.getlength({old_value}), 0) + coalesce(dbms_lob.getlength({new_value}), 0)
+-- The bytes of a row's key and values; a key is held twice, in the row and as its object's name.
+2 * coalesce(lengthb({table_key}), 0) + coalesce(dbms_lob.getlength({old_value}), 0) + coalesce(dbms_lob.getlength({new_value}), 0)
 
 -- pending --
 -- Rows that are new and can be finished.

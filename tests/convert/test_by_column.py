@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,27 @@ def test_columns_of_other_types_are_read_alike(tmp_path: Path, types: tuple[Any,
     found = by_column(tmp_path, inputs, rules, wanted, 1 << 20)
     assert found == by_row(tmp_path, inputs, rules, wanted)
     assert found[0].count(b"<nds ") == 3
+
+
+@pytest.mark.parametrize("column", ["record_id", "event_type"])
+def test_decimals_of_more_than_64_bits_are_no_other_numbers(tmp_path: Path, column: str) -> None:
+    over = [Decimal(number) for number in (2**64 + 4, 4 - 2**64, 2**63, -4, 10**38 - 1)]
+    known = pa.array([Decimal(4)] * len(over), pa.decimal128(38, 0))
+    rows = {
+        "record_id": pa.array(range(1, 6), pa.int64()).cast(pa.decimal128(38, 0)),
+        "event_type": known,
+        "table_name": pa.array(["usr"] * 5),
+        "table_key": pa.array(["idu=1"] * 5),
+        **{name: pa.nulls(5, pa.string()) for name in ("column_name", "old_value", "new_value")},
+        column: pa.array(over, pa.decimal128(38, 0)),
+    }
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(rows), path)
+    inputs = [(str(path), "parquet")]
+    found = by_column(tmp_path, inputs, Rules(), XdsSettings(), 1 << 20)
+    assert found == by_row(tmp_path, inputs, Rules(), XdsSettings())
+    assert found[0] == b""
+    assert len(found[1]) == len(over)
 
 
 def test_rows_that_memory_cannot_hold_together_are_told(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -137,6 +138,8 @@ def _numbers(cells: pa.Array, pattern: str, most: int) -> tuple[Ints, Flags]:
         found = np.zeros(len(cells), np.int64)
         found[sure] = cells.filter(pa.array(sure)).cast(pa.int64()).to_numpy()
         return found, sure
+    if pa.types.is_decimal(cells.type):  # of which Arrow would cut what is over 64 bits
+        cells = pc.if_else(pc.less_equal(pc.abs(cells), Decimal(most)), cells, None)
     found = pc.fill_null(cells.cast(pa.int64(), safe=False), 0).to_numpy()
     return found, (found > 0) & (found <= most)
 

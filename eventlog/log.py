@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from eventlog.core import values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, row_events, scalars
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, whole
-from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
+from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused, WrongRow
 from eventlog.core.formats import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source, check_cells
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
@@ -89,7 +90,7 @@ def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[Cell]]:
 
     def cells_of(cells: Sequence[Any], now: str) -> list[Cell]:
         found = [
-            _cell(cells[at]) if at is not None else defaults.get(name)
+            _cell(name, cells[at]) if at is not None else defaults.get(name)
             for name, at in zip(COLUMNS, at_places, strict=True)
         ]
         if at_places[_EVENT_TIME] is None:
@@ -102,16 +103,28 @@ def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[Cell]]:
 _EVENT_TIME = COLUMNS.index("event_time")
 
 
-def _cell(cell: Any) -> Cell:
-    """A cell of any container as what an entry is read from."""
-    if cell is None or isinstance(cell, str | int):
+def _cell(name: str, cell: Any) -> Cell:
+    """A cell of any container as what an entry is read from; WrongRow if it is no single text or number."""
+    if cell is None or isinstance(cell, str):
         return cell
-    if isinstance(cell, float | decimal.Decimal):
-        return whole(cell)
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, int) or (name in _NUMBERS and isinstance(cell, float | decimal.Decimal)):
+        return cell
+    if isinstance(cell, float):
+        return str(whole(cell)) if math.isfinite(cell) else values.non_finite(cell)
+    if isinstance(cell, decimal.Decimal):
+        return format(cell, "f")
     if isinstance(cell, dt.datetime):
         return (cell.astimezone(dt.UTC) if cell.tzinfo else cell).replace(tzinfo=None).isoformat(" ")
+    for kind, told in _NO_TEXTS.items():
+        if isinstance(cell, kind):
+            raise WrongRow(f"{name} is {told}, not text")
     return str(cell)
 
+
+_NUMBERS = frozenset(("record_id", "event_type"))
+_NO_TEXTS = {bytes | bytearray | memoryview: "binary", list | tuple: "a list", Mapping: "an object"}
 
 LogRow = tuple[str, str, int, str | None, str | None, str | None]
 

@@ -58,6 +58,7 @@ COLUMNS = (
 )
 DEFAULTED = frozenset(("status", "event_time", "perpetrator"))
 MAX_RECORD_ID = 2**63 - 1
+MAX_EXACT_DOUBLE = 2**53
 
 
 class Entry(NamedTuple):
@@ -113,6 +114,8 @@ def read_record_id(cell: Cell) -> int:
     number = _integer("record_id", cell)
     if not 0 < number <= MAX_RECORD_ID:
         raise WrongRow(f"record_id is {number}, not between 1 and {MAX_RECORD_ID}")
+    if isinstance(cell, float) and number > MAX_EXACT_DOUBLE:
+        raise WrongRow(f"record_id is {number}, and a double holds integers exactly up to {MAX_EXACT_DOUBLE}")
     return number
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from eventlog.core.entry import COLUMNS, MAX_RECORD_ID
+from eventlog.core.entry import COLUMNS, MAX_EXACT_DOUBLE, MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
 from eventlog.sql.dialect.dialects import Dialect
 
@@ -60,7 +60,7 @@ class Stored(NamedTuple):
 
 _TEXTS = frozenset((Storage.TEXT, Storage.PADDED))
 _NUMBERS = frozenset((Storage.INTEGER, Storage.NUMERIC, Storage.DOUBLE, Storage.SINGLE))
-_MOST = {Storage.DOUBLE: 2**53, Storage.SINGLE: 2**24}
+_MOST = {Storage.DOUBLE: MAX_EXACT_DOUBLE, Storage.SINGLE: 2**24}
 
 # What a type's name means where no dialect says otherwise; lengths and precisions stand apart.
 _NAMES = {

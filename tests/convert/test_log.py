@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import decimal
 import gzip
 import json
 import re
@@ -90,6 +91,57 @@ def test_a_lone_surrogate_in_json_costs_its_row(tmp_path: Path) -> None:
     text, refused = run_convert(tmp_path, "log", "xds", content, name="log.jsonl")
     assert text.count("<delete ") == 1
     assert [bad.reason for bad in refused] == ["character U+D800 at position 1 cannot stand in XML 1.0"]
+
+
+ROW = {"record_id": 1, "event_type": 1, "table_name": "usr", "table_key": "idu=1", "column_name": "fname",
+       "old_value": None, "new_value": "x"}  # fmt: skip
+NO_TEXTS = [
+    ({"record_id": True}, "record_id is 'true', not an integer"),
+    ({"event_type": True}, "event_type is 'true', not an integer"),
+    ({"new_value": {"a": 1}}, "new_value is an object, not text"),
+    ({"old_value": ["a"]}, "old_value is a list, not text"),
+    ({"status": b"N"}, "status is binary, not text"),
+    ({"table_name": b"usr"}, "table_name is binary, not text"),
+    ({"new_value": b"x"}, "new_value is binary, not text"),
+    (
+        {"record_id": 2.0**53 + 2},
+        "record_id is 9007199254740994, and a double holds integers exactly up to 9007199254740992",
+    ),
+]
+
+
+@pytest.mark.parametrize(("cell", "reason"), NO_TEXTS, ids=str)
+def test_a_cell_that_is_no_single_text_costs_its_row(
+    cell: dict[str, object], reason: str, tmp_path: Path
+) -> None:
+    row = ROW | cell
+    if not any(isinstance(found, bytes) for found in row.values()):
+        text, refused = run_convert(tmp_path, "log", "xds", json.dumps(row), name="log.jsonl")
+        assert (text, reasons(refused)) == ("", [f"log.jsonl:1 {reason}"])
+    if not any(isinstance(found, dict | list) for found in row.values()):
+        pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "log.parquet")
+        text, refused = convert_files(tmp_path, "log.parquet")
+        assert (text, reasons(refused)) == ("", [f"log.parquet:1 {reason}"])
+
+
+TYPED = [
+    (True, "true"),
+    (5, "5"),
+    (5.0, "5"),
+    (1.5, "1.5"),
+    (float("nan"), "NaN"),
+    (float("-inf"), "-Infinity"),
+    (decimal.Decimal("5.00"), "5.00"),
+]
+
+
+@pytest.mark.parametrize(("cell", "told"), TYPED, ids=str)
+def test_a_typed_value_has_the_text_that_a_trigger_writes(cell: object, told: str, tmp_path: Path) -> None:
+    pyarrow.parquet.write_table(
+        pyarrow.Table.from_pylist([ROW | {"new_value": cell}]), tmp_path / "log.parquet"
+    )
+    text, _ = convert_files(tmp_path, "log.parquet")
+    assert f'<value type="string">{told}</value>' in text
 
 
 def test_rows_that_share_a_record_id_are_all_refused(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Context, Decimal
 from itertools import chain, islice
 from typing import IO, Any
 
@@ -19,9 +20,14 @@ _BOM = b"\xef\xbb\xbf"
 _PEEKED = 1000  # lines that tell the columns of rows
 
 
-def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object | Refused]:
-    """The values: one a line, over several lines as pretty printers write them, or elements of an array."""
-    lines = _Lines(file, limits)
+def read(
+    file: IO[bytes], name: str, limits: Limits = LIMITS, number_of: Callable[[str], Any] = float
+) -> Iterator[Object | Refused]:
+    """The values: one a line, over several lines as pretty printers write them, or elements of an array.
+
+    `number_of` reads a number with a point or an exponent.
+    """
+    lines = _Lines(file, limits, json.JSONDecoder(parse_float=number_of))
     while line := lines.next():
         if not line.strip():
             continue
@@ -43,9 +49,10 @@ def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object
 class _Lines:
     """The lines of a file; those that were joined to a value that never ends are read again."""
 
-    def __init__(self, file: IO[bytes], limits: Limits) -> None:
+    def __init__(self, file: IO[bytes], limits: Limits, decoder: json.JSONDecoder) -> None:
         self._file = file
         self._limits = limits
+        self._decoder = decoder
         self._again: deque[bytes] = deque()
         self.number = 0
 
@@ -57,7 +64,7 @@ class _Lines:
     def value(self, first: bytes) -> tuple[Any, bytes]:
         """The value that begins on a line, and its bytes; ValueError if there is none."""
         try:
-            return _load(first), first
+            return self._load(first), first
         except ValueError:
             rest = self._rest(first)
             if not rest:
@@ -66,7 +73,7 @@ class _Lines:
         try:
             if over := self._over_marks(joined):
                 raise ValueError(over)
-            return _load(joined), joined
+            return self._load(joined), joined
         except ValueError:
             self._again.extendleft(reversed(rest))
             self.number -= len(rest)
@@ -99,6 +106,10 @@ class _Lines:
             return f"the line has over {most} bytes (the setting max-record)"
         return self._over_marks(line)
 
+    def _load(self, data: bytes) -> Any:
+        """The value of bytes, which are UTF-8: what Python guesses to be UTF-16 may be lines cut in two."""
+        return self._decoder.decode(data.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
+
     def _over_marks(self, text: bytes) -> str:
         most = self._limits.max_marks
         if len(text) > most and len(_STRING.sub(b"", text)) > most:
@@ -106,9 +117,13 @@ class _Lines:
         return ""
 
 
-def _load(data: bytes) -> Any:
-    """The value of some bytes, which are UTF-8: what Python guesses to be UTF-16 may be lines cut in two."""
-    return json.loads(data.removeprefix(_BOM).decode("utf-8", "surrogatepass"))
+def _exact(text: str) -> float | str:
+    """The number of a text; the text itself, as in CSV, where a float would be another number."""
+    number = float(text)
+    return number if Decimal(text, _ANY) == Decimal(repr(number)) else text
+
+
+_ANY = Context(traps=[])  # in which a number of an exponent beyond all bounds is none
 
 
 # What may not stand at the beginning of a line inside of a value, by how the value begins.
@@ -125,7 +140,7 @@ def read_rows(
     file: IO[bytes], name: str, limits: Limits = LIMITS
 ) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
     """The names that the first lines use, and the rows; a name that is missing in a line is null."""
-    return named_rows(read(file, name, limits), name)
+    return named_rows(read(file, name, limits, _exact), name)
 
 
 def named_rows(

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.errors import Refused
-from eventlog.core.formats import Object
+from eventlog.core.formats import Object, Row
 from eventlog.files import jsonlines
 
 VALUES = [{"a": 1, "b": {"c": ["}", "{", '"\\']}}, {}, {"x": "]\n["}]
@@ -95,3 +95,24 @@ def test_a_mark_of_utf_8_is_no_letter() -> None:
         for item in jsonlines.read(BytesIO(b'\xef\xbb\xbf{"a":1}\n'), "f")
         if isinstance(item, Object)
     ] == [{"a": 1}]
+
+
+NUMBERS = {
+    "1.5": 1.5,
+    "1.50": 1.5,
+    "-0.0": 0.0,
+    "1e22": 1e22,
+    "9007199254740993.0": "9007199254740993.0",
+    "12345678901234567890.12": "12345678901234567890.12",
+    "1e400": "1e400",
+    "1e-400": "1e-400",
+    "1e99999999999999999999": "1e99999999999999999999",
+}
+
+
+@pytest.mark.parametrize(("text", "cell"), NUMBERS.items())
+def test_a_number_that_no_float_holds_is_its_text_in_a_row(text: str, cell: float | str) -> None:
+    _, rows = jsonlines.read_rows(BytesIO(f'{{"a": {text}}}'.encode()), "f")
+    (row,) = rows
+    assert isinstance(row, Row)
+    assert row.cells == (cell,)

@@ -80,7 +80,17 @@ def places(columns: Sequence[str], name: str) -> list[int | None]:
         names[names.index("table")] = "table_name"
     if missing := [column for column in COLUMNS if column not in names and column not in DEFAULTED]:
         raise Misuse(f"{name}: the log lacks the column {missing[0]}; it has {', '.join(names)}")
-    return [names.index(column) if column in names else None for column in COLUMNS]
+    return [_place(columns, names, column, name) if column in names else None for column in COLUMNS]
+
+
+def _place(columns: Sequence[str], names: Sequence[str], column: str, name: str) -> int:
+    """Where a column of a log stands: under exactly its name, else under the only one that is alike."""
+    alike = [at for at, found in enumerate(names) if found == column]
+    exact = [at for at in alike if columns[at] == column]
+    if len(exact or alike) > 1:
+        told = ", ".join(columns[at] for at in alike)
+        raise Misuse(f"{name}: more than one of its columns may be {column}: {told}; leave one of them")
+    return (exact or alike)[0]
 
 
 def _binding(source: Source[Row]) -> Callable[[Sequence[Any], str], list[Cell]]:

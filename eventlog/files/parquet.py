@@ -94,6 +94,8 @@ def cells(column: Any) -> list[Cell]:
 
 
 def _check_plain(schema: Any, arrow: Any) -> None:
+    if len(set(schema.names)) < len(schema.names):
+        raise InvalidDocument("a name of its columns is repeated")
     for field in schema:
         if arrow.types.is_nested(field.type):
             raise InvalidDocument(f"column {field.name} is a {field.type}, and cells hold single values")

@@ -95,6 +95,40 @@ def test_a_lone_surrogate_in_json_costs_its_row(tmp_path: Path) -> None:
 
 ROW = {"record_id": 1, "event_type": 1, "table_name": "usr", "table_key": "idu=1", "column_name": "fname",
        "old_value": None, "new_value": "x"}  # fmt: skip
+
+
+@pytest.mark.parametrize("container", ["csv", "jsonl", "parquet"])
+def test_a_column_is_the_one_of_exactly_its_name_else_the_only_one_alike(
+    container: str, tmp_path: Path
+) -> None:
+    def read(row: dict[str, object]) -> tuple[str, list[Refused]]:
+        path = tmp_path / f"log.{container}"
+        if container == "csv":
+            cells = ["" if cell is None else str(cell) for cell in row.values()]
+            path.write_text(",".join(row) + "\n" + ",".join(cells) + "\n")
+        elif container == "jsonl":
+            path.write_text(json.dumps(row))
+        else:
+            pyarrow.parquet.write_table(pyarrow.Table.from_pylist([row]), path)
+        return convert_files(tmp_path, path.name)
+
+    assert 'event-id="eventlog:1"' in read({"RECORD_ID": 7} | ROW)[0]
+    unsaid = {name: cell for name, cell in ROW.items() if name != "record_id"}
+    assert 'event-id="eventlog:7"' in read({"Record_Id": 7} | unsaid)[0]
+    text, refused = read({"RECORD_ID": 7, "Record_Id": 8} | unsaid)
+    assert text == ""
+    reason = "more than one of its columns may be record_id: RECORD_ID, Record_Id; leave one of them"
+    assert reasons(refused) == [f"log.{container} {reason}"]
+
+
+def test_a_column_of_parquet_that_stands_twice_refuses_the_file(tmp_path: Path) -> None:
+    columns = [pyarrow.array([cell]) for cell in ROW.values()]
+    table = pyarrow.table([*columns, pyarrow.array([7])], [*ROW, "record_id"])
+    pyarrow.parquet.write_table(table, tmp_path / "log.parquet")
+    text, refused = convert_files(tmp_path, "log.parquet")
+    assert (text, reasons(refused)) == ("", ["log.parquet a name of its columns is repeated"])
+
+
 NO_TEXTS = [
     ({"record_id": True}, "record_id is 'true', not an integer"),
     ({"event_type": True}, "event_type is 'true', not an integer"),

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from eventlog.compare import rows
 from eventlog.compare.texts import texts_of
-from eventlog.convert.current import cell_text
+from eventlog.convert.current import cell_texts
 from eventlog.core.errors import InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Row, Shape, Source
 from eventlog.core.tables import Table, Tables
@@ -79,12 +79,7 @@ def _of_rows(table: Table, source: Source[Row]) -> Iterator[tuple[str, rows.Cell
     for row in source.records:
         if isinstance(row, Refused):
             raise InvalidTables(f"{row.where}: {row.reason}: the rows of a state cannot be told")
-        cells = row.cells
-        yield (
-            source.at(row.where),
-            tuple(cell_text(cells[at]) for at in keys),
-            tuple(cell_text(cells[at]) for at in data),
-        )
+        yield source.at(row.where), cell_texts(source, row, keys), cell_texts(source, row, data)
 
 
 def _of_columns(

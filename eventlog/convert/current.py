@@ -6,7 +6,7 @@ import datetime as dt
 import pickle
 import sqlite3
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
@@ -106,6 +106,14 @@ def cell_text(cell: Cell) -> str | None:
     return format(cell, "f") if isinstance(cell, Decimal) else str(cell)
 
 
+def cell_texts(source: Source[Row], row: Row, places: Sequence[int]) -> tuple[str | None, ...]:
+    """The texts of these cells of a row in a file; InvalidTables if one is no single text."""
+    cells = [row.cells[at] for at in places]
+    if any(isinstance(cell, list | dict) for cell in cells):
+        raise InvalidTables(f"{source.at(row.where)}: a cell is a list or an object, not text")
+    return tuple(map(cell_text, cells))
+
+
 class KeyedRow(NamedTuple):
     """A current row, with the key that it is asked for by and the table_key that names it."""
 
@@ -121,13 +129,13 @@ def read_current(table: Table, source: Source[Row]) -> Iterator[KeyedRow]:
     for row in source.records:
         if isinstance(row, Refused):
             raise InvalidTables(f"{row.where}: {row.reason}: the current rows cannot be told")
-        texts = [(name, cell_text(row.cells[at])) for name, at in zip(table.key, key_cells, strict=True)]
+        texts = zip(table.key, cell_texts(source, row, key_cells), strict=True)
         pairs = tuple((name, text) for name, text in texts if text is not None)
         try:
             key = query_key(table, pairs)
         except EventlogError as fault:
             raise InvalidTables(f"{source.at(row.where)}: {fault}") from fault
-        yield KeyedRow(key, tablekey.write(pairs), tuple(cell_text(row.cells[at]) for at in data_cells))
+        yield KeyedRow(key, tablekey.write(pairs), cell_texts(source, row, data_cells))
 
 
 def _column(source: Source[Row], table: Table, name: str) -> int:

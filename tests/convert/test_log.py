@@ -20,7 +20,7 @@ from eventlog.convert.conversion import Job, Report, convert, explain
 from eventlog.convert.current import CurrentFiles
 from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Op, scalars
-from eventlog.core.errors import Misuse, Refused, Stopped, UnknownTable
+from eventlog.core.errors import InvalidTables, Misuse, Refused, Stopped, UnknownTable
 from eventlog.core.formats import Row, Source
 from eventlog.fold import Fate, Rules
 from eventlog.neutral import dump
@@ -292,6 +292,17 @@ def test_current_rows_that_cannot_be_trusted_stop_the_work(tmp_path: Path) -> No
     ):
         with pytest.raises(Exception, match=message):
             run_convert(tmp_path, "log", "xds", HEADER, current={"usr": rows})
+
+
+@pytest.mark.parametrize("cell", [{"a": 1}, ["a"]], ids=str)
+def test_a_current_row_with_a_cell_that_is_no_single_text_stops_the_work(
+    cell: object, tmp_path: Path
+) -> None:
+    (tmp_path / "log.csv").write_text(HEADER + "1,6,usr,idu=1,,,\n")
+    usr = tmp_path / "usr.jsonl"
+    usr.write_text(json.dumps({"idu": 1, "fname": cell, "lname": None, "photo": None}))
+    with pytest.raises(InvalidTables, match=r"usr.jsonl:1: a cell is a list or an object, not text"):
+        convert_files(tmp_path, "log.csv", current=(("usr", str(usr)),))
 
 
 def test_two_rows_of_one_key_are_refused_unless_a_multivalued_column_explains_them(tmp_path: Path) -> None:

@@ -60,13 +60,15 @@ def read_said(reply: bytes, limit: int = 16 << 20) -> Said:
         root = parse(reply)
     except InvalidDocument as fault:
         raise InvalidDocument(f"the answer is no XML that is read: {fault}") from fault
-    output = root.find("output")
+    outputs = root.findall("output")
     queries = tuple(read_queries(root)) if root.tag == "nds" else ()
     if len(queries) > MOST_QUERIES:
         raise InvalidDocument(f"the answer asks more than {MOST_QUERIES} questions")
-    if root.tag != "nds" or (output is None and not queries):
+    if root.tag != "nds" or (not outputs and not queries):
         raise InvalidDocument("the answer is no nds document with an output")
-    found = () if output is None else output.iterchildren("status")
+    if len(outputs) > 1:
+        raise InvalidDocument(f"the answer has {len(outputs)} outputs")
+    found = (status for output in outputs for status in output.iterchildren("status"))
     return Said(tuple(map(_status, found)), queries)
 
 

@@ -49,6 +49,7 @@ def test_a_status_of_an_unknown_event_is_told() -> None:
         answer()[:-5],
         b"<nds dtdversion='1'><input/></nds>",
         answer('<status level="splendid"/>'),
+        b'<nds dtdversion="2.0"><output/><output><status level="error"/></output></nds>',
         b"<!DOCTYPE nds [<!ENTITY x 'y'>]>" + answer(),
     ],
 )

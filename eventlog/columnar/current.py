@@ -78,7 +78,8 @@ def treated(batch: Batch, known: Known, answers: Answers, bases: dict[int, int])
     """The cells as events hold them; `bases` are the numbers of the first cell of each table."""
     found = []
     for number, current in answers.tables.items():
-        table = known.spelled(batch.tables[number]).table
+        name = batch.tables[number]
+        table = known.spelled(name).table
         assert table is not None
         owners = np.flatnonzero((batch.table_of == number) & (answers.rows >= 0))
         objects = np.empty(len(current.objects), np.int64)
@@ -88,7 +89,7 @@ def treated(batch: Batch, known: Known, answers: Answers, bases: dict[int, int])
             cells = Cells(texts, np.arange(at, at + len(texts)), objects)
             at += len(texts)
             found.append(escaped(cells, known.limit))
-            how = known.treated(column)
+            how = known.treated(name, column)
             if how is not None:
                 found.append(how.treat(cells))
     return found

@@ -19,6 +19,7 @@ from eventlog.fold.understand import STEPS, Interpreter, Object
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import MARKS, NEW, OLD, Skeletons, Treatment, treatment
 from eventlog.xds.text import attribute
+from eventlog.xds.write import spelling
 
 _MOST = 20_000
 _HUGE = 1 << 62
@@ -129,14 +130,17 @@ class Known:
         if (name, column) not in known:
             table = self.spelled(name).table
             found = None if table is None or column is None else table.column(column)
-            known[name, column] = self.treated(found)
+            known[name, column] = self.treated(name, found)
         return known[name, column]
 
-    def treated(self, column: Column | None) -> ColumnTexts | None:
-        """How a column's texts are treated; None for plain text."""
+    def treated(self, name: str, column: Column | None) -> ColumnTexts | None:
+        """How a column's texts are treated in events of rows that name its table so; None for plain text."""
         if treatment(column) is Treatment.TEXT or column is None:
             return None
-        return ColumnTexts(column, self.tables, self._settings.time_syntax)
+        spelled = self.spelled(name)
+        written = spelled.object.reader.name if spelled.object else name
+        spell = spelling(self.tables, spelled.table, written)
+        return ColumnTexts(column, self.tables, self._settings.time_syntax, spell)
 
     def part(self, named: tuple[str, str | None], fact: Fact) -> Part:
         """What a row adds that names this table and column."""

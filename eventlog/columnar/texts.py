@@ -21,7 +21,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Tables
 from eventlog.xds.skeleton import Treatment, treatment
 from eventlog.xds.text import content
-from eventlog.xds.write import renderer
+from eventlog.xds.write import Spell, renderer
 
 _MOST_KEPT = 20_000
 _MARKUP = (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"))
@@ -73,11 +73,11 @@ def escaped(cells: Cells, limit: int) -> Treated:
 class ColumnTexts:
     """How the texts of one column that is more than text are treated."""
 
-    def __init__(self, column: Column, tables: Tables, time_syntax: int) -> None:
+    def __init__(self, column: Column, tables: Tables, time_syntax: int, spell: Spell) -> None:
         self.treatment = treatment(column)
         self._load = column.load
         self._sure_int = rf"^{int_form(column)}\z"
-        self._render = renderer(column, tables, time_syntax)
+        self._render = renderer(column, tables, time_syntax, spell)
         self._made: dict[str, tuple[Scalar, str] | None] = {}
 
     def treat(self, cells: Cells) -> Treated:

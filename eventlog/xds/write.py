@@ -97,8 +97,7 @@ class _TableWriter:
         self._table = table or Table(change.schema, change.table, {}, tuple(name for name, _ in change.key))
         self._opening = f' class-name="{attribute(change.table)}" event-id="'
         self._association_end = content(self.association_end) + "</association>"
-        written_plain = table is not None and change.table != table.name and tables.writes_plain(change.table)
-        spell = plain_name if written_plain else str
+        spell = spelling(tables, table, change.table)
         self._attributes = _Attributes(self._table, tables, settings.time_syntax, spell, renders)
         self._joint = _JointReferences.of(self._table, tables, self._attributes, spell)
 
@@ -276,6 +275,12 @@ class _JointReferences:
         schema = target.schema and self._spell(target.schema)
         association = tablekey.write_association(tablekey.write(pairs), self._spell(target.name), schema)
         return partial(_render_dn, column.kind, f' association-ref="{attribute(association)}"')
+
+
+def spelling(tables: Tables, table: Table | None, written: str) -> Spell:
+    """How identifiers are written in events of a table whose name is written so."""
+    written_plain = table is not None and written != table.name and tables.writes_plain(written)
+    return plain_name if written_plain else str
 
 
 def renderer(column: Column | None, tables: Tables, time_syntax: int, spell: Spell = str) -> Render:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -132,6 +133,31 @@ def test_changes_are_cut_alike(log: list[tuple[int, str, str, str | None, str | 
         for at, (kind, key, *cells) in enumerate(log, 1)
     ]
     told_alike(engine.events(as_rows(entries)), plain(entries), entries)
+
+
+CAPITALS = """
+dialect = "oracle"
+[tables.USR]
+schema = "HR"
+key = ["IDU"]
+columns = { IDU = "number(10)", MGR = "number(10)" }
+references = { MGR = "USR" }
+"""
+
+
+@pytest.mark.parametrize("association", ["canonical", "as-logged"])
+@pytest.mark.parametrize(("name", "key"), [("usr", "idu=1"), ("hr.usr", "idu=1"), ("USR", "IDU=1")])
+def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association: str) -> None:
+    """Where the catalogue keeps plain names in capitals and rows write them in lower case."""
+    tables, rules, wanted = tablesfile.read(CAPITALS), Rules(association=association), XdsSettings()
+    row = Current(np.zeros(1, np.int64), [pa.array(["3"])], np.empty(0, np.int64))
+    engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=lambda table, keys: row)
+    plain = plainly(
+        tables, rules, set(tables), lambda _: lambda table, asked: [["3"]], EventWriter(tables, wanted)
+    )
+    for kind, column, value in ((3, "mgr", "2"), (6, None, None)):
+        entry = Entry(1, "N", kind, "2025-03-23T10:57:19", None, name, key, column, None, value)
+        told_alike(engine.events(as_rows([entry])), plain([entry]), [entry])
 
 
 def test_a_change_is_cut_by_column() -> None:

@@ -179,7 +179,7 @@ def _load_state(text: str) -> bool:
 
 _DATE = r"(?P<date>\d{4}-\d\d-\d\d)"
 _CLOCK = r"(?P<clock>\d\d:\d\d:\d\d)(?P<fraction>\.\d+)?"
-_ZONE = r"(?P<zone>Z|[+-]\d\d(?::?\d\d)?)?"
+_ZONE = r"(?P<zone>Z|[+-](?:[01]\d|2[0-3])(?::?[0-5]\d)?)?"
 _TIMES = {
     Kind.DATE: re.compile(_DATE, re.ASCII),
     Kind.TIME: re.compile(_CLOCK + _ZONE, re.ASCII),

@@ -47,10 +47,12 @@ class _Event:
         self.element = element
         self._tables = tables
         self._settings = settings
-        association = element.find("association")
-        if association is None:
+        associations = element.findall("association")
+        if not associations:
             raise WrongRow(f"<{element.tag}> has no association")
-        text = "".join(map(str, association.itertext()))
+        if len(associations) > 1:
+            raise WrongRow(f"<{element.tag}> has {len(associations)} associations")
+        text = "".join(map(str, associations[0].itertext()))
         self.table_key, self.name, self.schema = tablekey.read_association(text)
         self.table: Table | None = tables.of(self.schema, self.name)
 

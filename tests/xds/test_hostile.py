@@ -95,6 +95,13 @@ def test_an_event_that_no_row_can_say_is_refused_alone(event: str, reason: str) 
     assert reason in fault
 
 
+@pytest.mark.parametrize("name", ["add", "modify", "delete"])
+def test_an_event_of_two_objects_is_refused(name: str) -> None:
+    both = "<association>k=1,table=t</association><association>k=2,table=t</association>"
+    reason = f"f:document 1, event 1 <{name}> has 2 associations"
+    assert found(doc(f"<{name}>{both}</{name}>", DELETE.format(3))) == [reason, "k=3"]
+
+
 def test_a_refused_event_is_kept_as_it_came() -> None:
     event = '<delete class-name="t"/>'
     (refused,) = read([Source("f", "f", (), [doc(event).encode()])], Tables(), XdsFileSettings())

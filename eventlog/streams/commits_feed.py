@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import heapq
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple, Protocol
 
 from eventlog.core.change import Change
@@ -16,7 +18,18 @@ from eventlog.streams.held import Held, Taken
 from eventlog.streams.transactions import size_of
 
 MEMORY: Final = 256 << 20
-COMMITS: Final = {"gbase": "commit", "linter": "commit_syslog_addr"}  # the fact that tells a commit's place
+_JOINED: Final = object()  # holds the changes of a transaction that several streams tell
+
+
+class Commits(NamedTuple):
+    """How the transactions of a format are merged."""
+
+    fact: str  # that tells a commit's place
+    shared: bool = False  # whether several streams may tell one transaction, each change by its sequence
+
+
+COMMITS: Final = {"gbase": Commits("commit", shared=True), "linter": Commits("commit_syslog_addr")}
+Order = tuple[int, str, int]  # the place of a commit, a transaction that several may tell, and which tells it
 
 
 class Reading(Protocol):
@@ -41,7 +54,7 @@ class Reading(Protocol):
 
 
 class _Whole(NamedTuple):
-    order: tuple[int, int]
+    order: Order
     stream: str
     changes: Taken[Placed]
     position: Any
@@ -54,13 +67,13 @@ class CommitsFeed:
         self,
         names: Sequence[str],
         opened: Callable[[str, Any], Reading],
-        fact: str,
+        commits: Commits,
         since: str,
         state: str | None,
     ) -> None:
         self._names = names
         self._opened = opened
-        self._fact = fact
+        self._commits = commits
         self._since = number_of(since)
         self._positions = _load(state)
         self._held: Held[Placed] = Held()
@@ -95,23 +108,43 @@ class CommitsFeed:
             self._wholes(i, name, readings[name].answers(follow), readings[name], refused)
             for i, name in enumerate(readings)
         ]
-        for whole in heapq.merge(*streams, key=lambda whole: whole.order):
+        repeated: Counter[str] = Counter()
+        merged = heapq.merge(*streams, key=lambda whole: whole.order)
+        for wholes in self._by_transaction(merged):
             yield from refused
             refused.clear()
-            self._positions[whole.stream] = whole.position
-            if whole.order[0] > self._since:
-                yield self._delivery(whole)
-            whole.changes.close()
+            self._positions |= {whole.stream: whole.position for whole in wholes}
+            if wholes[0].order[0] > self._since:
+                changes = self._joined(wholes, repeated) if len(wholes) > 1 else wholes[0].changes
+                yield self._delivery(changes)
+                changes.close()
+            for whole in wholes:
+                whole.changes.close()
         yield from refused
+        yield from _told(repeated)
         self._positions |= {name: reading.position for name, reading in readings.items()}
         for reading in readings.values():
             if reading.over is not None:
                 raise reading.over
 
-    def _delivery(self, whole: _Whole) -> Delivery:
+    def _by_transaction(self, wholes: Iterable[_Whole]) -> Iterable[list[_Whole]]:
+        """Those together that are what several streams tell of one transaction."""
+        if not self._commits.shared:
+            return ([whole] for whole in wholes)
+        return (list(told) for _, told in groupby(wholes, key=lambda whole: whole.order[:2]))
+
+    def _joined(self, wholes: Sequence[_Whole], repeated: Counter[str]) -> Taken[Placed]:
+        """What several streams tell of one transaction, in the order of its sequences, each change once."""
+        ordered = heapq.merge(*(ChangesOf(whole.changes) for whole in wholes), key=sequence_of)
+        for number, change in enumerate(_once(ordered, repeated)):
+            placed = Placed(change, wholes[0].stream)
+            self._held.add(_JOINED, (0, "", number), placed, size_of(placed))
+        return self._held.take(_JOINED)
+
+    def _delivery(self, changes: Taken[Placed]) -> Delivery:
         self._turns += 1
         turn = self._turns
-        return Delivery(ChangesOf(whole.changes), lambda: self._state_at(turn))
+        return Delivery(ChangesOf(changes), lambda: self._state_at(turn))
 
     def _state_at(self, turn: int) -> str | None:
         if turn != self._turns:
@@ -127,7 +160,7 @@ class CommitsFeed:
         refused: list[Refused],
     ) -> Iterator[_Whole]:
         """The transactions of one stream, each with the position as it was when its last change was taken."""
-        open_: tuple[str | None, tuple[int, int], Any] | None = None
+        open_: tuple[str | None, Order, Any] | None = None
         count = 0
         for item in answers:
             if isinstance(item, Refused):
@@ -137,7 +170,7 @@ class CommitsFeed:
             if open_ is not None and item.transaction != open_[0]:
                 yield _Whole(open_[1], name, self._held.take(name), open_[2])
                 open_ = None
-            order = open_[1] if open_ else (commit_of(item, self._fact), number)
+            order = open_[1] if open_ else (*place_of(item, self._commits)[:2], number)
             placed = Placed(item, name)
             self._held.add(name, (0, "", count), placed, size_of(placed))
             open_ = item.transaction, order, reading.position
@@ -158,20 +191,57 @@ def number_of(since: str) -> int:
     return int(since or -1)
 
 
-def by_commit(changes: Iterable[Change | Refused], fact: str, since: str) -> Iterator[Change | Refused]:
-    """The changes of several streams in the order of their commits; what was refused comes as it is met."""
+def by_commit(
+    changes: Iterable[Change | Refused], commits: Commits, since: str
+) -> Iterator[Change | Refused]:
+    """The changes of several streams in the order of their commits, each once; Refused as it is met."""
     least = number_of(since)
-    sorter: Sorter[tuple[tuple[int, int], Change]] = Sorter(lambda item: item[0], _size, MEMORY)
+    sorter: Sorter[tuple[tuple[Any, ...], Change]] = Sorter(lambda item: item[0], _size, MEMORY)
+    repeated: Counter[str] = Counter()
     try:
         for number, item in enumerate(changes):
             if isinstance(item, Refused):
                 yield item
-            elif (commit := commit_of(item, fact)) > least:
-                sorter.add(((commit, number), item))
-        for _, change in sorter.peek():
-            yield change
+            elif (place := place_of(item, commits))[0] > least:
+                sorter.add(((*place, number), item))
+        ordered = (change for _, change in sorter.peek())
+        yield from _once(ordered, repeated) if commits.shared else ordered
+        yield from _told(repeated)
     finally:
         sorter.close()
+
+
+def place_of(change: Change, commits: Commits) -> tuple[int, str, int]:
+    """The place of a change: its commit and, where several streams may tell that, its sequence there."""
+    commit = commit_of(change, commits.fact)
+    return (commit, change.transaction or "", sequence_of(change)) if commits.shared else (commit, "", 0)
+
+
+def sequence_of(change: Change) -> int:
+    """The sequence of a change in its transaction; 0 where there is none."""
+    position = change.position or ""
+    return int(position) if position.isascii() and position.isdigit() else 0
+
+
+def _once(changes: Iterable[Change], repeated: Counter[str]) -> Iterator[Change]:
+    """Changes in the order of their places, without those that say again what one of their sequence said."""
+    same_sequence: list[Change] = []
+    for change in changes:
+        said = change._replace(extra=())
+        known = same_sequence[0] if same_sequence else said
+        if (known.transaction, known.position) != (said.transaction, said.position):
+            same_sequence.clear()
+        if said in same_sequence:
+            repeated[f"{change.schema}.{change.table}" if change.schema else change.table] += 1
+        else:
+            same_sequence.append(said)
+            yield change
+
+
+def _told(repeated: Counter[str]) -> Iterator[Refused]:
+    """One sentence for each table."""
+    for table, count in repeated.items():
+        yield Refused(table, f"{count} repeated changes are left out", fault=False)
 
 
 def _size(item: tuple[Any, Change]) -> int:

@@ -7,7 +7,7 @@ import os
 import random
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -85,9 +85,41 @@ def test_every_state_of_merged_captures_goes_on_behind_its_delivery(
         assert commits == sorted(commits)
 
 
-def _converted(one: Job) -> list[Any]:
+def test_a_transaction_that_stands_in_several_captures_is_taken_once(tmp_path: Path) -> None:
+    """Captures of two sessions overlap; one of them captured a second table, whose rows lie between."""
+    first = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "x")).commit(3, 1)
+    for told in (first, again := Told().table(7, T1).table(8, T1)):
+        told.begin(4, 1).row(Number.INSERT, 5, 1, 7, (2, "x"))
+        if told is again:
+            told.row(Number.INSERT, 6, 1, 8, (3, "x"))
+        told.row(Number.INSERT, 7, 1, 7, (4, "x")).commit(8, 1)
+    again.begin(9, 1).row(Number.INSERT, 10, 1, 7, (5, "x")).commit(11, 1)
+    (tmp_path / "a").write_bytes(first.data)
+    (tmp_path / "b").write_bytes(again.data)
+    for names in (("a", "b"), ("b", "a")):
+        both = job(tmp_path, *names)
+        said: list[Refused] = []
+        told_once = [change["fields"][0]["after"] for change in _converted(both, said.append)]
+        assert told_once == [1, 2, 3, 4, 5]
+        assert [(one.where, one.reason, one.fault) for one in said] == [
+            ("table_7", "2 repeated changes are left out", False)
+        ]
+        whole = list(found(both))
+        assert [rows for rows, _ in whole] == [[1], [2, 3, 4], [5]]
+        for number, (_, state) in enumerate(whole):
+            assert list(found(both, state)) == whole[number + 1 :]
+
+
+def test_changes_of_one_sequence_that_differ_both_stay(tmp_path: Path) -> None:
+    for name, value in (("a", 1), ("b", 2)):
+        told = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (value, "x")).commit(3, 1)
+        (tmp_path / name).write_bytes(told.data)
+    assert [change["fields"][0]["after"] for change in _converted(job(tmp_path, "a", "b"))] == [1, 2]
+
+
+def _converted(one: Job, tell: Callable[[Refused], None] = lambda told: None) -> list[Any]:
     out = Path(one.inputs[0]).with_name("all.jsonl")
-    convert(replace(one, output=str(out), state=None), Report(lambda told: None), CLOCK)
+    convert(replace(one, output=str(out), state=None), Report(tell), CLOCK)
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 

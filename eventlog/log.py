@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventlog.core import values
-from eventlog.core.change import ABSENT, Change, Field, Op, Side, row_events, scalars
+from eventlog.core.change import ABSENT, Change, Field, Op, Side, check_decoded, row_events, scalars
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, whole
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused, WrongRow
 from eventlog.core.formats import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source, check_cells
@@ -58,6 +58,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
     for change in changes:
         try:
             time = read_event_time(change.time or now).replace("T", " ")
+            check_decoded(change)
             told = [row for event in row_events(change) for row in _rows(event, tables, settings)]
             rows = [
                 (number, "N", kind, time, change.user, name, key, column, old, new)

@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from eventlog.core.errors import NotExpressible
+
 
 class Op(enum.StrEnum):
     INSERT = "insert"  # a row came into being
@@ -115,6 +117,12 @@ class Change(NamedTuple):
     def fact(self, name: str) -> Fact:
         """One fact of `extra`, None where it is not there."""
         return next((fact for known, fact in self.extra if known == name), None)
+
+
+def check_decoded(change: Change) -> None:
+    """NotExpressible where nobody could decode the row that a change leaves or, of a delete, takes away."""
+    if change.raw is not None and (change.raw.after is not None or not change.after):
+        raise NotExpressible("its row images could not be decoded")
 
 
 def row_events(change: Change) -> Iterator[Change]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventlog.core.change import Change
+from eventlog.core.change import Change, check_decoded
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, metadata
@@ -73,6 +73,7 @@ class Writer:
             return
         change = numbered.change
         try:
+            check_decoded(change)
             writer, new = self._writer(change)
             message = self._wrap(writer, writer.message(numbered))
         except EventlogError as fault:

@@ -13,7 +13,7 @@ from eventlog.qlik.structure import Structure
 
 def sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
     """The columns of a structure before and after a change; what only the key tells is filled in."""
-    if len(change.fields) == len(structure.columns):
+    if change.fields and len(change.fields) == len(structure.columns):
         names, befores, afters = zip(*change.fields, strict=True)
         if names == structure.names and (change.op is not Op.UPDATE or ABSENT not in befores):
             return befores, afters

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
 
-from eventlog.core.change import Change
+from eventlog.core.change import Change, check_decoded
 from eventlog.core.errors import AmbiguousName, EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.formats import (
     Beside,
@@ -245,6 +245,7 @@ def write_rows(
             continue
         change = numbered.change
         try:
+            check_decoded(change)
             at = known.get((change.schema, change.table))
             if at is None:
                 at = change_table(change, tables, settings, names)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from lxml import etree
 
 from eventlog import __version__
-from eventlog.core.change import Change, row_events
+from eventlog.core.change import Change, check_decoded, row_events
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.core.xmlparser import parse
@@ -74,6 +74,7 @@ def indent(text: str | bytes) -> str:
 
 def _named(change: Change, number: int) -> Iterator[tuple[Change, str]]:
     """The events of a change, each under its name: the log's own, else table and position."""
+    check_decoded(change)
     for part, event in enumerate(row_events(change), 1):
         name = change.fact("event_id")
         if not isinstance(name, str):

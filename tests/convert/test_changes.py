@@ -82,3 +82,12 @@ def test_lines_that_are_no_json_cost_themselves(tmp_path: Path) -> None:
     text, refused = run_convert(tmp_path, "changes", "xds", f'{good}\n{{"op":\n\n{good}\n', name="c.jsonl")
     assert text.count("<delete ") == 2
     assert [bad.where.rpartition("/")[2] for bad in refused] == ["c.jsonl:2"]
+
+
+@pytest.mark.parametrize("target", ["xds", "log"])
+def test_a_row_that_nobody_could_decode_is_no_row_without_a_key(tmp_path: Path, target: str) -> None:
+    """The tables file states the key, so that advice to state it would mislead."""
+    raw = Change(Op.INSERT, "indirect", "usr", raw=Raw(None, b"x"))
+    line = dump_line(neutral.dump(raw))
+    _, refused = run_convert(tmp_path, "changes", target, line, name="c.jsonl")
+    assert [one.reason for one in refused] == ["its row images could not be decoded"]

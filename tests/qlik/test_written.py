@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from eventlog.core import tablesfile
-from eventlog.core.change import ABSENT, Change, Field, Op, Side
+from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Side
+from eventlog.core.errors import Refused
+from eventlog.core.formats import SheetRow
 from tests.qlik.helpers import seq, write_messages, write_rows
 
 KNOWN = tablesfile.read('[tables.t]\nkey = ["id"]\ncolumns = { id = "integer", name = "nvarchar(20)" }\n')
@@ -120,3 +122,33 @@ def test_a_transaction_is_counted_behind_what_is_dropped() -> None:
         for m in written
     ]
     assert places == [(1, False), (2, True)]
+
+
+def test_a_change_without_key_and_fields_ends_nothing() -> None:
+    empty = Change(Op.INSERT, None, "nobody", position=seq(1), time="2024-01-01T10:00:00Z")
+    (written,) = write_rows([empty])
+    assert isinstance(written, SheetRow)
+    assert written.cells[:3] == (seq(1), "I", b"")
+    assert write_messages([empty], metadata=False)[0]["message"]["data"] == {}
+
+
+UNDECODED = "its row images could not be decoded"
+
+
+@pytest.mark.parametrize("write", [write_rows, write_messages])
+def test_a_row_that_nobody_could_decode_is_refused_and_not_written_without_values(write: Any) -> None:
+    """It gives its table no columns either: the next change does."""
+    raw = [
+        Change(Op.INSERT, None, "nobody", position=seq(1), raw=Raw(None, b"x")),
+        Change(Op.DELETE, None, "nobody", position=seq(2), raw=Raw(b"x", None)),
+        Change(Op.UPDATE, None, "nobody", (), (Field("id", 1, ABSENT),), seq(3), raw=Raw(None, b"x")),
+    ]
+    whole = JACK._replace(table="nobody", position=seq(4))
+    written = write([*raw, whole])
+    assert written[:3] == [Refused(f"nobody:{seq(number)}", UNDECODED) for number in (1, 2, 3)]
+    assert written[3:] == write([whole])
+
+
+def test_an_update_whose_row_after_is_known_is_written() -> None:
+    told = update(ABSENT, "Jack")
+    assert write_rows([told._replace(raw=Raw(b"x", None))]) == write_rows([told])

@@ -98,8 +98,14 @@ class Change(NamedTuple):
 
     @property
     def before(self) -> dict[str, Value]:
-        """The row before the change, as far as it was captured."""
-        return {f.column: f.before for f in self.fields if f.before is not ABSENT}
+        """The row before the change, as far as it was captured; a column may have changed several times."""
+        found = {f.column: f.before for f in self.fields if f.before is not ABSENT}
+        if len(found) == len(self.fields):
+            return found
+        first: dict[str, Side] = {}
+        for column, before, _ in self.fields:
+            first.setdefault(column, before)
+        return {column: before for column, before in first.items() if before is not ABSENT}
 
     @property
     def after(self) -> dict[str, Value]:

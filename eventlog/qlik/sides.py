@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from eventlog.core.change import ABSENT, Change, Op, Side
-from eventlog.core.errors import WrongRow
+from eventlog.core.errors import NotExpressible, WrongRow
 from eventlog.qlik.plans import alike
 from eventlog.qlik.structure import Structure
 
 
 def sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequence[Side]]:
-    """The columns of a structure before and after a change; what only the key tells is filled in."""
+    """The columns of a structure before and after a change; what only the key tells is filled in.
+
+    A column that an update names several times held the first value before it and holds the last.
+    """
     if change.fields and len(change.fields) == len(structure.columns):
         names, befores, afters = zip(*change.fields, strict=True)
         if names == structure.names and (change.op is not Op.UPDATE or ABSENT not in befores):
@@ -24,10 +27,16 @@ def sides(structure: Structure, change: Change) -> tuple[Sequence[Side], Sequenc
         before[_place(index, name, structure)] = value
     for name, value in change.key if change.op is not Op.DELETE else ():
         after[_place(index, name, structure)] = value
+    met: set[str] = set()
     for name, old, new in change.fields:
         place = _place(index, name, structure)
-        before[place] = before[place] if old is ABSENT else old
-        after[place] = after[place] if new is ABSENT else new
+        if name in met and change.op is not Op.UPDATE:
+            raise NotExpressible(f"column {name}: several values have no place in a row of Replicate")
+        if old is not ABSENT and name not in met:
+            before[place] = old
+        if new is not ABSENT:
+            after[place] = new
+        met.add(name)
     return before, after
 
 

@@ -152,3 +152,25 @@ def test_a_row_that_nobody_could_decode_is_refused_and_not_written_without_value
 def test_an_update_whose_row_after_is_known_is_written() -> None:
     told = update(ABSENT, "Jack")
     assert write_rows([told._replace(raw=Raw(b"x", None))]) == write_rows([told])
+
+
+def test_a_column_that_changed_several_times_held_the_first_value_and_holds_the_last() -> None:
+    """An update of a log may tell one column row by row; the value between was never before it."""
+    twice = JACK._replace(
+        op=Op.UPDATE,
+        position=seq(1),
+        fields=(Field("id", 1, 1), Field("name", "Jack", "John"), Field("name", "John", "Joe")),
+    )
+    assert twice.before == {"id": 1, "name": "Jack"}
+    assert twice.after == {"id": 1, "name": "Joe"}
+    assert write_rows([twice]) == write_rows([update("Jack", "Joe")])
+    assert write_messages([twice], KNOWN) == write_messages([update("Jack", "Joe")], KNOWN)
+    unknown = twice._replace(fields=(Field("name", ABSENT, "John"), Field("name", "John", "Joe")))
+    assert unknown.before == {}
+    assert write_messages([unknown], KNOWN)[1]["message"]["beforeData"] == {"id": 1}
+
+
+@pytest.mark.parametrize("write", [write_rows, write_messages])
+def test_an_insert_of_several_values_of_a_column_is_refused(write: Any) -> None:
+    several = JACK._replace(fields=(*JACK.fields, Field("name", ABSENT, "Joe")))
+    assert "column name: several values" in write([several], KNOWN)[0].reason

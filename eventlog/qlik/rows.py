@@ -105,14 +105,20 @@ class RowReader:
         found = self._circumstance(row.cells)[0]
         return (str(found), row.seq[: sequence.TIME]) if found and row.seq else None
 
-    def same(self, one: ChangeRow, other: ChangeRow) -> bool:
+    def same(self, one: ChangeRow, other: ChangeRow, order: Order) -> bool:
         """Whether two rows say the same, however their containers hold it."""
-        if one.mask != other.mask:
+        if one.mask != other.mask and one.table.marked(one, order) != other.table.marked(other, order):
             return False
         if one.table.structure.names != other.table.structure.names:
             return one.table.supplied(one) == other.table.supplied(other)
         said, again = (repr(row.table._plan(row.data)) for row in (one, other))
         return one.data == other.data or said == again
+
+    def marked(self, row: ChangeRow, order: Order) -> frozenset[str] | None:
+        """The columns whose bits a mask sets, however many zero bytes it has; None where there is no mask."""
+        if row.mask is None:
+            return None
+        return frozenset(self.structure.names[i].lower() for i in self._flags_of(row.mask, order).places)
 
     def supplied(self, row: ChangeRow) -> dict[str, str]:
         """The values of a row by their columns; what is null may be a column that was added later."""

@@ -15,7 +15,7 @@ from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.ddl import Ddl, eras, structure_told, version_of
 from eventlog.qlik.headers import read_heading
 from eventlog.qlik.mask import Order
-from eventlog.qlik.ordering import Finder, Seen
+from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
 from eventlog.qlik.sequenced import Place, Stretch, Tally, check_limits, lone_images, repeats
@@ -287,7 +287,7 @@ class RowSequencer:
             first = by_letter.setdefault(row.letter, row)
             if first is row:
                 continue
-            if not _same(first, row):
+            if not self._same(first, row):
                 yield from self._contradiction(rows, f"with different values as {row.letter} rows")
                 return
             yield self._repeats.add(str(row.table.structure), _at(row), row.raw)
@@ -332,6 +332,13 @@ class RowSequencer:
     def _leave_out(self, image: ChangeRow) -> Refused:
         return self._lone.add(str(image.table.structure), _at(image), _raw(image))
 
+    def _same(self, one: ChangeRow, other: ChangeRow) -> bool:
+        order = self._finder_of[one.table].order or DOCUMENTED
+        try:
+            return one.table.same(one, other, order)
+        except EventlogError:  # of a value or a mask that cannot be read
+            return False
+
     def _order(self, row: ChangeRow, image: ChangeRow | None) -> Order:
         return self._finder_of[row.table].check(row, image)
 
@@ -359,13 +366,6 @@ def _at(row: ChangeRow) -> str:
 def _raw(row: ChangeRow) -> bytes:
     """The row as it came, or as JSON where its container has no lines."""
     return row.table.source.raw(Row(row.where, tuple(row.cells), row.raw))
-
-
-def _same(one: ChangeRow, other: ChangeRow) -> bool:
-    try:
-        return one.table.same(one, other)
-    except EventlogError:  # of a value that cannot be read
-        return False
 
 
 def _keys_differ(one: Placed | Refused, other: Placed | Refused) -> bool:

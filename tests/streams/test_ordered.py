@@ -222,6 +222,24 @@ def test_a_repeated_row_is_dropped_and_counted() -> None:
     ]
 
 
+@pytest.mark.parametrize(("order", "padded"), [("little", "2000"), ("big", "0020"), ("auto", "2000")])
+def test_a_mask_that_kept_its_zero_bytes_is_no_other_mask(order: str, padded: str) -> None:
+    """Nor does a B row say more with a mask of zeros than with an empty one."""
+    rows = table("usr", "2 U 20 1 b", "2 B - 1 a", f"2 U {padded} 1 b", "2 B 0000 1 a")
+    found = said(rows, mask_order=order)
+    assert found[2:] == [
+        "update usr 1 a>b",
+        "2 repeated records are left out, at usr__ct.csv:4, usr__ct.csv:5",
+    ]
+
+
+def test_masks_of_a_repeat_mean_columns_and_not_places() -> None:
+    found = said(layout("id v", "2 U 20 1 b"), layout("id x v", "2 U 40 1 - b"))
+    assert found[1:] == ["update usr 1 b", "1 repeated records are left out, at usr__ct.csv:2"]
+    found = said(layout("id v", "2 U 20 1 b"), layout("id x v", "2 U 60 1 - b"))
+    assert [one.partition("usr ")[2] for one in found] == ["stands there with different values as U rows"] * 2
+
+
 def test_rows_that_contradict_each_other_are_all_refused() -> None:
     found = said(table("usr", "2 U 20 1 b", "2 U 20 1 c", "3 I 30 2 d"))
     reason = f"change_seq {exports.seq(2)} of usr stands there with different values as U rows"

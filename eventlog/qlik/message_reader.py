@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from eventlog.core.change import Change
@@ -105,7 +105,7 @@ class MessageReader:
         if data is None:
             raise InvalidMessage("neither data nor beforeData holds the row")
         try:
-            return self._reader_of(body, tuple(data)).change(body)
+            return self._reader_of(body, _names(body, data)).change(body)
         except (TypeError, KeyError, AttributeError) as fault:
             raise InvalidMessage(f"it has not the form of one: {type(fault).__name__} {fault}") from fault
 
@@ -205,3 +205,11 @@ class MessageReader:
         if self._topic:
             return table_name(self._topic, self._tables)
         return (self._only.schema, self._only.name) if self._only else (None, "")
+
+
+def _names(body: Body, data: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns of a message: those of its row, then any of an update that only beforeData holds."""
+    names = tuple(data)
+    if not body.before or tuple(body.before) == names or body.headers["operation"] != "UPDATE":
+        return names
+    return names + tuple(name for name in body.before if name not in data)

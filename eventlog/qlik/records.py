@@ -78,6 +78,9 @@ class RecordReader:
         if not data:
             raise InvalidMessage(f"{headers['operation']} without data")
         cells = tuple(data.values())
+        if len(cells) < len(self.names):
+            key, fields = self._shorter_update(data, flags, body.before)
+            return self._make(op, key, fields, headers)
         values = self._load(cells)
         if op is not Op.UPDATE:
             key, fields = self._insert(values, flags)
@@ -125,6 +128,15 @@ class RecordReader:
             if befores[i] is None and values[i] is None:
                 befores[i] = ABSENT  # changed, yet null both times: what it was before is not known
         return self._own.key_of(values), make_fields(self.names, befores, values, False)
+
+    def _shorter_update(
+        self, data: Mapping[str, Any], flags: Flags, image: Mapping[str, Any] | None
+    ) -> tuple[Key, tuple[Field, ...]]:
+        """An update whose beforeData holds columns that data lacks: what they hold now was not captured."""
+        captured = flags.captured or (True,) * len(self.names)
+        seen = tuple(name in data and bit for name, bit in zip(self.names, captured, strict=True))
+        cells = tuple(data.get(name) for name in self.names)
+        return self._update(cells, self._load(cells), flags._replace(captured=seen), image)
 
     def _unchanged(self, values: Sequence[Value], changed: tuple[bool, ...] | None) -> list[Side]:
         """The row before, as far as the mask alone tells it."""

@@ -294,6 +294,21 @@ def test_supplied_and_not_changed_without_before_data_was_the_same_before() -> N
     assert only(message).fields[0] == Field("ID", "2", "2")
 
 
+@pytest.mark.parametrize("before", [{"id": 1, "a": "x"}, {"a": "x", "id": 1}, {"a": "x"}])
+@pytest.mark.parametrize("mask", [None, "01"])
+def test_what_before_data_alone_holds_was_there_before(before: dict[str, Any], mask: str | None) -> None:
+    message = altered(body(data={"id": 1}, beforeData=before), changeMask=None, columnMask=mask)
+    found = only(message)
+    assert found.fields[1:] == (Field("a", "x", ABSENT),)
+    assert found.after == {"id": 1}
+
+
+def test_columns_of_before_data_beside_an_insert_change_nothing() -> None:
+    message = altered(body(data={"id": 1}, beforeData={"id": 1, "a": "x"}), operation="INSERT")
+    found = only(altered(message, changeMask="01", columnMask="01"))
+    assert found.fields == (Field("id", ABSENT, 1),)
+
+
 def test_a_multi_byte_mask_is_one_number() -> None:
     data = {f"c{i}": i for i in range(1, 17)}
     before = {**data, "c8": 0, "c16": 0}

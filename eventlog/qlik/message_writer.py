@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from eventlog.core.change import Change, check_decoded
+from eventlog.core.change import Change, Op, check_decoded
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, metadata
@@ -29,7 +29,22 @@ def numbers(
     drops = settings.no_op_updates == "drop"
     kept = without_no_ops(changes, tables) if drops else changes
     memory = remembered(settings, settings.published)
-    return number(kept, memory, settings.now or None, recounted=drops)
+    return number(_with_a_message(kept), memory, settings.now or None, recounted=drops)
+
+
+def _with_a_message(changes: Iterable[Change]) -> Iterator[Change | Refused]:
+    """Refused for what has no message, so that its transaction is counted without it."""
+    for change in changes:
+        try:
+            check_decoded(change)
+            if change.op is Op.TRUNCATE:
+                raise NotExpressible(
+                    "a truncate has no message: its operations are INSERT, UPDATE, DELETE, REFRESH"
+                )
+        except EventlogError as fault:
+            yield Refused(f"{change.table}:{change.position}", str(fault))
+        else:
+            yield change
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +88,6 @@ class Writer:
             return
         change = numbered.change
         try:
-            check_decoded(change)
             writer, new = self._writer(change)
             message = self._wrap(writer, writer.message(numbered))
         except EventlogError as fault:

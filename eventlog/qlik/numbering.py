@@ -30,7 +30,7 @@ class Numbered(NamedTuple):
 
 
 def number(
-    changes: Iterable[Change], memory: Memory, now: str | None, *, recounted: bool = False
+    changes: Iterable[Change | Refused], memory: Memory, now: str | None, *, recounted: bool = False
 ) -> Iterator[Numbered | Refused]:
     """The changes with their numbers, which the memory keeps the greatest of; one change is held back, to
     know which ends its transaction.
@@ -44,6 +44,9 @@ def number(
     time: str | None = None  # of the transaction's first change
     counter = 0
     for change in changes:
+        if isinstance(change, Refused):
+            yield change
+            continue
         key = transaction_of(change)
         try:
             begun = time if key is not None and key == held_key else change.time or now

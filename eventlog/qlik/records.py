@@ -12,7 +12,6 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
-from eventlog.core.errors import NotExpressible
 from eventlog.qlik import avro, plans, sequence
 from eventlog.qlik.envelope import Body, InvalidMessage
 from eventlog.qlik.mask import InvalidMask, MaskLayout, Order, evidence, join, load, whole
@@ -271,10 +270,6 @@ class RecordWriter:
     def message(self, numbered: Numbered) -> dict[str, Any]:
         """The payload of a data message."""
         change = numbered.change
-        if change.op is Op.TRUNCATE:
-            raise NotExpressible(
-                "a truncate has no message: its operations are INSERT, UPDATE, DELETE, REFRESH"
-            )
         before, after = sides(self.structure, change)
         if change.op is Op.DELETE:
             after = before

@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from eventlog.core import tablesfile
-from eventlog.core.change import ABSENT, Change, Field, Op
+from eventlog.core.change import ABSENT, Change, Field, Op, Raw
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.qlik import avro, metadata
@@ -401,6 +401,20 @@ def test_the_row_of_a_delete_is_written_as_data() -> None:
 def test_a_truncate_has_no_message() -> None:
     (fault,) = write_messages([Change(Op.TRUNCATE, "app", "usr", position=seq(1))], KNOWN)
     assert "a truncate has no message" in reason(fault)
+
+
+def test_a_transaction_is_counted_without_what_has_no_message() -> None:
+    """Else nobody who waits for its last event, or for all of its events, would ever have it."""
+    first = Change(Op.INSERT, "app", "usr", (("id", 1),), (Field("id", ABSENT, 1),), seq(1), "tx")
+    empty = Change(Op.TRUNCATE, "app", "usr", position=seq(2), transaction="tx")
+    raw = Change(Op.INSERT, "app", "usr", position=seq(3), transaction="tx", raw=Raw(None, b"x"))
+    written = write_messages([empty, first, raw, first._replace(position=seq(4)), empty], KNOWN)
+    headers = [one["message"]["headers"] for one in written if isinstance(one, dict) and one["type"] == "DT"]
+    assert [(h["transactionEventCounter"], h["transactionLastEvent"]) for h in headers] == [
+        (1, False),
+        (2, True),
+    ]
+    assert sum(isinstance(one, Refused) for one in written) == 3
 
 
 # --- names, schemas, headers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import logging
 import socket
@@ -12,6 +13,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from http import HTTPStatus
+from http.client import HTTPException
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from typing import Any
@@ -25,6 +27,7 @@ logger = logging.getLogger("eventlog.page")
 FIELDS = 50  # of a query
 PATIENCE = 30.0  # seconds in which a request must be here, and as many in which its reply must be taken
 CLIENTS = 64  # at a time; for one more, the one that has been about to ask for the longest must go
+HEAD = 128 << 10  # bytes of the lines before a body
 BODIES = 4  # of the largest size, at a time
 HTML = "text/html; charset=utf-8"
 PLAIN = "text/plain; charset=utf-8"
@@ -34,7 +37,7 @@ SAFE = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",  # without one, browsers withhold the Origin of our own forms too
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
@@ -177,6 +180,19 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
+class _Head(io.BufferedReader):
+    """What requests are read from; the lines of one, together, have a bound."""
+
+    left = HEAD
+
+    def readline(self, limit: int | None = -1, /) -> bytes:
+        line = super().readline(limit)
+        self.left -= len(line)
+        if self.left < 0:
+            raise HTTPException(f"what stands before a body has at most {HEAD} bytes")
+        return line
+
+
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server_version = f"eventlog/{__version__}"
@@ -186,8 +202,14 @@ class _Handler(BaseHTTPRequestHandler):
     server: PageServer
     connection: TimedSocket
 
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self.rfile = self._head = _Head(self.connection.makefile("rb", buffering=0))
+
     def handle_one_request(self) -> None:
         self.server.expect(self.connection)
+        self._head.left = HEAD
         super().handle_one_request()
 
     def do_GET(self) -> None:
@@ -221,9 +243,12 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(body) if len(body) == self._length() else None
 
     def _answer(self, body: bytes) -> Reply | None:
-        parts = urlsplit(self.path)
         method = "GET" if self.command == "HEAD" else self.command
         headers = {name.lower(): value for name, value in self.headers.items()}
+        try:
+            parts = urlsplit(self.path)
+        except ValueError:
+            return sorry(HTTPStatus.BAD_REQUEST, "that is no address")
         try:
             found = parse_qs(parts.query, max_num_fields=FIELDS)
         except ValueError:
@@ -238,24 +263,32 @@ class _Handler(BaseHTTPRequestHandler):
             )
 
     def _refusal(self) -> Reply | None:
-        if self.headers.get("Transfer-Encoding") or self._length() < 0:
+        if "Transfer-Encoding" in self.headers or self._length() < 0:
             return sorry(HTTPStatus.LENGTH_REQUIRED, "say the Content-Length")
         if self._length() > self.server.limit:
             return sorry(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {self.server.limit} bytes are not taken"
             )
-        if self.server.loopback and not _names_loopback(self.headers.get("Host", "localhost")):
+        hosts = self.headers.get_all("Host", ["localhost"])
+        if self.server.loopback and not all(map(_names_loopback, hosts)):
             return sorry(HTTPStatus.MISDIRECTED_REQUEST, "ask for localhost")
-        if self.command == "POST" and self.headers.get("Sec-Fetch-Site", "none") not in (
-            "none",
-            "same-origin",
-        ):
+        if self.command == "POST" and self._is_of_another_site():
             return sorry(HTTPStatus.FORBIDDEN, "another site's page may not send this")
         return None
 
     def _length(self) -> int:
-        given = self.headers.get("Content-Length", "0").strip()
-        return int(given) if given.isascii() and given.isdigit() and len(given) < 16 else -1
+        """The bytes of the body; -1 where they are not told, or where they are told twice and differently."""
+        told = {value.strip() for value in self.headers.get_all("Content-Length", ["0"])}
+        given = told.pop()
+        return int(given) if not told and given.isascii() and given.isdigit() and len(given) < 16 else -1
+
+    def _is_of_another_site(self) -> bool:
+        """Whether another site's page sends this. Browsers say so; those that are old, or speak to another
+        machine without encryption, tell only whose page it is."""
+        site, origin = self.headers.get("Sec-Fetch-Site"), self.headers.get("Origin")
+        if site is not None:
+            return site not in ("none", "same-origin")
+        return origin is not None and origin.partition("://")[2] != self.headers.get("Host")
 
     def _send(self, reply: Reply) -> None:
         self.connection.until = time.monotonic() + PATIENCE
@@ -276,4 +309,7 @@ _BUSY = sorry(
 
 def _names_loopback(host: str) -> bool:
     """Against DNS rebinding: a page of elsewhere reaches us under a name of its own."""
-    return is_loopback(urlsplit(f"//{host}").hostname or "")
+    try:
+        return is_loopback(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False

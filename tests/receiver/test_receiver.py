@@ -148,8 +148,13 @@ def test_a_document_as_it_came_is_never_shown_by_the_browser(client: Client) -> 
     ("headers", "status"),
     [
         ({"Host": "evil.example"}, 421),
+        ({"Host": "["}, 421),
         ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
         ({"Host": "localhost:1"}, 200),
+        ({"Host": "localhost:1", "Origin": "http://localhost:1"}, 200),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://behind.a.proxy"}, 200),
     ],
 )
 def test_pages_of_other_sites_are_kept_out(client: Client, headers: dict[str, str], status: int) -> None:
@@ -241,12 +246,37 @@ def test_a_document_that_breaks_off_is_not_kept(client: Client) -> None:
     [
         (b"Content-Length: 99999999999", b"413"),
         (b"Content-Length: -1", b"411"),
+        (b"Content-Length: 1\r\nContent-Length: 2", b"411"),
         (b"Transfer-Encoding: chunked", b"411"),
+        (b"Transfer-Encoding: \r\nContent-Length: 1", b"411"),
     ],
 )
 def test_a_body_without_bounds_is_refused(client: Client, head: bytes, status: bytes) -> None:
     with socket.create_connection(("127.0.0.1", client.port)) as connection:
         connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n\r\n")
+        assert connection.recv(100).split()[1] == status
+
+
+def test_headers_without_bounds_are_refused_and_each_request_has_its_own(client: Client) -> None:
+    asked = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+    long = b"X: " + b"x" * 60_000 + b"\r\n"
+    with socket.create_connection(("127.0.0.1", client.port), 20) as connection:
+        connection.sendall((asked + long + b"\r\n") * 5 + asked + long * 3)
+        with connection.makefile("rb") as replies:
+            told = [line.split()[1] for line in replies if line.startswith(b"HTTP/1.1")]
+    assert told == [b"200"] * 5 + [b"431"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "status"),
+    [
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: evil.example", b"421"),
+        (b"GET http://[::1/ HTTP/1.1\r\nHost: localhost", b"400"),
+    ],
+)
+def test_two_hosts_and_what_is_no_address_are_refused(client: Client, asked: bytes, status: bytes) -> None:
+    with socket.create_connection(("127.0.0.1", client.port), 20) as connection:
+        connection.sendall(asked + b"\r\n\r\n")
         assert connection.recv(100).split()[1] == status
 
 

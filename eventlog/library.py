@@ -21,13 +21,14 @@ from eventlog.convert.conversion import Job, Report, format_named, pick_up, read
 from eventlog.convert.current import CurrentFiles, keyed
 from eventlog.core import settings, tablekey, tablesfile
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, InvalidTables, Misuse, Refused
+from eventlog.core.errors import EventlogError, InvalidDocument, InvalidTables, Misuse, Refused
 from eventlog.core.formats import Format, Object, Row, Shape, SheetRow, Source
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import open_sources
 from eventlog.files.jsonlines import named_rows
 from eventlog.files.outputs import Output
 from eventlog.files.parquet import Batch, rows_of
+from eventlog.files.text import read_text
 from eventlog.fold import Event, Fate, Outcome, Rules
 from eventlog.log import LogSettings
 from eventlog.neutral import refuse
@@ -94,9 +95,11 @@ def tables(source: FileName | Mapping[str, Any], dialect: str | None = None) -> 
     if dialect:
         raise Misuse("a tables file says its dialect itself")
     try:
-        text = Path(source).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
+        text = read_text(Path(source))
+    except OSError as fault:
         raise InvalidTables(f"{source}: {fault}") from None
+    except InvalidDocument as fault:
+        raise InvalidTables(str(fault)) from None
     return tablesfile.read(text)
 
 

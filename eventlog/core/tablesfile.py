@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from eventlog.core.errors import InvalidTables
+from eventlog.core import toml
+from eventlog.core.errors import InvalidDocument, InvalidTables
 from eventlog.core.lists import read_lists, restrict
 from eventlog.core.metaid import read_name
 from eventlog.core.tables import Column, Table, Tables
@@ -36,8 +36,8 @@ def read(
 ) -> Tables:
     """The tables that the text of a tables file describes."""
     try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as fault:  # also of thousands of digits or brackets
+        document = toml.load(text)
+    except InvalidDocument as fault:
         raise InvalidTables(str(fault)) from fault
     return described(document, trim_char=trim_char, meta_identifiers=meta_identifiers, references=references)
 

@@ -6,10 +6,15 @@ from pathlib import Path
 
 from eventlog.core.errors import InvalidDocument
 
+LONGEST = 64 << 20  # bytes; a device has no end
 
-def read_text(path: Path) -> str:
-    """The text of a file in UTF-8; InvalidDocument says which byte is not."""
-    data = path.read_bytes()
+
+def read_text(path: Path, longest: int = LONGEST) -> str:
+    """The text of a file in UTF-8; InvalidDocument says which byte is not, or that there are too many."""
+    with path.open("rb") as file:
+        data = file.read(longest + 1)
+    if len(data) > longest:
+        raise InvalidDocument(f"{path}: a file of this kind has at most {longest} bytes")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as fault:

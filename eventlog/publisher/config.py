@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+from eventlog.core import toml
 from eventlog.core.errors import EventlogError, InvalidDocument, InvalidValue, Misuse
 from eventlog.core.settings import build, declared, read_value, variable
 from eventlog.files.text import read_text
 
 S = TypeVar("S")
 FILE = Path("eventlog.toml")
+_LONGEST = 1 << 20  # bytes of the file
 MOST = 2**31 - 1
 
 _TABLE_ENTRIES = {"publish": list, "withhold": list, "max-value": int, "version": str}
@@ -78,14 +79,14 @@ def read_file(file: Path | None) -> dict[str, Any]:
     if file is None and not path.exists():
         return {}
     try:
-        text = read_text(path)
+        text = read_text(path, _LONGEST)
     except OSError as fault:
         raise Misuse(f"{path}: {fault.strerror}") from None
     except InvalidDocument as fault:
         raise Misuse(str(fault)) from None
     try:
-        return tomllib.loads(text)
-    except (ValueError, RecursionError) as fault:  # also of thousands of digits or brackets
+        return toml.load(text)
+    except InvalidDocument as fault:
         raise Misuse(f"{path}: {fault}") from None
 
 

@@ -12,7 +12,7 @@ from itertools import product
 
 import pytest
 
-from eventlog.core import entry, metaid, shown, tablekey, typenames, values
+from eventlog.core import entry, metaid, shown, tablekey, toml, typenames, values
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
@@ -258,6 +258,12 @@ BEFORE = [
 def test_texts(name: str) -> None:
     for piece, before, behind in product(PIECES, BEFORE, ("", "x")):
         attempt(TEXTS[name], before + piece * (LETTERS // len(piece)) + behind)
+
+
+@pytest.mark.parametrize("name", ["a.", "'a'.", '"a" . ', "a.\t"])
+def test_names_in_toml(name: str) -> None:
+    for before, behind in product(("", "[", "[[", "x = {"), ("a = 1", "a] ", "a]]", "")):
+        attempt(toml.load, before + name * LETTERS + behind)
 
 
 # --- statements

@@ -103,12 +103,38 @@ def test_a_value_that_is_not_legal_is_named(name: str, wrong: str, tmp_path: Pat
     assert wrong in str(caught.value)
 
 
-@pytest.mark.parametrize("text", ["x = [", "log = 1", "[tables.usr]\npublish = 1", "[tables.usr]\nno = []"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x = [",
+        "log = 1",
+        "[tables.usr]\npublish = 1",
+        "[tables.usr]\nno = []",
+        "query-limit = 0x" + "f" * 5000,
+        "sink = 0x" + "f" * 5000,
+        "x" + ".x" * 50_000 + " = 1",
+        'x = { "a" ' + ".'b'" * 50_000 + " = 1 }",
+        "# " + "x" * (1 << 20),
+    ],
+    ids=lambda text: text[:30],
+)
 def test_a_file_that_cannot_be_used_is_told(text: str, tmp_path: Path) -> None:
     file = tmp_path / "eventlog.toml"
     file.write_text(text)
     with pytest.raises(Misuse):
         read_config(DECLARED, {}, {}, file)
+
+
+def test_a_file_without_an_end_is_told() -> None:
+    with pytest.raises(Misuse, match="/dev/zero"):
+        read_config(DECLARED, {}, {}, Path("/dev/zero"))
+
+
+def test_a_long_list_of_names_is_no_name_of_many_parts(tmp_path: Path) -> None:
+    file = tmp_path / "eventlog.toml"
+    listed = ", ".join(f"hr.table_{number}" for number in range(500))
+    file.write_text(f'# {"." * 500}\nsync-tables = "{listed}"\n')
+    assert read_config(DECLARED, {}, {}, file).given["sync_tables"] == listed
 
 
 def test_lists_in_settings() -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import enum
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from eventlog.core.errors import EventlogError
+from eventlog.core import toml
+from eventlog.core.errors import EventlogError, InvalidDocument
 from eventlog.web.receiver.incoming import Attribute, Event, Incoming
 from eventlog.xds import answers
 from eventlog.xds.answers import Level, Status
@@ -128,8 +128,8 @@ def decide(rules: Sequence[Rule], incoming: Incoming, earlier: Callable[[Event],
 def read(text: str) -> tuple[Rule, ...]:
     """The rules of a file, in its order; the error says which rule is wrong and how."""
     try:
-        document = tomllib.loads(text)
-    except (ValueError, RecursionError) as fault:  # also of thousands of digits or brackets
+        document = toml.load(text)
+    except InvalidDocument as fault:
         raise InvalidRules(str(fault)) from fault
     strangers = document.keys() - {"rule"}
     found = document.get("rule", [])

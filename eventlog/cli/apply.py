@@ -10,6 +10,7 @@ from typing import IO, Any
 import click
 
 from eventlog.apply.settings import ApplySettings
+from eventlog.cli.apart import need_apart
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import DECLARING as CONVERTING
 from eventlog.cli.convert import FORMAT_NAMES, clock, taking_part
@@ -95,6 +96,8 @@ def apply(
         url=url,
     )
     chosen = settings.build(ApplySettings, given)
+    read = () if url else job.inputs
+    need_apart({"--refused": refused}, (*read, *(name for _, name in current), tables_file))
     with ExitStack() as stack:
         keep: IO[bytes] | None = stack.enter_context(opened(refused, "w")) if refused else None
         complaints = Complaints()

@@ -11,6 +11,7 @@ from typing import IO, Any, Final
 
 import click
 
+from eventlog.cli.apart import need_apart
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.guessing import refuse_strangers
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
@@ -84,6 +85,7 @@ def capture(
     settings, reading = build(CaptureSettings, given), build(Settings, given)
     place = read_address(address, tuple(TRANSPORTS))
     signals = Signals()
+    need_apart({"-o": output, "--state": state, "--refused": refused}, (tables_file, settings.password_file))
     with ExitStack() as stack:
         keep: IO[bytes] | None = stack.enter_context(opened(refused, "w")) if refused else None
         complaints = Complaints()

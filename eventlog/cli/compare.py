@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from eventlog.cli.apart import need_apart
 from eventlog.cli.backlog import Setting
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import FORMAT_NAMES
@@ -107,6 +108,9 @@ def compare(
         refuse_strangers(DECLARING, {target})
     settings, limits = build(CompareSettings, given), build(Limits, given)
     known = read_tables(tables_file) if tables_file else None
+    written = {"-o": output, "--refused": refused}
+    need_apart(written, () if url else (old,))
+    need_apart({**written, "--keep": keep}, (tables_file,) if url_b or url else (new, tables_file))
     from eventlog.cli import states  # Arrow takes a while to load
 
     with ExitStack() as stack:

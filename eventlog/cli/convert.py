@@ -10,6 +10,7 @@ from typing import IO, Any
 
 import click
 
+from eventlog.cli.apart import need_apart
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.guessing import guess, refuse_strangers
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
@@ -107,6 +108,11 @@ def convert(
         url,
         state,
         tasks,
+    )
+    read = () if url else (*job.inputs, *(name for _, names in tasks for name in names))
+    need_apart(
+        {"-o": wanted.output, "--refused": refused, "--state": state},
+        (*read, *(name for _, name in current), tables_file),
     )
     with ExitStack() as stack:
         keep: IO[bytes] | None = (

@@ -7,13 +7,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
+from eventlog.cli.apart import need_apart
 from eventlog.cli.live import INPUT, SINK, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
+from eventlog.core.errors import Misuse
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.files.written import opened
@@ -60,8 +62,9 @@ def deliver(
     """
     config = read_live(flags, config_file, verbose, log_format)
     settings, limits = config.build(PublisherSettings), config.build(Limits)
+    need_apart({"--memory": memory}, (file,))
     with tempfile.TemporaryDirectory() as folder:
-        source = _kept(Path(folder)) if file == "-" else file
+        source = _lasting(file, Path(folder))
         sink = open_sink(config.build(SessionSettings).sink, config.given)
         kept = Memory(memory) if memory else memory_beside(Path(source))
         delivery = Delivery(
@@ -76,11 +79,22 @@ def deliver(
         sys.exit(1)
 
 
-def _kept(folder: Path) -> str:
-    """Standard input as a file, for it is gone through again."""
-    path = folder / "documents.xml"
+def _lasting(name: str, folder: Path) -> str:
+    """A file that can be gone through again: standard input and pipes are copied into the folder."""
+    path = Path(name)
+    if name == "-":
+        return _copied(sys.stdin.buffer, folder / "documents.xml")
+    if path.is_fifo():
+        with path.open("rb") as pipe:
+            return _copied(pipe, folder / path.name)
+    if path.exists() and not path.is_file():
+        raise Misuse(f"{name} is no regular file: documents may also come by a pipe")
+    return name
+
+
+def _copied(source: IO[bytes], path: Path) -> str:
     with opened(path, "w") as copy:
-        shutil.copyfileobj(sys.stdin.buffer, copy)
+        shutil.copyfileobj(source, copy)
     return str(path)
 
 

@@ -9,12 +9,14 @@ from typing import Any, TypeVar
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.files.durable import write_whole
+from eventlog.files.places import need_folder
 
 T = TypeVar("T")
 
 
 def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
     """What `load` makes of the file, `none` where there is no file."""
+    need_memory(path)
     try:
         return load(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
@@ -22,6 +24,13 @@ def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EventlogError) as fault:
         said = f"{path} is not a state file: name another, or remove it to start from the beginning"
         raise Misuse(said) from fault
+
+
+def need_memory(path: Path) -> None:
+    """Misuse where nothing can be kept from one run to the next: in a folder, a device, a pipe."""
+    if path.exists() and not path.is_file():
+        raise Misuse(f"{path} is no regular file: nothing can be remembered there")
+    need_folder(path, str(path))
 
 
 def write_state(path: Path, state: Any) -> None:

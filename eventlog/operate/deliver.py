@@ -19,6 +19,7 @@ from lxml import etree
 
 from eventlog.core.errors import Misuse
 from eventlog.files.durable import write_all
+from eventlog.files.statefile import need_memory
 from eventlog.files.written import naming
 from eventlog.publisher.tally import Waits
 from eventlog.sinks.sink import Document, Item, Reply, Sink
@@ -32,6 +33,7 @@ class Memory:
     """What was answered, event by event: a line each, and a cut last line is none."""
 
     def __init__(self, path: Path) -> None:
+        need_memory(path)
         self._path = path
         self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
         self.done: dict[str, str] = {}

@@ -63,6 +63,7 @@ class Situation(NamedTuple):
 
 CONVERT = "convert --from log --to xds --tables usr.toml"
 MESSAGES = "convert --from qlik-message --to changes --encoding avro --framing confluent --as messages"
+STREAM = "convert --from gbase --to changes"
 DELIVER = "deliver docs.xml --memory memory"
 REGISTRY = "schema registry"
 SITUATIONS = [
@@ -126,7 +127,20 @@ SITUATIONS = [
     ),
     Situation(f"{DELIVER} --sink command --command 'never", 2, "command"),
     Situation(f"{DELIVER} --sink files --files-folder docs.xml", 1, "docs.xml cannot be written"),
-    Situation("deliver docs.xml --memory folder --sink stdout", 1, "folder: Is a directory"),
+    Situation("deliver docs.xml --memory folder --sink stdout", 2, "folder is no regular file"),
+    Situation("deliver docs.xml --memory /dev/zero --sink stdout", 2, "/dev/zero is no regular file"),
+    Situation("deliver docs.xml --memory ghost/memory --sink stdout", 2, "there is no folder ghost"),
+    Situation("deliver docs.xml --memory ./docs.xml --sink stdout", 2, "the command reads it too"),
+    Situation("deliver /dev/zero --memory memory --sink stdout", 2, "/dev/zero is no regular file"),
+    Situation(f"{CONVERT} log.csv --refused ./log.csv", 2, "--refused log.csv: the command reads it too"),
+    Situation(f"{CONVERT} log.csv --refused usr.toml", 2, "--refused usr.toml: the command reads it too"),
+    Situation(f"{CONVERT} log.csv -o log.csv", 2, "-o log.csv: the command reads it too"),
+    Situation(f"{CONVERT} log.csv -o out.xml --refused out.xml", 2, "the command writes it as -o too"),
+    Situation(f"{STREAM} log.csv -o out.jsonl --state out.jsonl", 2, "the command writes it as -o too"),
+    Situation(f"{STREAM} log.csv --state /dev/zero", 2, "/dev/zero is no regular file"),
+    Situation(f"{STREAM} log.csv --state ghost/state", 2, "there is no folder ghost"),
+    Situation("compare log.csv log.csv --to changes -o log.csv", 2, "-o log.csv: the command reads it too"),
+    Situation("apply log.csv --to-delta lake --refused log.csv", 2, "--refused log.csv: the command reads"),
     Situation("receive --port 0 --answers junk", 1, "junk: byte 1 is 0x8B"),
     Situation("receive --port 0 --file folder/nothing/received.sqlite", 1, "received.sqlite"),
     Situation("import-config junk", 1, "junk is no exported configuration"),

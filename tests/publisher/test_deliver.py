@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -73,6 +76,21 @@ def test_fatal_ends_it_and_a_second_run_goes_on(tmp_path: Path) -> None:
     assert receiver.event_ids == ["e1", "e2", "e3"]
     receiver, _ = deliver(tmp_path, lambda document: Reply())
     assert receiver.event_ids == ["e4"]
+
+
+def test_what_comes_by_a_pipe_is_sent_again_too(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    answers = [f'<nds><output><status level="{level}"/></output></nds>' for level in ("retry", "success")]
+    program = tmp_path / "receiver.py"
+    program.write_text(f"for answer in {answers!r}:\n  input(); print(answer, flush=True)\n")
+    writer = threading.Thread(target=lambda: pipe.write_text(document([event(1, 1)])))
+    writer.start()
+    command = f"{sys.executable} {program}"
+    words = ["deliver", str(pipe), "--retry-wait", "0", "--sink", "command", "--command", command]
+    result = CliRunner().invoke(cli, words)
+    writer.join()
+    assert (result.exit_code, result.output) == (0, "eventlog: 1 success\n")
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.opening import DatabaseSettings
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.wake import Signals
-from eventlog.sinks import sink_kind
+from eventlog.sinks import need_settings, sink_kind
 from eventlog.sql.connect import read_url
 from eventlog.web.monitor import MonitorSettings
 from eventlog.web.monitor.board import Board
@@ -42,13 +42,19 @@ def run(
     Several may run: one publishes, the others stand by and take over when it is gone.
     """
     flags["publication_mode"] = mode or flags["publication_mode"]
-    config = read_live(flags, config_file, verbose, log_format)
+
+    def read() -> Config:
+        found = read_live(flags, config_file, verbose, log_format)
+        need_settings(found.build(SessionSettings).sink, found.given)
+        return found
+
+    config = read()
     signals = Signals()
     monitor = Monitor()
     board = Board(monitor, config)
 
     def reread() -> Config:
-        board.config = read_live(flags, config_file, verbose, log_format)
+        board.config = read()
         return board.config
 
     daemon = Daemon(config, reread, signals, once=once, monitor=monitor)

@@ -25,7 +25,7 @@ from eventlog.sql.connect import connect, read_url
 from eventlog.sql.dialect.dialects import Dialect, dialect_of
 from eventlog.sql.log.binding import LAYOUTS, bind
 from eventlog.sql.log.store import Store
-from eventlog.sql.names import Log, log_named
+from eventlog.sql.names import Log, check_log_name, log_named
 from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.schema.migrate import exists
 from eventlog.sql.statements import templates
@@ -44,7 +44,9 @@ class DatabaseSettings:
     """Where the log is."""
 
     url: str | None = setting(None, "the database, as a SQLAlchemy URL", metavar="URL")
-    log_table: str = setting("eventlog", "the log, optionally with its schema", metavar="NAME")
+    log_table: str = setting(
+        "eventlog", "the log, optionally with its schema", metavar="NAME", check=check_log_name
+    )
     layout: str | None = setting(None, "bind an existing log's columns by position", choices=tuple(LAYOUTS))
     force_username_case: str | None = setting(
         None, "the case in which the URL's user logs in", choices=tuple(_CASES)

@@ -25,7 +25,7 @@ from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.taking import Cycle
 from eventlog.publisher.wake import Bed, Signals, make_bed
-from eventlog.sinks import open_sink
+from eventlog.sinks import open_sink, sink_kind
 from eventlog.sinks.sink import Document
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
@@ -43,7 +43,12 @@ _NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
 class SessionSettings:
     """What a session does beside publishing."""
 
-    sink: str = setting("stdout", "where documents go: stdout, files, http, command, kafka", metavar="SINK")
+    sink: str = setting(
+        "stdout",
+        "where documents go: stdout, files, http, command, kafka",
+        metavar="SINK",
+        check=sink_kind,
+    )
     wake_up: bool = setting(True, "let writers wake the publisher (PostgreSQL)")
     wake_interval: int = setting(
         50,

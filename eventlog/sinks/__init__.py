@@ -28,6 +28,12 @@ def sink_kind(name: str) -> SinkKind:
     return kind
 
 
+def need_settings(name: str, given: Mapping[str, Any]) -> None:
+    """Misuse where a setting is missing without which the sink could not be opened."""
+    kind = sink_kind(name)
+    kind.need(build(kind.settings, given))
+
+
 def open_sink(name: str, given: Mapping[str, Any], answers: Answering | None = None) -> Sink:
     """The sink of that name with its settings, and with what answers the queries of its receiver."""
     kind = sink_kind(name)

@@ -49,6 +49,13 @@ class CommandSettings:
     )
 
 
+def _need_words(settings: CommandSettings) -> list[str]:
+    words = read_command(settings.command or "")
+    if not words:
+        raise Misuse("the command sink needs the setting command")
+    return words
+
+
 def inherited(environment: Mapping[str, str], wanted: Container[str]) -> dict[str, str]:
     """What of an environment the program gets."""
     return {
@@ -66,9 +73,7 @@ class CommandSink:
     """One running program; one that fails is started anew for the next document."""
 
     def __init__(self, settings: CommandSettings, answers: Answering | None = None) -> None:
-        self._words = read_command(settings.command or "")
-        if not self._words:
-            raise Misuse("the command sink needs the setting command")
+        self._words = _need_words(settings)
         self._wanted = settings.command_environment
         self._answers = answers or NothingKnown()
         self._timeout = settings.command_timeout
@@ -152,4 +157,4 @@ class CommandSink:
         return bytes(answer)
 
 
-KIND = SinkKind(CommandSettings, CommandSink)
+KIND = SinkKind(CommandSettings, CommandSink, need=_need_words)

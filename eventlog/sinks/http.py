@@ -8,6 +8,7 @@ import select
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from urllib.parse import SplitResult
 
 from eventlog import __version__
 from eventlog.core.address import header_word, http_address
@@ -60,9 +61,7 @@ class Post:
     """The way to one receiver: a connection that is kept as long as it lasts."""
 
     def __init__(self, settings: HttpSettings) -> None:
-        if settings.http_url is None:
-            raise Misuse("the http sink needs the setting http-url")
-        self._address = http_address(settings.http_url)
+        self._address = _need_address(settings)
         self._timeout = settings.http_timeout
         self._headers = _headers(settings)
         self._context = (
@@ -166,6 +165,12 @@ class HttpSink:
         self._post.close()
 
 
+def _need_address(settings: HttpSettings) -> SplitResult:
+    if settings.http_url is None:
+        raise Misuse("the http sink needs the setting http-url")
+    return http_address(settings.http_url)
+
+
 def open_http(settings: HttpSettings, answers: Answering | None = None) -> Sink:
     """The sink over as many connections as the settings say."""
     known = answers or NothingKnown()
@@ -195,4 +200,4 @@ def _retry_after(text: str) -> float | None:
     return min(max(wait, 0.0), LONGEST_WAIT)
 
 
-KIND = SinkKind(HttpSettings, open_http)
+KIND = SinkKind(HttpSettings, open_http, need=_need_address)

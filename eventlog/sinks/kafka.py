@@ -72,13 +72,18 @@ class KafkaSettings:
     )
 
 
+def _need_brokers(settings: KafkaSettings) -> dict[str, str]:
+    options = read_options(settings.kafka_options)
+    if settings.kafka_brokers is None and "test.mock.num.brokers" not in options:
+        raise Misuse("the kafka sink needs the setting kafka-brokers")
+    return options
+
+
 class KafkaSink:
     """An idempotent producer; one that has failed for good is made anew."""
 
     def __init__(self, settings: KafkaSettings) -> None:
-        options = read_options(settings.kafka_options)
-        if settings.kafka_brokers is None and "test.mock.num.brokers" not in options:
-            raise Misuse("the kafka sink needs the setting kafka-brokers")
+        options = _need_brokers(settings)
         self._topic = settings.kafka_topic
         self._timeout = settings.kafka_timeout
         self._options = {
@@ -203,4 +208,4 @@ def _reply(sent: Document, faults: Faults) -> Reply:
     return Reply([Status(levels[fault.final], name, fault.reason) for name, fault in failed.items()])
 
 
-KIND = SinkKind(KafkaSettings, lambda settings, answers: KafkaSink(settings))
+KIND = SinkKind(KafkaSettings, lambda settings, answers: KafkaSink(settings), need=_need_brokers)

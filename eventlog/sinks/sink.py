@@ -155,3 +155,4 @@ class SinkKind(NamedTuple):
     settings: type
     open: Callable[[Any, Any], Sink]  # with its settings, and what answers queries
     keeps_record: bool = False  # it knows which documents are out
+    need: Callable[[Any], object] = lambda settings: None  # raises Misuse where a setting is missing

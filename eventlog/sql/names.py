@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import EventlogError
 from eventlog.sql import stored
-from eventlog.sql.dialect.dialects import Dialect, IllegalName, literal
+from eventlog.sql.dialect.dialects import DIALECTS, Dialect, IllegalName, literal
 from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = (
@@ -143,6 +143,12 @@ _PARTS = (
 
 def _beside(table: str, name: str) -> str:
     return f"{table}_{name}"
+
+
+def check_log_name(name: str) -> None:
+    """IllegalName for the name of a log that no database could have."""
+    roomy = max(DIALECTS.values(), key=lambda dialect: dialect.max_name)
+    log_named(roomy, name)
 
 
 def log_named(dialect: Dialect, name: str, columns: Mapping[str, str] | None = None) -> Log:

@@ -63,6 +63,7 @@ class Situation(NamedTuple):
 
 CONVERT = "convert --from log --to xds --tables usr.toml"
 MESSAGES = "convert --from qlik-message --to changes --encoding avro --framing confluent --as messages"
+NO_DATABASE = "run --once --url postgres://127.0.0.1:1/db"
 STREAM = "convert --from gbase --to changes"
 DELIVER = "deliver docs.xml --memory memory"
 REGISTRY = "schema registry"
@@ -114,6 +115,14 @@ SITUATIONS = [
     Situation("status --config deep.toml", 2, "deep.toml: maximum recursion"),
     Situation("status --config digits.toml", 2, "digits.toml: Exceeds the limit"),
     Situation("status --config bom.toml", 1, "Connection refused"),
+    Situation(f"{NO_DATABASE} --log-table a.b.c", 2, "--log-table: 'a.b' cannot name anything"),
+    Situation(f"{NO_DATABASE} --log-table .", 2, "--log-table: '' cannot name anything"),
+    Situation(f"{NO_DATABASE} --log-table {'x' * 129}", 2, "--log-table: "),
+    Situation(f"{NO_DATABASE} --sink nothing", 2, "--sink: unknown sink 'nothing'"),
+    Situation(f"{NO_DATABASE} --sink http", 2, "the http sink needs --http-url"),
+    Situation(f"{NO_DATABASE} --sink command", 2, "the command sink needs --command"),
+    Situation(f"{NO_DATABASE} --sink kafka", 2, "the kafka sink needs --kafka-brokers"),
+    Situation(f"{NO_DATABASE} --sink kafka --kafka-brokers h:1", 1, "Connection refused"),
     Situation(f"{DELIVER} --sink http --http-url http://h:99999/", 2, "is not an address"),
     Situation(f"{DELIVER} --sink http --http-url https://h/ --http-ca junk", 2, "http-ca junk"),
     Situation(f"{DELIVER} --sink http --http-url https://h/ --http-ca ghost", 2, "http-ca ghost"),

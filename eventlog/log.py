@@ -12,7 +12,7 @@ from typing import Any
 from eventlog.core import values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, check_decoded, row_events, scalars
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, whole
-from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused, WrongRow
+from eventlog.core.errors import EventlogError, InvalidValue, Misuse, NotExpressible, Refused, WrongRow
 from eventlog.core.formats import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source, check_cells
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
@@ -24,11 +24,21 @@ SHEET = Sheet(
 )
 
 
+def _need_time(text: str) -> None:
+    try:
+        read_event_time(text)
+    except WrongRow:
+        raise InvalidValue(text, "a time without a zone, as in 2025-03-23 10:57:19") from None
+
+
 @dataclass(frozen=True, slots=True)
 class LogSettings:
     insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
     now: str | None = setting(
-        None, "the clock: event_time of written rows, and of read rows without one", metavar="TIME"
+        None,
+        "the clock: event_time of written rows, and of read rows without one",
+        metavar="TIME",
+        check=_need_time,
     )
 
 

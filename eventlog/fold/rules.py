@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eventlog.core.errors import InvalidValue
 from eventlog.core.settings import setting
+from eventlog.core.values import check_xml
 
 MEBIBYTE = 1 << 20
 
 
+def _need_letter(text: str) -> None:
+    if len(text) != 1:
+        raise InvalidValue(text, "one letter")
+
+
 @dataclass(frozen=True, slots=True)
 class Rules:
-    log_name: str = setting("eventlog", "the log's name in event-ids", metavar="NAME")
+    log_name: str = setting("eventlog", "the log's name in event-ids", metavar="NAME", check=check_xml)
     insert_query_back: str = setting("modify", "what event types 5 and 7 become", choices=("modify", "add"))
     max_changes: int = setting(
         1000, "values removed or added in one event; a longer one is cut", metavar="N", within=(1, 2**31 - 1)
@@ -26,7 +33,7 @@ class Rules:
         "the association: of the catalogue's names, or with the table_key of the event's first row",
         choices=("canonical", "as-logged"),
     )
-    status: str = setting("N", "the letter of the rows that take part", metavar="LETTER")
+    status: str = setting("N", "the letter of the rows that take part", metavar="LETTER", check=_need_letter)
     driver_user: str | None = setting(None, "rows of this user are loopback", metavar="USER")
     allow_loopback: bool = setting(False, "publish loopback rows too")
     loopback_rows: str = setting(

@@ -13,7 +13,17 @@ from eventlog.core import values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, check_decoded, row_events, scalars
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, whole
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse, NotExpressible, Refused, WrongRow
-from eventlog.core.formats import Format, Row, Shape, Sheet, SheetColumn, SheetRow, Source, check_cells
+from eventlog.core.formats import (
+    Format,
+    Row,
+    Shape,
+    Sheet,
+    SheetColumn,
+    SheetRow,
+    Source,
+    check_cells,
+    told_columns,
+)
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
 from eventlog.neutral import refuse
@@ -90,7 +100,7 @@ def places(columns: Sequence[str], name: str) -> list[int | None]:
     if "table_name" not in names and "table" in names:
         names[names.index("table")] = "table_name"
     if missing := [column for column in COLUMNS if column not in names and column not in DEFAULTED]:
-        raise Misuse(f"{name}: the log lacks the column {missing[0]}; it has {', '.join(names)}")
+        raise Misuse(f"{name}: the log lacks the column {missing[0]}; it has {told_columns(names)}")
     return [_place(columns, names, column, name) if column in names else None for column in COLUMNS]
 
 

@@ -13,6 +13,8 @@ from eventlog.cli.hints import hinted
 from eventlog.core.shown import one_line, visible, without_secrets
 from eventlog.files.standard import standard_output
 
+_LONGEST, _END = 2000, 200  # characters of a line, and of its end
+
 
 def say(sentence: str, colour: str = "") -> None:
     """A sentence of ours on standard error."""
@@ -22,7 +24,12 @@ def say(sentence: str, colour: str = "") -> None:
 def tell(line: str, before: str = "") -> None:
     """A line on standard error, which may be gone by now; no secret and no control character is in it."""
     with suppress(OSError, ValueError):
-        click.echo(before + one_line(without_secrets(hinted(line))), err=True)
+        click.echo(before + _short(one_line(without_secrets(hinted(line)))), err=True)
+
+
+def _short(line: str) -> str:
+    """The line without its middle, where what it quotes is very long."""
+    return line if len(line) <= _LONGEST else f"{line[: _LONGEST - _END]} … {line[-_END:]}"
 
 
 class Shade(NamedTuple):

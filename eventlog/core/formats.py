@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
@@ -45,6 +46,17 @@ class Object(NamedTuple):
     value: Any
     raw: bytes | None = None
     key: bytes | None = None  # of a message in a topic
+
+
+_SHOWN = 500  # characters of the names of columns in a message
+
+
+def told_columns(columns: Sequence[str]) -> str:
+    """The columns of a source as a message tells them, and whether something else than commas parts them."""
+    names = ", ".join(columns)
+    shown = names if len(names) <= _SHOWN else f"{names[:_SHOWN]}…"
+    parted = len(columns) == 1 and re.search("[;\t|]", names)
+    return f"{shown}; commas must part names and cells" if parted else shown
 
 
 class Source(NamedTuple, Generic[T]):

@@ -17,6 +17,7 @@ from typing import IO, Protocol
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Cell, Row
 from eventlog.files.limits import LIMITS, Limits
+from eventlog.files.signatures import seems
 
 _FIELD = re.compile(r'(?:"([^"]*+(?:""[^"]*+)*+)"|([^",]*+))(,|\Z)')
 _QUOTED = re.compile(r'[",\r\n]')
@@ -43,6 +44,8 @@ def header(lines: Lines, name: str) -> tuple[str, ...]:
     first = lines.next()
     if not first:
         raise InvalidDocument(f"{name}: empty, expected a header line")
+    if told := seems(first):
+        raise InvalidDocument(f"{name}: {told}")
     if lines.is_cut(first):
         raise InvalidDocument(f"{name}: the header line {lines.too_long}")
     try:

@@ -14,6 +14,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Cell, Object, Row
 from eventlog.files.csv import plain_cell
 from eventlog.files.limits import LIMITS, Limits
+from eventlog.files.signatures import seems
 
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # also one that is not closed
 _BOM = b"\xef\xbb\xbf"
@@ -38,7 +39,8 @@ def read(
         try:
             value, raw = lines.value(line)
         except (ValueError, RecursionError) as wrong:
-            yield Refused(f"{name}:{number}", f"no JSON: {wrong}", line)
+            told = seems(line) if number == 1 else ""
+            yield Refused(f"{name}:{number}", told or f"no JSON: {wrong}", line)
             continue
         if isinstance(value, list):
             yield from (Object(number, element, dump_line(element)) for element in value)

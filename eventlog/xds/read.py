@@ -22,12 +22,22 @@ def read(
 ) -> Iterator[Change | Refused]:
     """The changes that the events of nds documents tell; answers and statuses tell none."""
     for source in sources:
-        chunks = (record for record in source.records if not isinstance(record, Refused))
-        for found in split(chunks, settings.max_record):
+        unread: list[Refused] = []
+        for found in split(_chunks(source, unread), settings.max_record):
             if isinstance(found, Broken):
                 yield Refused(source.at(found.where), found.reason, found.raw)
             elif found.element.tag != "status":
                 yield _read_element(source, found, tables, settings)
+        yield from unread
+
+
+def _chunks(source: Source[bytes], unread: list[Refused]) -> Iterator[bytes]:
+    """The bytes of a source; a rest of it that cannot be read is noted."""
+    for chunk in source.records:
+        if isinstance(chunk, Refused):
+            unread.append(chunk)
+        else:
+            yield chunk
 
 
 def _read_element(

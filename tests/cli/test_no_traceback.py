@@ -44,6 +44,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "list").write_text("[]")
     (here / "odd.memory").write_text("5\n[1, 2, 3]\n" + "[" * 100_000 + "\n")
     (here / "packed.csv").write_bytes(gzip.compress(LOG.encode()))
+    (here / "cut.xml.gz").write_bytes(gzip.compress(DOCUMENT.encode())[:-4])
     (here / "zstd.csv").write_bytes(b"\x28\xb5\x2f\xfd\x04\x00")
     (here / "utf16.csv").write_bytes(LOG.encode("utf-16"))
     (here / "utf16le.csv").write_bytes(LOG.encode("utf-16-le"))
@@ -149,6 +150,7 @@ SITUATIONS = [
     Situation("deliver docs.xml --memory ghost/memory --sink stdout", 2, "there is no folder ghost"),
     Situation("deliver docs.xml --memory ./docs.xml --sink stdout", 2, "the command reads it too"),
     Situation("deliver /dev/zero --memory memory --sink stdout", 2, "/dev/zero is no regular file"),
+    Situation("convert --to changes cut.xml.gz", 1, "cut.xml.gz: the rest of the file cannot be read"),
     Situation(f"{CONVERT} packed.csv", 1, "packed.csv: this is packed with gzip"),
     Situation(f"{CONVERT} zstd.csv", 1, "zstd.csv: this is packed with Zstandard"),
     Situation(f"{CONVERT} utf16.csv", 1, "utf16.csv: this is UTF-16"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import ipaddress
 import logging
@@ -93,6 +94,8 @@ class PageServer(ThreadingHTTPServer):
     allow_reuse_address = True
 
     def __init__(self, host: str, port: int, answer: Answerer, limit: int = 1 << 20) -> None:
+        if not host:  # the system would take it for all addresses
+            raise OSError(errno.EADDRNOTAVAIL, "the address is empty; 0.0.0.0 names all of this machine's")
         self.answer = answer
         self.limit = limit
         self.loopback = is_loopback(host)

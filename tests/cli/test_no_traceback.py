@@ -172,6 +172,8 @@ SITUATIONS = [
     Situation(f"{STREAM} log.csv --state ghost/state", 2, "there is no folder ghost"),
     Situation("compare log.csv log.csv --to changes -o log.csv", 2, "-o log.csv: the command reads it too"),
     Situation("apply log.csv --to-delta lake --refused log.csv", 2, "--refused log.csv: the command reads"),
+    Situation("receive --port 0 --host=", 1, "the address is empty"),
+    Situation(f"{NO_DATABASE} --monitor-port 65535 --monitor-host=", 2, "the address is empty"),
     Situation("receive --port 0 --answers junk", 1, "junk: byte 1 is 0x8B"),
     Situation("receive --port 0 --file folder/nothing/received.sqlite", 1, "received.sqlite"),
     Situation("import-config junk", 1, "junk is no exported configuration"),

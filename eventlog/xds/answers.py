@@ -118,4 +118,6 @@ def _status(element: etree._Element) -> Status:
     except KeyError:
         raise InvalidDocument(f"a status has the level {level!r}") from None
     text = "".join(map(str, element.itertext())).strip()
-    return Status(worst, element.get("event-id"), text, element.get("type"))
+    named = element.get("event-id")
+    event_id = named if named and named.strip() else None  # a blank one names no event
+    return Status(worst, event_id, text, element.get("type"))

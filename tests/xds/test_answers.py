@@ -27,6 +27,12 @@ def test_a_status_without_event_id_holds_for_events_without_one_of_their_own() -
     assert levels(reply, "a", "b") == {"a": "success", "b": "warning"}
 
 
+@pytest.mark.parametrize("blank", ["", " ", "&#10;"])
+def test_a_blank_event_id_names_no_event(blank: str) -> None:
+    """Taken for an unknown event, its error would be lost, and the rows settled as published."""
+    assert levels(answer(f'<status level="error" event-id="{blank}"/>'), "a") == {"a": "error"}
+
+
 @pytest.mark.parametrize(
     ("one", "other"), [("fatal", "error"), ("error", "retry"), ("retry", "warning"), ("warning", "success")]
 )

@@ -18,7 +18,7 @@ from eventlog.original.unneeded import Unneeded
 from eventlog.publisher.config import statements
 from eventlog.publisher.postpoll import UnsafeStatement, check_safe
 from eventlog.sql.dialect.dialects import DIALECTS
-from eventlog.sql.names import log_named
+from eventlog.sql.names import check_log_name, log_named
 
 
 class Without(NamedTuple):
@@ -175,6 +175,10 @@ def _log(draft: _Draft) -> None:
     elif schema is not None and "." not in str(line.value):
         note = "in the schema that sync-schema names, as in the original"
         draft.lines["log-table"] = line._replace(value=f"{schema}.{line.value}", note=note)
+    try:
+        check_log_name(str(draft.value("log-table") or "eventlog"))
+    except EventlogError as fault:
+        draft.leave_out("log-table", str(fault))
 
 
 def _tables(draft: _Draft) -> None:

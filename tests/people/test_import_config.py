@@ -378,6 +378,13 @@ def test_whatever_stands_there_becomes_settings_that_can_be_used(
     assert {name.replace("-", "_") for name in written} == config.given.keys()
 
 
+def test_a_log_whose_name_cannot_be_one_here_is_left_out_and_told() -> None:
+    found = imported(("log-table", "log:of/idm"))
+    assert "log-table" not in said(found)
+    assert "log-table" in reasons(found)
+    assert "cannot name anything in a log" in reasons(found)
+
+
 def test_a_file_that_is_there_is_left_as_it_is(tmp_path: Path) -> None:
     text, target = definitions(definition("log-table", "x")), tmp_path / "eventlog.toml"
     assert run(tmp_path, text, "-o", str(target)).exit_code == 0

@@ -114,7 +114,7 @@ def test_options_are_the_settings_of_convert(spark: Any, tmp_path: Path) -> None
         ("gbase", {}, "name the files"),
         ("gbase", {"path": "c.bin", "no-such": "1"}, "unknown setting 'no_such'"),
         ("qlik-table", {"path": "nowhere.csv"}, "nowhere.csv: no such file"),
-        ("eventlog", {"path": "a.csv", "status": "NN"}, "a.csv: no such file"),
+        ("eventlog", {"path": "a.csv", "status": "E"}, "a.csv: no such file"),
         ("qlik-table", {"path": "x.csv", "typed": "usr"}, "unknown table"),
     ],
 )

@@ -244,6 +244,9 @@ def beside(commit: str, arguments: list[str]) -> None:
         finally:
             subprocess.run(["git", "worktree", "remove", "--force", there], cwd=here, check=True)
     for case, found in rates.items():
+        if (commit, "update") not in found:
+            print(f"{case:<30} {commit} does not measure it")
+            continue
         before = statistics.median(found[commit, "update"])
         for (name, mode), told in found.items():
             if name == "now":

@@ -122,7 +122,8 @@ class _Lines:
 def _exact(text: str) -> float | str:
     """The number of a text; the text itself, as in CSV, where a float would be another number."""
     number = float(text)
-    return number if Decimal(text, _ANY) == Decimal(repr(number)) else text
+    plain = repr(number)
+    return number if plain == text or Decimal(text, _ANY) == Decimal(plain) else text
 
 
 _ANY = Context(traps=[])  # in which a number of an exponent beyond all bounds is none

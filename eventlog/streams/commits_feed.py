@@ -6,6 +6,7 @@ import heapq
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import blake2b
 from itertools import groupby
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -128,8 +129,9 @@ class CommitsFeed:
                 raise reading.over
 
     def _by_transaction(self, wholes: Iterable[_Whole]) -> Iterable[list[_Whole]]:
-        """Those together that are what several streams tell of one transaction."""
-        if not self._commits.shared:
+        """Those together that are what several streams tell of one transaction; the last of them are known
+        only by what comes behind, for which one stream alone need not wait."""
+        if not self._commits.shared or len(self._names) == 1:
             return ([whole] for whole in wholes)
         return (list(told) for _, told in groupby(wholes, key=lambda whole: whole.order[:2]))
 
@@ -225,17 +227,30 @@ def sequence_of(change: Change) -> int:
 
 def _once(changes: Iterable[Change], repeated: Counter[str]) -> Iterator[Change]:
     """Changes in the order of their places, without those that say again what one of their sequence said."""
-    same_sequence: list[Change] = []
+    before: Change | None = None
+    said: set[bytes] = set()  # by the changes of this sequence, where there are several
     for change in changes:
-        said = change._replace(extra=())
-        known = same_sequence[0] if same_sequence else said
-        if (known.transaction, known.position) != (said.transaction, said.position):
-            same_sequence.clear()
-        if said in same_sequence:
-            repeated[f"{change.schema}.{change.table}" if change.schema else change.table] += 1
+        if before is None or not _share_a_sequence(before, change):
+            said.clear()
         else:
-            same_sequence.append(said)
-            yield change
+            said.add(_what(before))
+            if (again := _what(change)) in said:
+                repeated[f"{change.schema}.{change.table}" if change.schema else change.table] += 1
+                continue
+            said.add(again)
+        before = change
+        yield change
+
+
+def _share_a_sequence(one: Change, other: Change) -> bool:
+    place = one.transaction, one.position
+    return one.position is not None and place == (other.transaction, other.position)
+
+
+def _what(change: Change) -> bytes:
+    """A digest of what a change says, wherever it was captured."""
+    text = repr(change._replace(extra=()))
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def _told(repeated: Counter[str]) -> Iterator[Refused]:

@@ -20,10 +20,12 @@ from eventlog.convert import streaming
 from eventlog.convert.conversion import Job, Report, convert
 from eventlog.convert.deliveries import deliveries
 from eventlog.convert.streaming import stream
+from eventlog.core.change import Change, Field, Op
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.records import Error, Number
 from eventlog.linter.columns import DISPATCH
+from eventlog.streams.commits_feed import COMMITS, by_commit
 from eventlog.streams.delivery import Delivery
 from tests.databases import Database
 from tests.gbase.helpers import T1, Told
@@ -115,6 +117,25 @@ def test_changes_of_one_sequence_that_differ_both_stay(tmp_path: Path) -> None:
         told = Told().table(7, T1).begin(1, 1).row(Number.INSERT, 2, 1, 7, (value, "x")).commit(3, 1)
         (tmp_path / name).write_bytes(told.data)
     assert [change["fields"][0]["after"] for change in _converted(job(tmp_path, "a", "b"))] == [1, 2]
+
+
+def test_many_changes_of_one_sequence_are_told_apart_in_linear_time() -> None:
+    """Each beside all before it would take many minutes. A hundred thousand; what comes again is counted."""
+    rows = [_inserted(number, "1") for number in range(100_000)]
+    *kept, repeats = by_commit([*rows, rows[0]], COMMITS["gbase"], "")
+    assert kept == rows
+    assert isinstance(repeats, Refused)
+
+
+def test_equal_changes_without_a_sequence_are_no_repeats() -> None:
+    """Nothing says that they are: a table without a key may have two such rows."""
+    rows = [_inserted(1, None), _inserted(1, None)]
+    assert list(by_commit(rows, COMMITS["gbase"], "")) == rows
+
+
+def _inserted(number: int, sequence: str | None) -> Change:
+    fields = (Field("c1", after=number),)
+    return Change(Op.INSERT, None, "t", (), fields, sequence, transaction="7", extra=(("commit", 5),))
 
 
 def _converted(one: Job, tell: Callable[[Refused], None] = lambda told: None) -> list[Any]:

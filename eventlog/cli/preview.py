@@ -27,7 +27,8 @@ def preview(config_file: Path | None, verbose: bool, log_format: str, **flags: A
     with opened(config) as store:
         xds = config.build(XdsSettings)
         with store.snapshot() as snapshot:
-            reading = make_reader(config, store).pick_up(snapshot, config.build(PublisherSettings).choice())
+            choice = config.build(PublisherSettings).choice()
+            reading = make_reader(config, store).next_cycle(snapshot, choice)
         for draft in batches.pack(reading.sendings, xds.batch_size):
             text = document(sending.text for sending in draft.sendings)
             put((indent(text) if xds.pretty else text) + "\n")

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.known import Known
+from eventlog.columnar.objects import matched
 from eventlog.columnar.texts import Cells, Treated, escaped
-from eventlog.columnar.vectors import Flags, Ints, flags
+from eventlog.columnar.vectors import Flags, Ints, places
 from eventlog.core.tables import Table
 
 
@@ -33,11 +33,18 @@ def nothing(table: Table, keys: pa.Array) -> Current:
     return Current(none, [pa.array([], pa.string())] * len(table.data), np.arange(len(keys)))
 
 
+class Answer(NamedTuple):
+    """What was answered of one table."""
+
+    columns: Sequence[pa.Array]  # the texts of each column of table.data
+    owners: Ints  # the object of each row
+
+
 class Answers(NamedTuple):
     """What was answered for a batch."""
 
-    rows: Ints  # of each object: its current row, -1 for none
-    tables: dict[int, Current]  # by the number of the table's name
+    rows: Ints  # of each object: its current row among those of its table, -1 for none
+    tables: dict[int, Answer]  # by the number of the table's name
     doubtful: Flags  # of each object
 
 
@@ -52,41 +59,34 @@ def ask(batch: Batch, known: Known, doubtful: Flags, read_back: ReadBack) -> Ans
     asking = np.flatnonzero(asked & ~doubtful)
     doubt = np.zeros(len(batch.keys), np.bool_)
     rows = np.full(len(batch.keys), -1)
-    tables: dict[int, Current] = {}
-    for number in np.unique(batch.table_of[asking]).tolist():
-        objects = asking[batch.table_of[asking] == number]
-        spelled = known.spelled(batch.tables[number])
-        right = np.zeros(len(objects), np.bool_)
-        keys = batch.keys.take(pa.array(objects))
-        if spelled.asked is not None:
-            right = flags(pc.match_substring_regex(keys, spelled.asked))
-        doubt[objects[~right]] = True
-        right &= wanted[objects]
-        if right.any() and spelled.table is not None:
-            objects = objects[right]
-            found = read_back(spelled.table, keys.filter(pa.array(right)))
+    tables: dict[int, Answer] = {}
+    spelled = [known.spelled(name) for name in batch.tables]
+    patterns = [one.asked if one.table is not None else None for one in spelled]
+    right = matched(batch.keys.take(pa.array(asking)), batch.table_of[asking], patterns)
+    doubt[asking[~right]] = True
+    asking = asking[right & wanted[asking]]
+    for one, at in zip(spelled, places(batch.table_of[asking], len(spelled)), strict=True):
+        if one.table is not None and len(at):
+            objects = asking[at]
+            found = read_back(one.table, batch.keys.take(pa.array(objects)))
             doubt[objects[found.doubtful]] = True
             owners = objects[found.objects]
-            several = np.bincount(owners, minlength=len(doubt)) > 1
-            doubt |= several
+            doubt[owners[1:][owners[1:] == owners[:-1]]] = True  # of several rows
             rows[owners] = np.arange(len(owners))
-            tables[number] = found
+            tables[int(batch.table_of[objects[0]])] = Answer(found.columns, owners)
     return Answers(rows, tables, doubt)
 
 
 def treated(batch: Batch, known: Known, answers: Answers, bases: dict[int, int]) -> list[Treated]:
     """The cells as events hold them; `bases` are the numbers of the first cell of each table."""
     found = []
-    for number, current in answers.tables.items():
+    for number, answer in answers.tables.items():
         name = batch.tables[number]
         table = known.spelled(name).table
         assert table is not None
-        owners = np.flatnonzero((batch.table_of == number) & (answers.rows >= 0))
-        objects = np.empty(len(current.objects), np.int64)
-        objects[answers.rows[owners]] = owners
         at = bases[number]
-        for column, texts in zip(table.data, current.columns, strict=True):
-            cells = Cells(texts, np.arange(at, at + len(texts)), objects)
+        for column, texts in zip(table.data, answer.columns, strict=True):
+            cells = Cells(texts, np.arange(at, at + len(texts)), answer.owners)
             at += len(texts)
             found.append(escaped(cells, known.limit))
             how = known.treated(name, column)

@@ -14,7 +14,7 @@ from eventlog.columnar.current import Answers
 from eventlog.columnar.known import OPS, Frame, Known, Part, Slot
 from eventlog.columnar.runs import Runs, Settled, names
 from eventlog.columnar.values import Said
-from eventlog.columnar.vectors import Ints, flags, number, spread
+from eventlog.columnar.vectors import Ints, flags, number, places, spread
 
 AROUND = 6  # pieces of an event beside its body: four constants, the id and the key
 
@@ -59,10 +59,10 @@ def pool(batch: Batch, answers: Answers) -> Pool:
     old = len(batch.keys)
     at = old + 2 * len(batch.ids)
     cells = {}
-    for at_table, current in answers.tables.items():
+    for at_table, answer in answers.tables.items():
         cells[at_table] = at
-        arrays += current.columns
-        at += len(current.objects) * len(current.columns)
+        arrays += answer.columns
+        at += len(answer.owners) * len(answer.columns)
     return Pool(arrays, old, old + len(batch.ids), cells)
 
 
@@ -106,18 +106,17 @@ def atoms(batch: Batch, known: Known, said: Said, answers: Answers, runs: Runs, 
         return Atoms(parts, part, old, new, sizes)
     objects = batch.objects[rows[asked]]
     tables, ops = batch.table_of[objects], runs.ops[runs.of_row[source[asked]]]
-    by_table = np.argsort(tables, kind="stable")
-    ends = np.cumsum(np.bincount(tables, minlength=len(batch.tables)))
-    for at_table, current in answers.tables.items():
+    of_table = places(tables, len(batch.tables))
+    for at_table, answer in answers.tables.items():
         table = known.spelled(batch.tables[at_table]).table
         assert table is not None
         by_name = {column.name: at for at, column in enumerate(table.data)}
-        mine = by_table[ends[at_table - 1] if at_table else 0 : ends[at_table]]
+        mine = of_table[at_table]
         column = place[asked[mine]]
         by_field = np.flatnonzero(batch.kinds[rows[asked[mine]]] > 6)
         codes = said.codes[rows[asked[mine[by_field]]]].tolist()
         column[by_field] = [by_name.get(said.parts[code].column, 0) for code in codes]
-        for at, cells in enumerate(current.columns):
+        for at, cells in enumerate(answer.columns):
             some = mine[column == at]
             if not len(some):
                 continue
@@ -128,7 +127,7 @@ def atoms(batch: Batch, known: Known, said: Said, answers: Answers, runs: Runs, 
                     chosen = some[(ops[some] == op) & (valid == there)]
                     part[asked[chosen]] = len(parts)
                     parts.append(known.cell(batch.tables[at_table], table.data[at].name, op, there))
-            new[asked[some]] = texts.cells[at_table] + at * len(current.objects) + row
+            new[asked[some]] = texts.cells[at_table] + at * len(answer.owners) + row
     return Atoms(parts, part, old, new, sizes)
 
 

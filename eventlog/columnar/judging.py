@@ -65,9 +65,9 @@ def unsure(batch: Batch, known: Known, left: Spoken, found: Judged, columns: Int
         wrong &= runs.severed(batch, told, max_changes)
     wrong[runs.repeated(told, columns)] = True
     frame = batch.table_of[told.owners] * len(OPS) + told.ops
-    for at in np.unique(frame).tolist():
-        if known.frame(batch.tables[at // len(OPS)], at % len(OPS)) is None:
-            wrong |= frame == at
+    kinds, kind = np.unique(frame, return_inverse=True)
+    frames = [known.frame(batch.tables[at // len(OPS)], at % len(OPS)) for at in kinds.tolist()]
+    wrong |= np.array([found is None for found in frames], np.bool_)[kind]
     doubt = np.zeros(len(batch.keys), np.bool_)
     doubt[told.owners[wrong]] = True
     return doubt

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.known import Known, Spelled
-from eventlog.columnar.vectors import Flags, codes, flags
+from eventlog.columnar.vectors import Flags, Ints, codes, flags, places
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify, object_of
 from eventlog.core.tables import Table
@@ -23,10 +23,10 @@ def canonical(known: Known, tables: pa.Array, keys: pa.Array) -> pa.Array:
     named = zip(names, (one.table for one in spelled), strict=True)
     catalogued = [str(name) if table is None else known.tables.name_of(table) for name, table in named]
     told = pc.binary_join_element_wise(pa.array(catalogued, pa.string()).take(pa.array(own)), keys, "\0")
-    odd = np.ones(len(own), np.bool_)
-    for number, one in enumerate(spelled):
-        if one.table is not None and one.object is not None and one.key == tuple(one.table.key):
-            odd &= ~((own == number) & flags(pc.match_substring_regex(keys, one.sure)))
+    plain = (
+        one.sure if one.table and one.object and one.key == tuple(one.table.key) else None for one in spelled
+    )
+    odd = ~matched(keys, own, list(plain))
     some = np.flatnonzero(odd)
     if not len(some):
         return told
@@ -35,18 +35,31 @@ def canonical(known: Known, tables: pa.Array, keys: pa.Array) -> pa.Array:
     return pc.replace_with_mask(told, pa.array(odd), pa.array(read, pa.string()))
 
 
+def matched(keys: pa.Array, kinds: Ints, patterns: Sequence[str | None]) -> Flags:
+    """Whether each key matches the pattern of its kind: a number among them. Each pattern is used once."""
+    found = np.zeros(len(keys), np.bool_)
+    if not len(keys):
+        return found
+    distinct = {pattern: number for number, pattern in enumerate(dict.fromkeys(patterns))}
+    number_of = np.array([distinct[pattern] for pattern in patterns], np.int64)
+    for pattern, at in zip(distinct, places(number_of[kinds], len(distinct)), strict=True):
+        if pattern is not None and len(at):
+            some = keys if len(at) == len(keys) else keys.take(pa.array(at))
+            found[at] = flags(pc.match_substring_regex(some, pattern))
+    return found
+
+
 def doubtful(batch: Batch, known: Known) -> Flags:
     """The objects in doubt: rows may spell one object in several ways, and only one of them is sure."""
-    doubt = np.ones(len(batch.keys), np.bool_)
     sure: dict[Table, tuple[int, Spelled]] = {}
     for number, name in enumerate(batch.tables):
         spelled = known.spelled(name)
-        if spelled.object is None or spelled.table is None or spelled.table in sure:
-            continue
-        sure[spelled.table] = number, spelled
-        of_table = np.flatnonzero(batch.table_of == number)
-        keys = batch.keys.take(pa.array(of_table))
-        doubt[of_table[flags(pc.match_substring_regex(keys, spelled.sure))]] = False
+        if spelled.object is not None and spelled.table is not None:
+            sure.setdefault(spelled.table, (number, spelled))
+    patterns: list[str | None] = [None] * len(batch.tables)
+    for number, spelled in sure.values():
+        patterns[number] = spelled.sure
+    doubt = ~matched(batch.keys, batch.table_of, patterns)
     doubt |= _named_otherwise(batch, known, np.flatnonzero(doubt).tolist(), sure)
     return doubt
 
@@ -67,6 +80,8 @@ def _named_otherwise(
             pairs = zip(spelled.key, texts, strict=True)
             wanted.setdefault(number, set()).add("+".join(f"{name}={text}" for name, text in pairs))
     alike = np.zeros(len(batch.keys), np.bool_)
+    of_table = places(batch.table_of, len(batch.tables)) if wanted else []
     for number, keys in wanted.items():
-        alike |= (batch.table_of == number) & flags(pc.is_in(batch.keys, pa.array(sorted(keys))))
+        some = batch.keys.take(pa.array(of_table[number]))
+        alike[of_table[number]] = flags(pc.is_in(some, pa.array(sorted(keys))))
     return alike

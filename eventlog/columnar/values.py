@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.known import Fact, Known, Part
 from eventlog.columnar.texts import Cells, Treated, escaped
-from eventlog.columnar.vectors import Flags, Ints, flags, number
+from eventlog.columnar.vectors import Flags, Ints, flags, number, places
 from eventlog.xds.skeleton import Treatment
 
 
@@ -53,21 +53,24 @@ def said(batch: Batch, known: Known, old_base: int, new_base: int) -> Said:
 def _treated(batch: Batch, known: Known, cells: Cells, spoken: Flags) -> list[Treated]:
     """The texts of one side; what a row does not say is not looked at."""
     found = [escaped(cells if spoken.all() else cells.some(np.flatnonzero(spoken)), known.limit)]
-    for pair, named in enumerate(batch.named):
-        column = known.column(*named)
-        if column is not None:
-            found.append(column.treat(cells.some(np.flatnonzero((batch.pairs == pair) & spoken))))
+    columns = [known.column(*named) for named in batch.named]
+    if any(columns):
+        for column, at in zip(columns, places(batch.pairs, len(columns)), strict=True):
+            if column is not None:
+                found.append(column.treat(cells.some(at[spoken[at]])))
     return found
 
 
 def _alike(batch: Batch, known: Known, differ: Flags) -> Flags:
     """The rows whose sides differ as texts, and mean the same."""
     found = np.zeros(len(differ), np.bool_)
-    for pair, named in enumerate(batch.named):
-        column = known.column(*named)
+    columns = [known.column(*named) for named in batch.named]
+    if not any(columns):
+        return found
+    for column, rows in zip(columns, places(batch.pairs, len(columns)), strict=True):
         if column is None or column.treatment is Treatment.INT:
             continue
-        at = np.flatnonzero(differ & (batch.pairs == pair))
+        at = rows[differ[rows]]
         sides = (side.take(pa.array(at)).to_pylist() for side in (batch.old, batch.new))
         found[at] = [column.same(old, new) for old, new in zip(*sides, strict=True)]
     return found

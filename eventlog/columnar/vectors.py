@@ -79,6 +79,14 @@ def number(values: Ints) -> tuple[Ints, Ints]:
     return found, first
 
 
+def places(numbers: Ints, count: int) -> list[Ints]:
+    """Where each number from 0 on, below `count`, stands among some: ascending."""
+    if count == 1:
+        return [np.arange(len(numbers))]
+    ends = np.cumsum(np.bincount(numbers, minlength=count))
+    return np.split(np.argsort(numbers, kind="stable"), ends[:-1])
+
+
 def spread(sizes: Ints) -> tuple[Ints, Ints]:
     """For runs of these sizes, one behind the other: the run of each element, and its place in it."""
     run = np.repeat(np.arange(len(sizes)), sizes)

@@ -42,7 +42,7 @@ def explain_store(
         excluded = upkeep.unusable(choice.limit, table, key)
     yield from map(_explain_excluded, excluded)
     with store.snapshot() as snapshot:
-        reading = reader.pick_up(snapshot, choice)
+        reading = reader.next_cycle(snapshot, choice)
         judge = _Judge(reading, read_rules(config, store), snapshot.now(), _waiting(store), reader.object_of)
         cells = snapshot.rows_about(longest_value(key)) if key is not None else ()
         for row in _every_pending(snapshot) if everything and key is None else cells:

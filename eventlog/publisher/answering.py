@@ -16,10 +16,10 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Rules, plan
-from eventlog.publisher.queryback import CurrentRows
+from eventlog.publisher.queryback import CurrentRows, Room
 from eventlog.sinks.conversation import Answer
 from eventlog.sql.connect import ConnectionLost
-from eventlog.sql.current import Sought
+from eventlog.sql.current import NO_BOUND, Sought, TooMuch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
@@ -134,8 +134,15 @@ class Conversation:
             Entry(n, "N", 5, "1970-01-01T00:00:00", None, str(table), key) for n, key in enumerate(keys, 1)
         ]
         planned = plan(entries, Tables([table], self._known.tables.dialect), self._rules, answerable=readable)
-        current = CurrentRows(self._snapshot, readable, thorough=self._fresh)
-        current.read(planned.needs())
+        room = Room(NO_BOUND) if len(keys) == 1 else Room()
+        current = CurrentRows(self._snapshot, readable, self._fresh, room)
+        try:
+            current.read(planned.needs())
+        except TooMuch:
+            middle = len(keys) // 2
+            yield from self._read(search, keys[:middle], query)
+            yield from self._read(search, keys[middle:], query)
+            return
         if current.refused and not self._fresh:
             raise Unanswerable(f"the rows of {table} cannot be read")
         writer = EventWriter(self._known.tables, self._known.xds)

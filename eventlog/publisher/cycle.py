@@ -102,7 +102,10 @@ class Publisher(Taking):
 
     def _try_again(self) -> None:
         """Then the events whose wait is over."""
-        self._send(batches.pack(self._due(), self._batch_size))
+        for sendings in self._due():
+            self._send(batches.pack(sendings, self._batch_size))
+            if self._stopped:
+                break
 
     def _publish_new(self) -> None:
         """Then the pending rows; what is left when others are redriven meanwhile goes in the next cycle."""

@@ -51,7 +51,9 @@ class PickUps(Taking):
                 self._begin()
                 self.first, self.full = 0, True
                 adopted = self._adopt() if self._open != [] else ()
-                sendings = self._again(adopted) if adopted else [*self._due(), *self._pending()]
+                waited = () if adopted else next(filter(None, self._due()), ())
+                sendings = self._again(adopted) if adopted else [*waited, *self._pending()]
+                self.full = self.full or bool(waited)
                 if sendings:
                     break
                 self._write()

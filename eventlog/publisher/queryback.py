@@ -19,6 +19,24 @@ from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 
 CHUNK = 10_000  # keys that one refusal may concern at first
+MOST_BYTES = 4 << 20  # of current rows that are held at a time
+
+
+class Room:
+    """How many bytes of current rows may be held at a time, and how many of them are."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self.taken = 0
+
+    @property
+    def left(self) -> int:
+        """How many more may be."""
+        return max(1, self._most - self.taken)
+
+    def take(self, found: Sequence[Sequence[str | None]]) -> None:
+        """The texts of these rows are held from now on."""
+        self.taken += sum(len(text) for row in found for text in row if text is not None)
 
 
 class _Asked(NamedTuple):
@@ -27,11 +45,14 @@ class _Asked(NamedTuple):
 
 
 class CurrentRows:
-    """The answers to what a plan needs, all read in one snapshot."""
+    """The answers to what a plan needs, all read in one snapshot; TooMuch where there is no room for them."""
 
-    def __init__(self, snapshot: Snapshot, tables: Mapping[Table, ReadableTable], thorough: bool) -> None:
+    def __init__(
+        self, snapshot: Snapshot, tables: Mapping[Table, ReadableTable], thorough: bool, room: Room
+    ) -> None:
         self._snapshot = snapshot
         self._thorough = thorough
+        self._room = room
         self._tables = tables
         self._answers: dict[Table, dict[QueryKey, Answer]] = {table: {} for table in tables}
         self.refused = False  # the database refused a statement
@@ -59,7 +80,8 @@ class CurrentRows:
         """One statement; where the database refuses it, two halves, down to the key that it refuses."""
         try:
             with self._snapshot.attempt():
-                found = list(self._snapshot.current_rows(source, [one.texts for one in asked]))
+                keys = [one.texts for one in asked]
+                found = list(self._snapshot.current_rows(source, keys, self._room.left))
         except DatabaseFailed as fault:
             self.refused = True
             if len(asked) == 1 or not self._thorough:
@@ -70,6 +92,7 @@ class CurrentRows:
             self._read(table, source, asked[:middle])
             self._read(table, source, asked[middle:])
             return
+        self._room.take([row.texts for row in found])
         rows: dict[QueryKey, list[CurrentRow]] = {}
         for place, texts in found:
             rows.setdefault(asked[place].key, []).append(texts)

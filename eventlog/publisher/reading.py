@@ -19,7 +19,8 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
 from eventlog.publisher.batches import Draft, Remembered, Sending, pack
 from eventlog.publisher.head import Head, Look, look_at_all
-from eventlog.publisher.queryback import CurrentRows
+from eventlog.publisher.queryback import MOST_BYTES, CurrentRows, Room
+from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.work import Spelling
@@ -40,6 +41,15 @@ _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})
 _WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
 
 
+class PickUpTooLarge(EventlogError):
+    """the current rows of a pick-up of {0} rows are more than may be held at a time"""
+
+    @property
+    def rows(self) -> int:
+        """How many rows were picked up."""
+        return int(self.args[0])
+
+
 @dataclass
 class Reading:
     """What rows came to."""
@@ -54,6 +64,7 @@ class Reading:
     outcomes: dict[int, Outcome] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)  # the rows that took part
     query_back: float = 0.0  # seconds
+    roomy: bool = True  # twice as many current rows could be held
     doubtful: bool = False  # rows were refused that other tables might explain
     spelled: list[Spelling] = field(default_factory=list)  # how rows of objects that wait name them
     outgoing: Outgoing | None = None  # the events, where the rows were read by column; else `sendings` are
@@ -114,7 +125,8 @@ class Reader:
         self, snapshot: Snapshot, choice: Selection, head: Head | None = None, *, by_column: bool = False
     ) -> Reading:
         """The pending rows that may go now; what is known of the log's head saves reading it. Many of them
-        are read by column, where that is possible: then nothing tells the outcome of each."""
+        are read by column, where that is possible: then nothing tells the outcome of each. PickUpTooLarge
+        if their current rows cannot be held: then fewer are to be picked up, of one by one always can."""
         rules = self._rules
         user = None if rules.allow_loopback else rules.driver_user
         inserts = frozenset((1, 7) if rules.insert_query_back == "add" else (1,))
@@ -132,7 +144,12 @@ class Reader:
         found = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = Reading(found.ids)
-        self._understand(reading, snapshot, found, now)
+        room = Room(NO_BOUND if choice.limit == 1 else MOST_BYTES)
+        try:
+            self._understand(reading, snapshot, found, now, room)
+        except TooMuch:
+            raise PickUpTooLarge(len(reading.picked)) from None
+        reading.roomy = 2 * room.taken < MOST_BYTES
         reading.silent += found.loopback
         if found.loopback:
             reading.loopback = _loopback(len(found.loopback), user)
@@ -141,10 +158,22 @@ class Reader:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))
         return reading
 
-    def _understand(self, reading: Reading, snapshot: Snapshot, found: Look, now: str | None) -> None:
+    def next_cycle(self, snapshot: Snapshot, choice: Selection) -> Reading:
+        """What the next cycle would pick up, row by row: so many that their current rows can be held."""
+        try:
+            return self.pick_up(snapshot, choice)
+        except PickUpTooLarge as told:
+            fewer = max(1, min(choice.limit, told.rows) // 2)
+            return self.next_cycle(snapshot, replace(choice, limit=fewer))
+
+    def _understand(
+        self, reading: Reading, snapshot: Snapshot, found: Look, now: str | None, room: Room
+    ) -> None:
         """What the rows that were found come to."""
         if found.columns is not None:
-            told = self._by_column.read(snapshot, found.columns, snapshot.held(), thorough=self.thorough)
+            told = self._by_column.read(
+                snapshot, found.columns, snapshot.held(), room, thorough=self.thorough
+            )
             reading.outgoing, reading.spelled = told.outgoing, told.held
             reading.silent, reading.refused = told.silent, told.refused
             reading.query_back, reading.doubtful = told.query_back, told.doubtful
@@ -162,6 +191,7 @@ class Reader:
                 held=held,
                 answerable=self._readable,
             ),
+            room,
         )
         reading.spelled = [
             (self.object_of(*entry[5:7]), entry[5:7])
@@ -189,15 +219,18 @@ class Reader:
         schema = None if table is None else table.schema
         return tablekey.write_association(name[1], name[0] if table is None else table.name, schema)
 
-    def read_again(self, snapshot: Snapshot, facts: Sequence[Remembered]) -> Reading:
+    def read_again(self, snapshot: Snapshot, facts: Sequence[Remembered], most: int = NO_BOUND) -> Reading:
         """The events that went out before, each from exactly its rows, under the names they had then, from
-        the part on that comes next. What is read back is as of now; rows that are not new are settled."""
+        the part on that comes next. What is read back is as of now; rows that are not new are settled.
+        TooMuch if the current rows of several come to so many bytes."""
         cells = list(snapshot.rows(row for fact in facts for row in fact.settles))
         reading = Reading([int(str(row[0])) for row in cells])
         entries = {entry.record_id: entry for entry in _entries(cells, reading)}
         groups = [[entries[row] for row in fact.settles if row in entries] for fact in facts]
         planned = plan_again(groups, self.tables, self._again, self._readable)
-        self._fill(reading, snapshot, list(entries.values()), planned, lambda events: _renamed(facts, events))
+        room = Room(NO_BOUND if len(facts) == 1 else most)
+        ordered = list(entries.values())
+        self._fill(reading, snapshot, ordered, planned, room, lambda events: _renamed(facts, events))
         return reading
 
     def _fill(
@@ -206,11 +239,12 @@ class Reader:
         snapshot: Snapshot,
         entries: list[Entry],
         planned: Plan,
+        room: Room,
         rename: Callable[[list[Event]], list[Event]] = lambda events: events,
     ) -> None:
         """Ask for the current rows, write the events, and account for every row."""
         reading.entries = entries
-        current = CurrentRows(snapshot, self._readable, self.thorough)
+        current = CurrentRows(snapshot, self._readable, self.thorough, room)
         begun = time.monotonic()
         current.read(planned.needs())
         reading.query_back = time.monotonic() - begun

@@ -6,23 +6,26 @@ import gc
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import NamedTuple
 
 from eventlog.core.entry import Status as Letter
 from eventlog.core.errors import EventlogError
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.head import Head
-from eventlog.publisher.reading import Reader, Reading
+from eventlog.publisher.queryback import MOST_BYTES
+from eventlog.publisher.reading import PickUpTooLarge, Reader, Reading
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import Tally, Waits
+from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.position import Position
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Batch, Spelling, Work
+from eventlog.sql.log.work import Batch, Spelling, Waiting, Work
 
 logger = logging.getLogger("eventlog.publisher")
 
@@ -72,6 +75,7 @@ class Taking:
         self._epoch = epoch
         self._settings = settings
         self._head = Head()  # what is known of the log's
+        self._rows = settings.query_limit  # of which the current rows could be held
         self._waits = Waits(settings.retry_wait, settings.retry_longest)
         self._open: list[int] | None = None  # the batches that are remembered; None: not looked yet
         self._number = 0
@@ -102,18 +106,32 @@ class Taking:
                 work.adopt()
         return remembered
 
-    def _due(self) -> list[Sending]:
-        """The events whose wait is over."""
+    def _due(self) -> Iterator[list[Sending]]:
+        """The events whose wait is over, as many at a time as can be held."""
         if self._clock is None:
             with self._store.snapshot() as snapshot:
                 self._set_clock(snapshot.now())
         waiting = self._store.waiting(self._now(), MOST_AGAIN)
-        if not waiting:
-            return []
-        found = self._read_again([Remembered(w.event_id, w.record_ids, tries=w.tries) for w in waiting])
+        if waiting:
+            with self._store.snapshot() as snapshot:
+                sizes = iter(snapshot.sizes([row for one in waiting for row in one.record_ids]))
+            sized = [(sum(islice(sizes, len(one.record_ids))), one) for one in waiting]
+            for some in _portions(sized, self._settings.choice().most_bytes):
+                yield from self._waited(some)
+
+    def _waited(self, waiting: Sequence[Waiting]) -> Iterator[list[Sending]]:
+        """The events that waited; in halves, where their current rows cannot be held."""
+        facts = [Remembered(w.event_id, w.record_ids, tries=w.tries) for w in waiting]
+        try:
+            found = self._read_again(facts, MOST_BYTES)
+        except TooMuch:
+            middle = len(waiting) // 2
+            yield from self._waited(waiting[:middle])
+            yield from self._waited(waiting[middle:])
+            return
         self._tally.released += ((w.object, w.event_id) for w in waiting if w.event_id not in found)
         objects = {w.event_id: w.object for w in waiting}  # under which they are held
-        return [s._replace(object=objects[s.run_id]) for parts in found.values() for s in parts]
+        yield [s._replace(object=objects[s.run_id]) for parts in found.values() for s in parts]
 
     def _new(self) -> Reading:
         """The pending rows; read at once again where all that were found are of objects that wait."""
@@ -125,10 +143,16 @@ class Taking:
         return reading
 
     def _pick_up(self) -> Reading:
-        choice = self._settings.choice()
-        reading = self._read(
-            lambda reader, snapshot: reader.pick_up(snapshot, choice, self._head, by_column=True)
-        )
+        choice = self._settings.choice(self._rows)
+        try:
+            reading = self._read(
+                lambda reader, snapshot: reader.pick_up(snapshot, choice, self._head, by_column=True)
+            )
+        except PickUpTooLarge as told:
+            self._rows = max(1, min(self._rows, told.rows) // 2)
+            return self._pick_up()
+        if reading.roomy:
+            self._rows = min(2 * self._rows, self._settings.query_limit)
         if reading.cut is not None:
             logger.warning("the insert of %s %s is cut: max-insert-rows or -bytes is too small", *reading.cut)
         if min(reading.picked, default=self._highest + 1) <= self._highest:
@@ -162,8 +186,10 @@ class Taking:
             if known != list(self._reader.tables):
                 self._name_holds()
             self._reader.thorough = True
-            reading = self._read_once(read)
-            self._reader.thorough = False
+            try:
+                reading = self._read_once(read)
+            finally:
+                self._reader.thorough = False
         return reading
 
     def _read_once(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
@@ -172,9 +198,10 @@ class Taking:
             self._redriven = snapshot.latest_redrive()
             return read(self._reader, snapshot)
 
-    def _read_again(self, facts: Sequence[Remembered]) -> dict[str, list[Sending]]:
-        """The events that are still to be sent, by the names they had."""
-        reading = self._read(lambda reader, snapshot: reader.read_again(snapshot, facts))
+    def _read_again(self, facts: Sequence[Remembered], most: int = NO_BOUND) -> dict[str, list[Sending]]:
+        """The events that are still to be sent, by the names they had; TooMuch if the current rows of several
+        come to so many bytes."""
+        reading = self._read(lambda reader, snapshot: reader.read_again(snapshot, facts, most))
         self._account(reading)
         tries = {fact.run_id: fact.tries for fact in facts}
         found: dict[str, list[Sending]] = {}
@@ -231,6 +258,20 @@ class Taking:
     def _now(self) -> datetime:
         assert self._clock is not None
         return self._clock + timedelta(seconds=time.monotonic())
+
+
+def _portions(sized: Iterable[tuple[int, Waiting]], most: int) -> Iterator[list[Waiting]]:
+    """Events whose rows have these sizes, as many at a time as have no more together, but for one."""
+    portion: list[Waiting] = []
+    left = most
+    for size, one in sized:
+        if portion and size > left:
+            yield portion
+            portion, left = [], most
+        portion.append(one)
+        left -= size
+    if portion:
+        yield portion
 
 
 @contextmanager

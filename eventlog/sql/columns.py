@@ -77,8 +77,16 @@ def _gathered(
     columns = dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
     return ResultColumns(
         {name: np.array([int(cell or 0) for cell in columns[name]], np.int64) for name in numbers},
-        {name: pa.array(columns[name], pa.string()) for name in texts},
+        {name: as_texts(columns[name]) for name in texts},
     )
+
+
+def as_texts(cells: Sequence[str | None]) -> pa.Array:
+    """Texts as Arrow holds them; OddBytes where it cannot."""
+    try:
+        return pa.array(cells, pa.string())
+    except UnicodeEncodeError as fault:
+        raise OddBytes from fault
 
 
 def _packed(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from sqlalchemy.engine import Connection
 
+from eventlog.core.errors import EventlogError
 from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.statements.templates import fill
 
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
 
     from eventlog.sql.columns import Ints
     from eventlog.sql.dialect.dialects import Dialect
+
+
+NO_BOUND = 1 << 62
+_FETCHED = 100  # rows at once, of which any may be long
+
+
+class TooMuch(EventlogError):
+    """the current rows come to {0} bytes or more"""
 
 
 class KeyColumn(NamedTuple):
@@ -63,7 +73,7 @@ class Searchable(Readable, Protocol):
 class Elsewhere(Protocol):
     """Reads tables of a database in which no log is."""
 
-    def current_rows(self, table: Any, keys: Sequence[Sequence[str]]) -> Iterator[Current]: ...
+    def current_rows(self, table: Any, keys: Sequence[Sequence[str]]) -> Rows: ...
 
     def search(self, table: Any, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]: ...
 
@@ -75,48 +85,101 @@ class Current(NamedTuple):
     texts: tuple[str | None, ...]
 
 
+Rows = Generator[Current, None, None]
+
+
 def current_rows(
-    connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]]
+    connection: Connection,
+    queries: Queries,
+    table: Readable,
+    keys: Sequence[Sequence[str]],
+    bound: int = NO_BOUND,
 ) -> Iterator[Current]:
-    """The rows of the keys as they are now, a statement for each chunk of keys.
+    """The rows of the keys as they are now, a statement for each chunk of keys; TooMuch as soon as they come
+    to so many bytes.
 
     The values of a key stand in key order, and who calls has made sure that they are of the
     column's type: one bad value would fail the whole statement.
     """
     if table.elsewhere is not None:
-        yield from table.elsewhere.current_rows(table, keys)
-        return
-    holes = _current_holes(queries, table)
-    for start, given in _given(tuple(zip(*keys, strict=True)), queries.log.dialect):
-        for place, *texts in queries.run(connection, "current", holes, **given):
-            yield Current(start + place, tuple(texts))
+        yield from _counted(table.elsewhere.current_rows(table, keys), bound)
+    elif queries.log.dialect.measures_rows:
+        yield from _measured(connection, queries, table, keys, bound)
+    else:
+        yield from _counted(_streamed(connection, queries, table, keys), bound)
 
 
 def current_columns(
-    connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]]
+    connection: Connection,
+    queries: Queries,
+    table: Readable,
+    keys: Sequence[Sequence[str]],
+    bound: int = NO_BOUND,
 ) -> tuple[Ints, list[pa.Array]]:
     """The same by column, also the keys: of which of them each row is, and the texts of each column."""
     import numpy as np
     import pyarrow as pa
 
-    from eventlog.sql.columns import read_columns
+    from eventlog.sql.columns import as_texts, read_columns
 
-    if table.elsewhere is not None:
-        rows = list(table.elsewhere.current_rows(table, list(zip(*keys, strict=True))))
-        cells = zip(*(texts for _, texts in rows), strict=True) if rows else ()
-        return np.array([place for place, _ in rows], np.int64), [
-            pa.array(column, pa.string()) for column in (cells or [()] * len(table.expressions))
-        ]
+    if table.elsewhere is not None or not queries.log.dialect.measures_rows:
+        rows = list(current_rows(connection, queries, table, list(zip(*keys, strict=True)), bound))
+        cells = zip(*(texts for _, texts in rows), strict=True) if rows else [()] * len(table.expressions)
+        return np.array([place for place, _ in rows], np.int64), [as_texts(column) for column in cells]
     clause = queries.clause("current", **_current_holes(queries, table))
     texts = [f"c{number}" for number in range(len(table.expressions))]
+    numbers, left = ("n", "bytes"), bound
     places, found = [np.empty(0, np.int64)], []
     for start, given in _given(keys, queries.log.dialect):
-        some = read_columns(connection, queries, clause, given, ("n", *texts), numbers=("n",), texts=texts)
+        values = {**given, "most": left}
+        some = read_columns(
+            connection, queries, clause, values, (*numbers, *texts), numbers=numbers, texts=texts
+        )
+        left = _left(bound, left, int(some.numbers["bytes"].sum()))
         places.append(start + some.numbers["n"])
         found.append(some)
     none = pa.array([], pa.string())
     columns = [pa.concat_arrays([none, *(some.texts[name] for some in found)]) for name in texts]
     return np.concatenate(places), columns
+
+
+def _measured(
+    connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]], bound: int
+) -> Iterator[Current]:
+    """The rows of a database that measures them."""
+    holes, left = _current_holes(queries, table), bound
+    for start, given in _given(tuple(zip(*keys, strict=True)), queries.log.dialect):
+        for place, size, *texts in queries.run(connection, "current", holes, most=left, **given):
+            left = _left(bound, left, size)
+            yield Current(start + place, tuple(texts))
+
+
+def _left(bound: int, left: int, taken: int) -> int:
+    """How many bytes are left of a bound."""
+    if taken >= left:
+        raise TooMuch(bound)
+    return left - taken
+
+
+def _streamed(
+    connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]]
+) -> Rows:
+    """The rows of another database, which it sends as they are taken."""
+    clause = queries.clause("current", **_current_holes(queries, table))
+    streamed = clause.execution_options(stream_results=True, yield_per=_FETCHED)
+    for start, given in _given(tuple(zip(*keys, strict=True)), queries.log.dialect):
+        with connection.execute(streamed, given) as found:
+            for place, *texts in found:
+                yield Current(start + place, tuple(texts))
+
+
+def _counted(rows: Rows, bound: int) -> Iterator[Current]:
+    """The rows, until their texts come to so many bytes: counted by characters, of four bytes at most."""
+    left = bound
+    with closing(rows):  # lest a statement be left open that nobody reads to its end
+        for row in rows:
+            left = _left(bound, left, sum(map(len, filter(None, row.texts))))
+            yield row
 
 
 def search(
@@ -152,9 +215,10 @@ def _given(columns: Sequence[Sequence[str]], dialect: Dialect) -> Iterator[tuple
 
 def _current_holes(queries: Queries, table: Readable) -> dict[str, str]:
     names = {f"k{i}": column.type for i, column in enumerate(table.key)}
-    arrays = (
-        queries.filled("key_array", column=name) for name in names if queries.log.dialect.keys_by_column
-    )
+    texts = [f"c{number}" for number in range(len(table.expressions))]
+    dialect = queries.log.dialect
+    arrays = (queries.filled("key_array", column=name) for name in names if dialect.keys_by_column)
+    sizes = (queries.filled("text_bytes", column=name) for name in texts if dialect.measures_rows)
     return {
         **_typed(table.key),
         "key_arrays": ", ".join(arrays),
@@ -163,6 +227,8 @@ def _current_holes(queries: Queries, table: Readable) -> dict[str, str]:
         "functions": unbound(table.functions),
         "source": unbound(table.source),
         "columns": "".join(f",\n  {unbound(expression)}" for expression in table.expressions),
+        "names": "".join(f", {text}" for text in texts),
+        "bytes": " + ".join(["0", *sizes]),
         "matches": " and ".join(_matching(table.key)),
     }
 

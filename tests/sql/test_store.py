@@ -14,7 +14,7 @@ from sqlalchemy.engine import Engine
 from eventlog.core.entry import Status, read_entry
 from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import KeyColumn
+from eventlog.sql.current import KeyColumn, TooMuch
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import IllegalSnapshot, Store
@@ -322,6 +322,21 @@ def test_current_rows_are_read_by_typed_keys(store: Store, usr: type[Usr]) -> No
     wanted = [("3", "p'3"), ("2", "p'2"), ("9", "p'9"), ("1", "p'2"), ("3", "p'3")]
     with store.snapshot() as snapshot:
         assert list(snapshot.current_rows(usr(), wanted)) == [(0, ("n3",)), (1, (None,)), (4, ("n3",))]
+
+
+def test_current_rows_are_too_much_when_they_come_to_so_many_bytes(store: Store, usr: type[Usr]) -> None:
+    wanted = [("3", "p'3"), ("9", "p'9"), ("2", "p'2"), ("1", "p'1")]  # two bytes, no row, null, two
+    by_column = list(zip(*wanted, strict=True))
+    with store.snapshot() as snapshot:
+        places, (texts,) = snapshot.current_columns(usr(), by_column, 5)
+        assert (places.tolist(), texts.to_pylist()) == ([0, 2, 3], ["n3", None, "n1"])
+        assert len(list(snapshot.current_rows(usr(), wanted, 5))) == 3
+        for bound in (2, 3, 4):
+            with pytest.raises(TooMuch):
+                list(snapshot.current_rows(usr(), wanted, bound))
+            with pytest.raises(TooMuch):
+                snapshot.current_columns(usr(), by_column, bound)
+        assert len(list(snapshot.current_rows(usr(), wanted))) == 3  # the connection can go on
 
 
 def test_current_rows_are_those_of_the_snapshot(store: Store, usr: type[Usr]) -> None:

@@ -84,6 +84,7 @@ class Dialect:
     wakes: bool = False  # sessions can be told that there is work
     transactional_ddl: bool = False  # a failed migration leaves nothing
     shares_snapshots: bool = False  # other sessions can see what one of ours sees
+    measures_rows: bool = False  # current rows come with their bytes, and none behind so many
     packs_columns: bool = False  # puts a result together by column, where that is faster than rows are
     statement_triggers: bool = False  # with transition tables
     truncate_triggers: bool = False
@@ -175,6 +176,7 @@ POSTGRESQL = Dialect(
     rows_as_json=True,
     keys_by_column=True,
     wakes=True,
+    measures_rows=True,
     packs_columns=True,
     shares_snapshots=True,
     transactional_ddl=True,

@@ -226,11 +226,11 @@ class Pending:
         return list(self._connection.execute(clause, values).all())  # row by row takes twice the time
 
     def sizes(self, ids: Sequence[int]) -> list[int]:
-        """The bytes of keys and values of each of these rows."""
+        """The bytes of keys and values of each of these rows; 0 of one that is gone."""
         chunks = self._queries.chunks(ids)
         found = (self._queries.run(self._connection, "sizes_by_id", ids=chunk).all() for chunk in chunks)
         of = {int(row[0]): int(row[1]) for rows in found for row in rows}
-        return [of[number] for number in ids]
+        return [of.get(number, 0) for number in ids]
 
 
 def in_lanes(read: Callable[[Lane, int], list[Any]], stretch: Stretch, after: int, limit: int) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventlog.core.identity import object_hash
 from eventlog.sql import current
-from eventlog.sql.current import Current, Readable, Searchable, Sought
+from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
 from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
 from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 from eventlog.sql.queries import containing
@@ -148,13 +148,18 @@ class Snapshot(Pending):
             "conditions": self._queries.pieces(lane.new, *lane.conditions, *conditions),
         }
 
-    def current_rows(self, table: Readable, keys: Sequence[Sequence[str]]) -> Iterator[Current]:
-        """The rows of the keys as they are in this snapshot; values of a key are of its columns' types."""
-        return current.current_rows(self._connection, self._queries, table, keys)
+    def current_rows(
+        self, table: Readable, keys: Sequence[Sequence[str]], bound: int = NO_BOUND
+    ) -> Iterator[Current]:
+        """The rows of the keys as they are in this snapshot, TooMuch if they come to so many bytes; values of
+        a key are of its columns' types."""
+        return current.current_rows(self._connection, self._queries, table, keys, bound)
 
-    def current_columns(self, table: Readable, keys: Sequence[Sequence[str]]) -> tuple[Ints, list[pa.Array]]:
+    def current_columns(
+        self, table: Readable, keys: Sequence[Sequence[str]], bound: int = NO_BOUND
+    ) -> tuple[Ints, list[pa.Array]]:
         """The same by column, also the keys: of which of them each row is, and the texts of each column."""
-        return current.current_columns(self._connection, self._queries, table, keys)
+        return current.current_columns(self._connection, self._queries, table, keys, bound)
 
     def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
         """The keys, as texts in key order, of the first objects that have all these values."""

@@ -13,11 +13,12 @@ from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Need, query_key
-from eventlog.publisher.queryback import CHUNK, CurrentRows
+from eventlog.publisher.queryback import CHUNK, CurrentRows, Room
+from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog_spark.input import cells
-from eventlog_spark.input.batches import gather
+from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.current import FIRST
 from eventlog_spark.input.kinds import CURRENT
 from eventlog_spark.input.spelling import respelled
@@ -99,14 +100,21 @@ class _Ask:
                 for start in range(0, batch.num_rows, CHUNK)
                 for answer in self._answers(snapshot, batch.slice(start, CHUNK))
             )
-            name, rows = write_parquet(self._folder, gather(answers, ANSWER), ANSWER)
+            name, rows = write_parquet(self._folder, bounded(answers, ANSWER), ANSWER)
         yield pa.record_batch([pa.array([name]), pa.array([rows])], names=["file", "rows"])
 
     def _answers(self, snapshot: Snapshot, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
-        """What the publisher would be told, for each object."""
+        """What the publisher would be told, for each object; as many at a time as can be held."""
         needs = dict(self._needs(batch))
-        current = CurrentRows(snapshot, self._readable, thorough=True)
-        current.read(dict.fromkeys(needs.values()))
+        room = Room(NO_BOUND) if batch.num_rows == 1 else Room()
+        current = CurrentRows(snapshot, self._readable, True, room)
+        try:
+            current.read(dict.fromkeys(needs.values()))
+        except TooMuch:
+            middle = batch.num_rows // 2
+            yield from self._answers(snapshot, batch.slice(0, middle))
+            yield from self._answers(snapshot, batch.slice(middle))
+            return
         for name, need in needs.items():
             answer = current.lookup(*need)
             rows = [untold(str(answer))] if isinstance(answer, EventlogError) else answer

@@ -1,16 +1,32 @@
 -- current --
--- The rows of some keys as they are now. Each column of the keys is an array, which is read in half the time that
--- records need; of an array of SQL's own the planner knows the length, and would rather read the whole table.
-select k.n{columns}
+-- The rows of some keys as they are now, with the bytes of each; none behind those that come to so many. Each column
+-- of the keys is an array, which is read in half the time that records need; of an array of SQL's own the planner
+-- knows the length, and would rather read the whole table. Without the offset it would make each text twice.
+select f.n, f.bytes{names}
 from (
-  select g.n - 1 as n{cast_keys} from rows from ({key_arrays}) with ordinality as g({key_names}, n)
-) as k
-join {source} as t on {matches}
-order by k.n
+  select b.*, pg_catalog.sum(b.bytes) over (order by b.n rows unbounded preceding) - b.bytes as before
+  from (
+    select q.*, cast({bytes} as pg_catalog.int8) as bytes
+    from (
+      select k.n{columns}
+      from (
+        select g.n - 1 as n{cast_keys} from rows from ({key_arrays}) with ordinality as g({key_names}, n)
+      ) as k
+      join {source} as t on {matches}
+      offset 0
+    ) as q (n{names})
+  ) as b
+) as f
+where f.before < :most
+order by f.n
 
 -- key_array --
 -- The values of a column of some keys.
 pg_catalog.json_array_elements_text(pg_catalog.json_extract_path(cast(:keys as pg_catalog.json), '{column}'))
+
+-- text_bytes --
+-- How many bytes a text has; of one that is stored apart this is known without reading it.
+coalesce(cast(pg_catalog.octet_length({column}) as pg_catalog.int8), 0)
 
 -- search --
 -- The keys of the first objects that have all these values.

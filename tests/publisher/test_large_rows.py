@@ -105,7 +105,7 @@ def test_events_that_waited_are_not_held_together(world: World, documents: str, 
 
 def test_a_receiver_is_told_more_than_is_held_at_a_time(world: World, documents: str) -> None:
     fill(world, 0, SEVERAL, LONG)
-    told = ask(world, Query(classes=("doc",), read=("content",)), tables={documents: {}})
+    told = ask(world, Query(classes=("doc",), read=("content",)), sync_tables=documents)
     assert sorted(told[:-1]) == sorted(
         (f"idu={number}", {"content": ["ä" + "x" * LONG]}) for number in range(SEVERAL)
     )

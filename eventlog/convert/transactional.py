@@ -63,8 +63,7 @@ class TopicParts:
         """What writes to the topics; the transaction stays open for the state."""
 
         def write(changes: Iterable[Change]) -> None:
-            told = self._transactions.write(changes, self._writer, self._job.tables, self._writing)
-            for refused in told:
+            for refused in self._transactions.write(changes, self._writer):
                 self._report.refuse(refused)
 
         yield write

@@ -13,12 +13,11 @@ from confluent_kafka.cimpl import NewTopic
 
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
-from eventlog.core.tables import Tables
 from eventlog.places.kafka import KafkaFault, asked, identity
 from eventlog.places.kafka_writing import Sender, keys_of
 from eventlog.places.topics import KafkaSettings, KafkaStates
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import Writer, numbers
+from eventlog.qlik.message_writer import Writer
 
 T = TypeVar("T")
 
@@ -46,13 +45,11 @@ class Transactions:
         except (ValueError, KeyError, TypeError, EventlogError) as fault:
             raise Misuse(f"what {self._topic} holds under {self._id} is not a state") from fault
 
-    def write(
-        self, changes: Iterable[Change], writer: Writer, tables: Tables, settings: MessageSettings
-    ) -> Iterator[Refused]:
+    def write(self, changes: Iterable[Change], writer: Writer) -> Iterator[Refused]:
         """Write the messages of changes in the transaction that is open, or in a new one."""
         self._started()
         assert self._sender is not None
-        yield from self._sender.write(numbers(changes, tables, settings), writer)
+        yield from self._sender.write(writer.write(changes))
 
     def commit(self, state: Any) -> None:
         """End the transaction with the state behind it; without messages it is one of the state alone."""

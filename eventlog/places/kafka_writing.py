@@ -18,8 +18,7 @@ from eventlog.places.topics import KafkaSettings
 from eventlog.qlik import message_writer
 from eventlog.qlik.keys import KeyWriter
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import Writer, Written, numbers
-from eventlog.qlik.numbering import Numbered
+from eventlog.qlik.message_writer import Writer, Written
 from eventlog.qlik.structure import Structure
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -30,7 +29,7 @@ def publish(
 ) -> Iterator[Refused]:
     """Writes the messages of the changes; ends when the brokers have all of them."""
     sender = Sender(kafka, keys_of(settings, kafka))
-    yield from sender.write(numbers(changes, tables, settings), Writer(tables, settings))
+    yield from sender.write(Writer(tables, settings).write(changes))
     sender.flush()
 
 
@@ -54,13 +53,12 @@ class Sender:
         client = settings.client(**{"enable.idempotence": True, "partitioner": "murmur2_random", **more})
         self.producer = asked(lambda: Producer(client))
 
-    def write(self, changes: Iterable[Numbered | Refused], writer: Writer) -> Iterator[Refused]:
-        """Hands the messages of changes to the client; what has no message comes back."""
-        for numbered in changes:
-            for written in writer.write(numbered):
-                refused = written if isinstance(written, Refused) else self.send(written)
-                if refused is not None:
-                    yield refused
+    def write(self, messages: Iterable[Written | Refused]) -> Iterator[Refused]:
+        """Hands messages to the client; what has none comes back."""
+        for written in messages:
+            refused = written if isinstance(written, Refused) else self.send(written)
+            if refused is not None:
+                yield refused
 
     def send(self, written: Written) -> Refused | None:
         """Hands a message to the client; what has no legal topic comes back."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from eventlog.core.change import Change, Op, check_decoded
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
@@ -14,37 +15,12 @@ from eventlog.qlik.mask import Order
 from eventlog.qlik.memory import remembered
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.numbering import Numbered, number, utc_millis, without_no_ops
+from eventlog.qlik.numbering import Numbered, number_made, utc_millis, without_no_ops
 from eventlog.qlik.records import RecordWriter, Style
 from eventlog.qlik.structure import Structure, observe, shown, structure_of
 
 Message = dict[str, Any] | bytes
 _MAX_KNOWN = 10_000
-
-
-def numbers(
-    changes: Iterable[Change], tables: Tables, settings: MessageSettings
-) -> Iterator[Numbered | Refused]:
-    """The changes of which a message is written, with their numbers."""
-    drops = settings.no_op_updates == "drop"
-    kept = without_no_ops(changes, tables) if drops else changes
-    memory = remembered(settings, settings.published)
-    return number(_with_a_message(kept), memory, settings.now or None, recounted=drops)
-
-
-def _with_a_message(changes: Iterable[Change]) -> Iterator[Change | Refused]:
-    """Refused for what has no message, so that its transaction is counted without it."""
-    for change in changes:
-        try:
-            check_decoded(change)
-            if change.op is Op.TRUNCATE:
-                raise NotExpressible(
-                    "a truncate has no message: its operations are INSERT, UPDATE, DELETE, REFRESH"
-                )
-        except EventlogError as fault:
-            yield Refused(f"{change.table}:{change.position}", str(fault))
-        else:
-            yield change
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +31,14 @@ class Written:
     metadata: Metadata | None  # of a metadata message
     change: Change | None  # of a data message
     structure: Structure
+
+
+class Draft(NamedTuple):
+    """A message without the numbers of its change: what is left then is to fill them in."""
+
+    message: dict[str, Any]
+    writer: RecordWriter
+    encode: Callable[[dict[str, Any]], Message]
 
 
 class Writer:
@@ -79,27 +63,55 @@ class Writer:
         for at, known in self._last.items():
             self._last[at] = replace(known, structure=shown(known.structure))
         self._writers: dict[tuple[str | None, str], RecordWriter] = {}
-        self._encoders: dict[str, Callable[[Mapping[str, Any]], bytes]] = {}
+        self._due: set[str] = set()  # of structures whose metadata message comes before the next message
+        self._encoders: dict[str | None, Callable[[dict[str, Any]], Message]] = {}
 
-    def write(self, numbered: Numbered | Refused) -> Iterator[Written | Refused]:
-        """The messages of one change: one, or the metadata message first."""
-        if isinstance(numbered, Refused):
-            yield numbered
-            return
-        change = numbered.change
+    def write(self, changes: Iterable[Change]) -> Iterator[Written | Refused]:
+        """The messages of the changes: before the first of a structure its metadata message."""
+        settings = self._settings
+        drops = settings.no_op_updates == "drop"
+        kept = without_no_ops(changes, self._tables) if drops else changes
+        drafts = ((change, self._drafted(change)) for change in kept)
+        memory = remembered(settings, settings.published)
+        for item in number_made(drafts, memory, settings.now or None, recounted=drops):
+            if isinstance(item, Refused):
+                yield item
+            else:
+                yield from self._finished(*item)
+
+    def _drafted(self, change: Change) -> Draft | Refused:
+        """The message of a change as far as it is known before its numbers; Refused for what has none, so
+        that its transaction is counted without it."""
         try:
+            check_decoded(change)
+            if change.op is Op.TRUNCATE:
+                raise NotExpressible(
+                    "a truncate has no message: its operations are INSERT, UPDATE, DELETE, REFRESH"
+                )
             writer, new = self._writer(change)
-            message = self._wrap(writer, writer.message(numbered))
+            draft = Draft(writer.draft(change), writer, self._encoding(writer.metadata))
         except EventlogError as fault:
-            yield Refused(f"{change.table}:{change.position or numbered.sequence}", str(fault))
-            return
+            return Refused(f"{change.table}:{change.position or ''}", str(fault))
         self._writers[change.schema, change.table] = writer
         if new and writer.metadata is not None:
             self._last[change.schema, change.table] = writer.metadata
+            self._due.add(writer.metadata.schema_id)
+        return draft
+
+    def _finished(self, numbered: Numbered, draft: Draft) -> Iterator[Written | Refused]:
+        """The messages of one change: one, or the metadata message first."""
+        change, (message, writer, encode) = numbered.change, draft
+        known = writer.metadata
+        if known is not None and known.schema_id in self._due:
+            self._due.remove(known.schema_id)
             if self._settings.framing == "envelope":
                 dumped = metadata.write_avro if self._style.avro else metadata.write
-                yield Written(dumped(writer.metadata), writer.metadata, None, writer.structure)
-        yield Written(message, None, change, writer.structure)
+                yield Written(dumped(known), known, None, writer.structure)
+        try:
+            writer.fill(message, numbered)
+            yield Written(encode(message), None, change, writer.structure)
+        except EventlogError as fault:
+            yield Refused(f"{change.table}:{change.position or numbered.sequence}", str(fault))
 
     def _writer(self, change: Change) -> tuple[RecordWriter, bool]:
         """The writer for a change, and whether its structure is a new one."""
@@ -135,19 +147,19 @@ class Writer:
         lineage = Metadata("", structure, 0, "", None, settings.server, settings.task, made)
         return metadata.following(last, structure, style.logical, style.names, style.external, lineage, told)
 
-    def _wrap(self, writer: RecordWriter, message: dict[str, Any]) -> Message:
-        known = writer.metadata
-        if not self._style.avro:
-            return _envelope(known.schema_id if known else None, message)
-        assert known is not None
-        encode = self._encoders.get(known.schema_id)
+    def _encoding(self, known: Metadata | None) -> Callable[[dict[str, Any]], Message]:
+        """What makes a message of a data message's payload."""
+        schema_id = known.schema_id if known else None
+        encode = self._encoders.get(schema_id)
         if encode is None:
             if len(self._encoders) >= _MAX_KNOWN:
                 self._encoders.clear()
-            encode = self._encoders[known.schema_id] = self._encoder(known)
-        return encode(message)
+            encode = self._encoder(known) if self._style.avro else partial(_envelope, schema_id)
+            self._encoders[schema_id] = encode
+        return encode
 
-    def _encoder(self, known: Metadata) -> Callable[[Mapping[str, Any]], bytes]:
+    def _encoder(self, known: Metadata | None) -> Callable[[dict[str, Any]], bytes]:
+        assert known is not None
         schema = avro.foreign(known.data_schema)
         if self._settings.framing == "confluent":
             assert self._settings.register is not None

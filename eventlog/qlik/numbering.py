@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.core.errors import EventlogError, Refused
@@ -18,6 +18,7 @@ from eventlog.qlik.plans import alike
 from eventlog.qlik.structure import structure_of
 
 _NO_TIME = "1970-01-01T00:00:00"
+T = TypeVar("T")
 _ID = re.compile(r"[0-9A-Fa-f]{32}")
 
 
@@ -29,41 +30,61 @@ class Numbered(NamedTuple):
     transaction: str  # the id, as Replicate writes one
 
 
-def number(
-    changes: Iterable[Change | Refused], memory: Memory, now: str | None, *, recounted: bool = False
-) -> Iterator[Numbered | Refused]:
-    """The changes with their numbers, which the memory keeps the greatest of; one change is held back, to
-    know which ends its transaction.
+class _Held(NamedTuple):
+    """A change that waits until it is known whether it ends its transaction."""
 
-    A change that has a change_seq keeps it. All others of one transaction share a time part, so
-    that transaction id and time tell transactions apart. What the source said of a change's place in
-    its transaction is kept, unless changes of it were left out: then they are counted again.
+    change: Change
+    made: Any
+    seq: str
+    key: tuple[str, str] | None
+    counter: int
+    lost: int  # how many changes of its transaction were left out before it
+    ends: bool = False  # the one that its source called the last was left out behind it
+
+
+def number(changes: Iterable[Change], memory: Memory, now: str | None) -> Iterator[Numbered | Refused]:
+    """The changes with their numbers, which the memory keeps the greatest of."""
+    for item in number_made(((change, None) for change in changes), memory, now):
+        yield item if isinstance(item, Refused) else item[0]
+
+
+def number_made(
+    changes: Iterable[tuple[Change, T | Refused]], memory: Memory, now: str | None, *, recounted: bool = False
+) -> Iterator[tuple[Numbered, T] | Refused]:
+    """The changes with their numbers, each with what was made of it; one that was refused is not counted.
+
+    One change is held back, to know which ends its transaction. A change that has a change_seq keeps it. All
+    others of one transaction share a time part, so that transaction id and time tell transactions apart.
+    What the source said of a change's place in its transaction is kept but for those that were refused,
+    unless others of it were left out: then they are counted again.
     """
-    held: tuple[Change, str, int] | None = None
-    held_key: object = None
+    held: _Held | None = None
     time: str | None = None  # of the transaction's first change
-    counter = 0
-    for change in changes:
-        if isinstance(change, Refused):
-            yield change
-            continue
+    lost_of, lost = None, 0  # the transaction of the change that was refused last, and how many of it were
+    for change, made in changes:
         key = transaction_of(change)
-        try:
-            begun = time if key is not None and key == held_key else change.time or now
-            seq = _sequence(change, memory.last, begun)
-        except EventlogError as fault:
-            yield Refused(f"{change.table}:{change.position}", str(fault))
+        same = held is not None and key is not None and key == held.key
+        refused = made if isinstance(made, Refused) else None
+        if refused is None:
+            try:
+                seq = _sequence(change, memory.last, time if same else change.time or now)
+            except EventlogError as fault:
+                refused = Refused(f"{change.table}:{change.position}", str(fault))
+        if refused is not None:
+            yield refused
+            lost_of, lost = key, lost + 1 if key == lost_of else 1
+            if same and held is not None and change.fact("last_event") is True:
+                held = held._replace(ends=True)
             continue
-        same = key is not None and key == held_key
-        counter = counter + 1 if same else 1
         if not same:
             time = change.time or now
         if held is not None:
-            yield _closed(*held, held_key, not same, recounted)
+            yield _closed(held, not same, recounted)
         memory.last = max(memory.last, seq)
-        held, held_key = (change, seq, counter), key
+        counter = held.counter + 1 if same and held is not None else 1
+        held = _Held(change, made, seq, key, counter, lost if key == lost_of else 0)
     if held is not None:
-        yield _closed(*held, held_key, True, recounted)
+        yield _closed(held, True, recounted)
 
 
 def transaction_of(change: Change) -> tuple[str, str] | None:
@@ -84,16 +105,17 @@ def _sequence(change: Change, last: str, time: str | None) -> str:
     return sequence.following(last, sequence.time_part(time or _NO_TIME))
 
 
-def _closed(change: Change, seq: str, counter: int, key: object, last: bool, recounted: bool) -> Numbered:
+def _closed(held: _Held, last: bool, recounted: bool) -> tuple[Numbered, Any]:
     """What its own source said of the change's place in the transaction wins over what was counted."""
+    change = held.change
     known = transaction_id(change.transaction or "")
-    if key is None:
-        return Numbered(change, seq, None, None, known)
+    if held.key is None:
+        return Numbered(change, held.seq, None, None, known), held.made
     if change.extra and not recounted:
         told, ends = change.fact("event_counter"), change.fact("last_event")
         if isinstance(told, int) and isinstance(ends, bool):
-            return Numbered(change, seq, told, ends, known)
-    return Numbered(change, seq, counter, last, known)
+            return Numbered(change, held.seq, told - held.lost, ends or held.ends, known), held.made
+    return Numbered(change, held.seq, held.counter, last, known), held.made
 
 
 @lru_cache(maxsize=1000)

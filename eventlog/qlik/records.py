@@ -258,6 +258,7 @@ class RecordWriter:
         self._dump = plans.dumping_avro(columns, style.logical) if style.avro else plans.dumping(columns)
         self._names_first, self._fields = _message_fields(metadata, style)
         self._plain = self._fields == _HEADERS
+        self._counted = "transactionEventCounter" in self._fields  # in no schema of 2018
         self._own = {"schema": structure.schema or "", "table": structure.table}
         self._masks: dict[int, Any] = {}
 
@@ -267,9 +268,8 @@ class RecordWriter:
             observe(self.structure, change) is self.structure
         )
 
-    def message(self, numbered: Numbered) -> dict[str, Any]:
-        """The payload of a data message."""
-        change = numbered.change
+    def draft(self, change: Change) -> dict[str, Any]:
+        """The payload of a data message, to be filled with its numbers."""
         before, after = sides(self.structure, change)
         if change.op is Op.DELETE:
             after = before
@@ -285,7 +285,7 @@ class RecordWriter:
         else:
             changed = captured & ~self.structure.lob_bits
         made = {"data": dict(zip(self.structure.names, row, strict=True)), "beforeData": image}
-        made["headers"] = self._headers(numbered, changed, captured)
+        made["headers"] = self._headers(change, changed, captured)
         return {**self._own, **made} if self._names_first else made
 
     def _image(
@@ -307,20 +307,29 @@ class RecordWriter:
         )
         return dict(zip(names, old, strict=True)) if says_more else None
 
-    def _headers(self, numbered: Numbered, changed: int, captured: int) -> dict[str, Any]:
+    def fill(self, message: dict[str, Any], numbered: Numbered) -> None:
+        """Give the payload of a data message the numbers of its change."""
         change, seq, counter, last, transaction = numbered
+        headers = message["headers"]
+        headers["changeSequence"] = seq
+        headers["transactionId"] = "" if change.op is Op.SNAPSHOT else transaction
+        if self._counted:
+            headers["transactionEventCounter"] = counter
+            headers["transactionLastEvent"] = last
+
+    def _headers(self, change: Change, changed: int, captured: int) -> dict[str, Any]:
         refresh = change.op is Op.SNAPSHOT
         partial = captured != self.structure.all_bits
         headers = {
             "operation": _NAMES[change.op],
-            "changeSequence": seq,
+            "changeSequence": "",
             "timestamp": "" if refresh or change.time is None else utc(change.time, 3),
             "streamPosition": "" if refresh else stream_position(change),
-            "transactionId": "" if refresh else transaction,
+            "transactionId": "",
             "changeMask": None if refresh else self._mask(changed),
             "columnMask": self._mask(captured) if partial or not refresh else None,
-            "transactionEventCounter": counter,
-            "transactionLastEvent": last,
+            "transactionEventCounter": None,
+            "transactionLastEvent": None,
         }
         if self._plain:
             return headers

@@ -29,7 +29,7 @@ from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.keys import KeyWriter, key_schema
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import Writer, numbers
+from eventlog.qlik.message_writer import Writer
 from eventlog.qlik.metadata import registered
 from eventlog.qlik.structure import Column, Structure
 from eventlog.qlik.types import Spec
@@ -111,12 +111,11 @@ def through_registry(schemas: Schemas, changes: list[Change], *, keys: bool) -> 
     )
     writer, key_writer = Writer(tables, settings), KeyWriter(False, schemas.add_key)
     records: list[Object] = []
-    for numbered in numbers(changes, tables, settings):
-        for written in writer.write(numbered):
-            assert not isinstance(written, tuple), written
-            assert written.change is not None
-            key = key_writer.write(written.change, USR_KEY) if keys else None
-            records.append(Object(len(records), written.message, None, key))
+    for written in writer.write(changes):
+        assert not isinstance(written, tuple), written
+        assert written.change is not None
+        key = key_writer.write(written.change, USR_KEY) if keys else None
+        records.append(Object(len(records), written.message, None, key))
     reader = MessageReader(NONE, MessageSettings(schema_of=schemas.of))
     return list(reader.run([Source("topic[0]", "topic", (), records)]))
 
@@ -138,8 +137,7 @@ def test_a_key_that_names_other_columns_changes_nothing() -> None:
     settings = MessageSettings(encoding="avro", framing="confluent", register=schemas.add)
     (message,) = (
         written.message  # type: ignore[union-attr]
-        for numbered in numbers([usr(1)], NONE, settings)
-        for written in Writer(NONE, settings).write(numbered)
+        for written in Writer(NONE, settings).write([usr(1)])
     )
     key = b"\0" + number.to_bytes(4, "big") + b"\x02x"
     reader = MessageReader(NONE, MessageSettings(schema_of=schemas.of))

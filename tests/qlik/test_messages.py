@@ -417,6 +417,35 @@ def test_a_transaction_is_counted_without_what_has_no_message() -> None:
     assert sum(isinstance(one, Refused) for one in written) == 3
 
 
+def _with_misfits(*, told: bool, **settings: Any) -> list[Any]:
+    """Messages of a transaction of five changes, of which the first, the third and the last hold no id."""
+    ids: list[Any] = ["one", 2, "three", 4, "five"]
+    changes = [
+        Change(
+            *(Op.INSERT, "app", "usr", (("id", value),), (Field("id", ABSENT, value),), seq(number), "tx"),
+            extra=(("event_counter", number), ("last_event", number == len(ids))) if told else (),
+        )
+        for number, value in enumerate(ids, 1)
+    ]
+    return write_messages(changes, KNOWN, **settings)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "counted"])
+def test_a_transaction_is_counted_without_values_that_do_not_fit(told: bool) -> None:
+    written = _with_misfits(told=told)
+    messages = [one for one in written if isinstance(one, dict)]
+    assert [one["type"] for one in messages] == ["MD", "DT", "DT"]
+    headers = [one["message"]["headers"] for one in messages[1:]]
+    assert [(h["transactionEventCounter"], h["transactionLastEvent"]) for h in headers] == [
+        (1, False),
+        (2, True),
+    ]
+    assert [h["changeSequence"] for h in headers] == [seq(2), seq(4)]
+    assert sum(isinstance(one, Refused) for one in written) == 3
+    whole = read_messages(messages, KNOWN, whole_transactions=True)
+    assert [change(one).key for one in whole] == [(("id", 2),), (("id", 4),)]
+
+
 # --- names, schemas, headers
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventlog.core import values
-from eventlog.core.change import ABSENT, Change, Field, Op, Side, check_decoded, row_events, scalars
+from eventlog.core.change import ABSENT, Change, Field, Op, Side, check_decoded, place_of, row_events, scalars
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, whole
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse, NotExpressible, Refused, WrongRow
 from eventlog.core.formats import (
@@ -26,6 +26,7 @@ from eventlog.core.formats import (
 )
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
+from eventlog.core.tally import unchanging
 from eventlog.neutral import refuse
 
 SHEET = Sheet(
@@ -75,6 +76,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
     """The rows of types 1 to 4 whose documents have the same effect, numbered from 1."""
     now = values.read_moment(values.Kind.TIMESTAMP, settings.now or "1970-01-01 00:00:00").iso
     last = 0
+    tally = unchanging()
     for change in changes:
         try:
             time = read_event_time(change.time or now).replace("T", " ")
@@ -89,9 +91,12 @@ def write(changes: Iterable[Change], tables: Tables, settings: LogSettings) -> I
         except EventlogError as fault:
             yield refuse(change, fault)
             continue
+        if not rows and change.op is Op.UPDATE:
+            tally.add(change.table, place_of(change), None)
         last += len(rows)
         for row in rows:
             yield SheetRow(SHEET, row)
+    yield from tally.told()
 
 
 def places(columns: Sequence[str], name: str) -> list[int | None]:

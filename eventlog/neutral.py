@@ -10,7 +10,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from eventlog.core import tablekey, values
-from eventlog.core.change import ABSENT, Change, Fact, Field, Key, Op, Raw, Scalar, Side, Undecoded, Value
+from eventlog.core.change import (
+    ABSENT,
+    Change,
+    Fact,
+    Field,
+    Key,
+    Op,
+    Raw,
+    Scalar,
+    Side,
+    Undecoded,
+    Value,
+    place_of,
+)
 from eventlog.core.errors import EventlogError, InvalidBase64, Refused, WrongRow
 from eventlog.core.formats import Format, Object, Shape, Source
 from eventlog.core.tables import Tables
@@ -45,8 +58,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: NeutralSettings) 
 
 def refuse(change: Change, fault: EventlogError) -> Refused:
     """A change that a writer cannot express, kept in this format."""
-    where = f"{change.table}:{change.position}" if change.position is not None else change.table
-    return Refused(where, str(fault), (dumps(change) + "\n").encode(errors="surrogatepass"))
+    return Refused(place_of(change), str(fault), (dumps(change) + "\n").encode(errors="surrogatepass"))
 
 
 def dumps(change: Change) -> str:

@@ -125,6 +125,11 @@ class Change(NamedTuple):
         return next((fact for known, fact in self.extra if known == name), None)
 
 
+def place_of(change: Change) -> str:
+    """Where a change stands, as messages tell it."""
+    return change.table if change.position is None else f"{change.table}:{change.position}"
+
+
 def check_decoded(change: Change) -> None:
     """NotExpressible where nobody could decode the row that a change leaves or, of a delete, takes away."""
     if change.raw is not None and (change.raw.after is not None or not change.after):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from eventlog.core.change import Change, Op, check_decoded
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.tables import Tables
+from eventlog.core.tally import unchanging
 from eventlog.qlik import avro, metadata
 from eventlog.qlik.mask import Order
 from eventlog.qlik.memory import remembered
@@ -70,7 +71,8 @@ class Writer:
         """The messages of the changes: before the first of a structure its metadata message."""
         settings = self._settings
         drops = settings.no_op_updates == "drop"
-        kept = without_no_ops(changes, self._tables) if drops else changes
+        tally = unchanging()
+        kept = without_no_ops(changes, self._tables, tally) if drops else changes
         drafts = ((change, self._drafted(change)) for change in kept)
         memory = remembered(settings, settings.published)
         for item in number_made(drafts, memory, settings.now or None, recounted=drops):
@@ -78,6 +80,7 @@ class Writer:
                 yield item
             else:
                 yield from self._finished(*item)
+        yield from tally.told()
 
     def _drafted(self, change: Change) -> Draft | Refused:
         """The message of a change as far as it is known before its numbers; Refused for what has none, so

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
 
-from eventlog.core.change import ABSENT, Change, Op
+from eventlog.core.change import ABSENT, Change, Op, place_of
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
+from eventlog.core.tally import Tally
 from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
 from eventlog.qlik.memory import Memory
@@ -127,9 +128,9 @@ def transaction_id(known: str) -> str:
     return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()[:32].upper()
 
 
-def without_no_ops(changes: Iterable[Change], tables: Tables) -> Iterator[Change]:
-    """The changes without updates that surely change nothing: all they captured is known and the same, and
-    their table is known to have no LOB column, which might have changed unseen."""
+def without_no_ops(changes: Iterable[Change], tables: Tables, tally: Tally) -> Iterator[Change]:
+    """The changes without updates that surely change nothing, which the tally counts: all they captured is
+    known and the same, and their table is known to have no LOB column, which might have changed unseen."""
     lobs: dict[tuple[str | None, str], bool] = {}
     for change in changes:
         if change.op is Op.UPDATE and all(
@@ -141,6 +142,7 @@ def without_no_ops(changes: Iterable[Change], tables: Tables) -> Iterator[Change
                 table = tables.of(*at)
                 lobs[at] = table is None or not table.columns or any(structure_of(table).lobs)
             if not lobs[at]:
+                tally.add(change.table, place_of(change), None)
                 continue
         yield change
 

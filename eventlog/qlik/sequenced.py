@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from eventlog.core.errors import Misuse, Refused
+from eventlog.core.errors import Misuse
+from eventlog.core.tally import Tally
 from eventlog.qlik import sequence
-
-_NAMED = 10  # places that a message names
 
 
 def check_limits(since: str, until: str) -> None:
@@ -82,43 +79,6 @@ class Stretch:
             self.beyond += 1
             return None
         return Place(self._task, seq, False, table, self._source, mark.number)
-
-
-class Tally:
-    """Counts the records that are told of together."""
-
-    def __init__(self, said: str, *, fault: bool) -> None:
-        self._said = said  # with {count} and {places}
-        self._fault = fault
-        self._counts: Counter[str] = Counter()
-        self._places: dict[str, list[str]] = {}
-
-    def add(self, name: str, where: str, raw: bytes | None) -> Refused:
-        """One more, kept and counted in silence."""
-        self._counts[name] += 1
-        places = self._places.setdefault(name, [])
-        if len(places) < _NAMED:
-            places.append(where)
-        return Refused(where, self._said.format(count=1, places=where), raw, self._fault, told=False)
-
-    @property
-    def counted(self) -> dict[str, tuple[int, list[str]]]:
-        """How many there are of each name, and the first places."""
-        return {name: (count, self._places[name]) for name, count in self._counts.items()}
-
-    def also(self, counted: Mapping[str, tuple[int, list[str]]]) -> None:
-        """Count what others have counted behind these."""
-        for name, (count, places) in counted.items():
-            self._counts[name] += count
-            known = self._places.setdefault(name, [])
-            known += places[: _NAMED - len(known)]
-
-    def told(self) -> Iterator[Refused]:
-        """One sentence for each name."""
-        for name, count in self._counts.items():
-            places = self._places[name]
-            listed = ", ".join(places) + (f" and {count - len(places)} more" if count > len(places) else "")
-            yield Refused(name, self._said.format(count=count, places=listed), fault=False)
 
 
 def lone_images() -> Tally:

@@ -11,10 +11,11 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
+from eventlog.core.tally import Tally
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.numbering import transaction_of
-from eventlog.qlik.sequenced import Mark, Place, Stretch, Tally, check_limits, repeats
+from eventlog.qlik.sequenced import Mark, Place, Stretch, check_limits, repeats
 
 MAX_EARLY = 100_000  # messages that wait for metadata; those beyond are read without it
 _MESSAGE = 1000  # bytes that a message takes at least

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.tables import Tables
+from eventlog.core.tally import Tally
 from eventlog.qlik import plans
 from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.ddl import Ddl, eras, structure_told, version_of
@@ -18,7 +19,7 @@ from eventlog.qlik.mask import Order
 from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
-from eventlog.qlik.sequenced import Place, Stretch, Tally, check_limits, lone_images, repeats
+from eventlog.qlik.sequenced import Place, Stretch, check_limits, lone_images, repeats
 from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure, table_name
 
 _ROW = 400  # bytes that a row takes beside its cells

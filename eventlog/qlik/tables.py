@@ -25,6 +25,7 @@ from eventlog.core.formats import (
 )
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
+from eventlog.core.tally import unchanging
 from eventlog.qlik import dfm, headers, partitions, plans, sequence
 from eventlog.qlik.control import check_control, control_table
 from eventlog.qlik.headers import read_heading
@@ -237,8 +238,9 @@ def write_rows(
     """Each row with its change table."""
     known: dict[tuple[str | None, str], ChangeTable] = {}
     names = header_names(settings)
+    tally = unchanging()
     if settings.no_op_updates == "drop":
-        changes = without_no_ops(changes, tables)
+        changes = without_no_ops(changes, tables, tally)
     for numbered in number(changes, remembered(settings), settings.now or None):
         if isinstance(numbered, Refused):
             yield numbered
@@ -261,6 +263,7 @@ def write_rows(
             closed.setdefault((str(at.structure), partition.name), partition)
         for row in rows:
             yield at, row
+    yield from tally.told()
 
 
 def change_table(
@@ -271,6 +274,8 @@ def change_table(
     described = tables.of(change.schema, change.table)
     structure = structure_of(described) if described and described.columns else observe(None, change)
     structure = Structure(change.schema, change.table, structure.columns)
+    if not structure.columns:
+        raise NotExpressible(f"nobody says what columns table {structure} has: name them in the tables file")
     for name in structure.names:
         check_text(name)
     if len(names) + len(structure.columns) > MAX_COLUMNS:

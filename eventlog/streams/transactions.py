@@ -11,9 +11,9 @@ from typing import Any, Final, NamedTuple
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed
+from eventlog.core.tally import Tally
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
-from eventlog.qlik.sequenced import Tally
 from eventlog.qlik.sequenced_messages import same
 from eventlog.streams.held import MEMORY, Held, Taken
 from eventlog.streams.ranges import Ranges

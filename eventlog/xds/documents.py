@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator
 from lxml import etree
 
 from eventlog import __version__
-from eventlog.core.change import Change, check_decoded, row_events
+from eventlog.core.change import Change, check_decoded, place_of, row_events
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
+from eventlog.core.tally import unchanging
 from eventlog.core.xmlparser import parse
 from eventlog.neutral import refuse
 from eventlog.xds import validity
@@ -41,6 +42,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
     """The documents of changes, each on lines of its own; Refused for what XDS cannot say."""
     events = EventWriter(tables, settings)
     batch: dict[str, str] = {}
+    tally = unchanging()
     for number, change in enumerate(changes, 1):
         try:
             written = [
@@ -50,6 +52,8 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
         except EventlogError as fault:
             yield refuse(change, fault)
             continue
+        if not any(text for text, _ in written):
+            tally.add(change.table, place_of(change), None)
         for text, association in written:
             if len(batch) >= settings.batch_size or association in batch:
                 yield finish(document(batch.values()), settings)
@@ -58,6 +62,7 @@ def write(changes: Iterable[Change], tables: Tables, settings: XdsSettings) -> I
                 batch[association] = text
     if batch:
         yield finish(document(batch.values()), settings)
+    yield from tally.told()
 
 
 def validate(text: str | bytes) -> None:

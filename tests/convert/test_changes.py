@@ -91,3 +91,16 @@ def test_a_row_that_nobody_could_decode_is_no_row_without_a_key(tmp_path: Path, 
     line = dump_line(neutral.dump(raw))
     _, refused = run_convert(tmp_path, "changes", target, line, name="c.jsonl")
     assert [one.reason for one in refused] == ["its row images could not be decoded"]
+
+
+@pytest.mark.parametrize("target", ["xds", "log"])
+def test_updates_that_change_nothing_are_counted_where_they_are_left_out(target: str, tmp_path: Path) -> None:
+    fields = (Field("fname", "Jack", "Jack"),)
+    same = [Change(Op.UPDATE, "indirect", "usr", (("idu", n),), fields, str(n)) for n in (1, 2)]
+    other = same[0]._replace(fields=(Field("fname", "Jack", "John"),), position="3")
+    content = b"".join(dump_line(neutral.dump(change)) for change in (*same, other))
+    written, told = run_convert(tmp_path, "changes", target, content, name="in.jsonl")
+    assert written.count("John") == 1
+    assert [(one.where, one.reason, one.fault) for one in told] == [
+        ("usr", "2 updates that change nothing are left out, at usr:1, usr:2", False)
+    ]

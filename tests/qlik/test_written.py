@@ -74,6 +74,9 @@ def test_a_transaction_has_an_id_of_128_bits(told: str | None, written: str) -> 
     assert write_messages([change], KNOWN)[1]["message"]["headers"]["transactionId"] == written
 
 
+LEFT_OUT = Refused("t", f"1 updates that change nothing are left out, at t:{seq(1)}", fault=False)
+
+
 @pytest.mark.parametrize(
     ("change", "known", "no_op"),
     [
@@ -100,14 +103,16 @@ def test_a_transaction_has_an_id_of_128_bits(told: str | None, written: str) -> 
 def test_an_update_of_nothing_is_left_out_of_change_tables_and_told_in_messages(
     change: Change, known: Any, no_op: bool
 ) -> None:
-    assert (write_rows([change], known) == []) == no_op
+    rows = write_rows([change], known)
+    assert (rows == [LEFT_OUT]) == no_op
+    assert no_op or not any(isinstance(row, Refused) for row in rows)
     assert write_rows([change], known, no_op_updates="write") != []
     data = [m for m in write_messages([change], known) if m["type"] == "DT"]
     assert len(data) == 1
     if no_op:
         assert data[0]["message"]["headers"]["changeMask"] == "00"
-    dropped = [m for m in write_messages([change], known, no_op_updates="drop") if m["type"] == "DT"]
-    assert (dropped == []) == no_op
+    dropped = write_messages([change], known, no_op_updates="drop")
+    assert (dropped == [LEFT_OUT]) == no_op
 
 
 def test_a_transaction_is_counted_behind_what_is_dropped() -> None:
@@ -119,16 +124,31 @@ def test_a_transaction_is_counted_behind_what_is_dropped() -> None:
     written = write_messages(changes, KNOWN, no_op_updates="drop", metadata=False)
     places = [
         (m["message"]["headers"]["transactionEventCounter"], m["message"]["headers"]["transactionLastEvent"])
-        for m in written
+        for m in written[:-1]
     ]
     assert places == [(1, False), (2, True)]
+    assert written[-1].reason == "1 updates that change nothing are left out, at t:" + seq(3)
+
+
+UNKNOWN_COLUMNS = Refused(
+    f"nobody:{seq(1)}", "nobody says what columns table nobody has: name them in the tables file"
+)
+
+
+def test_a_truncate_lays_out_no_change_table() -> None:
+    """It names no columns: a change table without any would refuse all changes behind it."""
+    empty = Change(Op.TRUNCATE, None, "nobody", position=seq(1), time="2024-01-01T10:00:00Z")
+    first, second = JACK._replace(table="nobody", schema=None), empty._replace(position=seq(3))
+    refused, *rows = write_rows([empty, first, second])
+    assert refused == UNKNOWN_COLUMNS
+    assert [row.cells[1] for row in rows] == ["I", "T"]  # type: ignore[union-attr]
+    (written,) = write_rows([empty._replace(table="t")], KNOWN)
+    assert isinstance(written, SheetRow)
 
 
 def test_a_change_without_key_and_fields_ends_nothing() -> None:
     empty = Change(Op.INSERT, None, "nobody", position=seq(1), time="2024-01-01T10:00:00Z")
-    (written,) = write_rows([empty])
-    assert isinstance(written, SheetRow)
-    assert written.cells[:3] == (seq(1), "I", b"")
+    assert write_rows([empty]) == [UNKNOWN_COLUMNS]
     assert write_messages([empty], metadata=False)[0]["message"]["data"] == {}
 
 

@@ -12,8 +12,9 @@ from pyspark.sql import functions as f
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
+from eventlog.core.tally import Tally
 from eventlog.qlik import sequence
-from eventlog.qlik.sequenced import Place, Tally
+from eventlog.qlik.sequenced import Place
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import assemble
 

@@ -27,11 +27,11 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import extra
 from eventlog.core.formats import Placed, Source
 from eventlog.core.tables import Tables
+from eventlog.core.tally import Tally as Counted
 from eventlog.library import RecordRefused
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.sequenced import Tally as Counted
 from eventlog.qlik.sequenced import repeats
 from eventlog.sql.connect import connect
 from eventlog.streams.delivery import ChangesOf, Delivery

@@ -1,0 +1,52 @@
+"""What is told of many records together: how many there were, and where the first of them stood."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+
+from eventlog.core.errors import Refused
+
+_NAMED = 10  # places that a message names
+
+
+class Tally:
+    """Counts the records that are told of together."""
+
+    def __init__(self, said: str, *, fault: bool) -> None:
+        self._said = said  # with {count} and {places}
+        self._fault = fault
+        self._counts: Counter[str] = Counter()
+        self._places: dict[str, list[str]] = {}
+
+    def add(self, name: str, where: str, raw: bytes | None) -> Refused:
+        """One more, kept and counted in silence."""
+        self._counts[name] += 1
+        places = self._places.setdefault(name, [])
+        if len(places) < _NAMED:
+            places.append(where)
+        return Refused(where, self._said.format(count=1, places=where), raw, self._fault, told=False)
+
+    @property
+    def counted(self) -> dict[str, tuple[int, list[str]]]:
+        """How many there are of each name, and the first places."""
+        return {name: (count, self._places[name]) for name, count in self._counts.items()}
+
+    def also(self, counted: Mapping[str, tuple[int, list[str]]]) -> None:
+        """Count what others have counted behind these."""
+        for name, (count, places) in counted.items():
+            self._counts[name] += count
+            known = self._places.setdefault(name, [])
+            known += places[: _NAMED - len(known)]
+
+    def told(self) -> Iterator[Refused]:
+        """One sentence for each name."""
+        for name, count in self._counts.items():
+            places = self._places[name]
+            listed = ", ".join(places) + (f" and {count - len(places)} more" if count > len(places) else "")
+            yield Refused(name, self._said.format(count=count, places=listed), fault=False)
+
+
+def unchanging() -> Tally:
+    """Updates that are left out, for a writer's format says nothing of what did not change."""
+    return Tally("{count} updates that change nothing are left out, at {places}", fault=False)

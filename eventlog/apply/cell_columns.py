@@ -87,10 +87,13 @@ def _decimals(column: Column) -> _Make:
 
 
 def _moments(column: Column, dialect: Dialect) -> _Make:
+    if column.kind is Kind.TIME:
+        return _never
     sizes = SIZES.search(column.type)
     digits = int(sizes[1]) if sizes else 0 if column.type.lower() == "date" else dialect.fraction
     fraction = rf"(?:\.\d{{1,{digits}}})?+" if digits else ""
-    lines = _lines(rf"\d{{4}}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d{fraction})?+")
+    time = rf"(?:[ T]\d\d:\d\d:\d\d{fraction})?+" if column.kind is Kind.TIMESTAMP else ""
+    lines = _lines(rf"\d{{4}}-\d\d-\d\d{time}")
 
     def make(texts: Sequence[str]) -> Sequence[Cell] | None:
         found = lines(texts)

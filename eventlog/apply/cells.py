@@ -27,7 +27,10 @@ SIZES = re.compile(r"\(\s*(\d{1,9})[^,)]*(?:,\s*(-?\d{1,9})\s*)?\)")
 _ZONE = re.compile(r"(?:Z|[+-]\d\d(?::?\d\d)?)$", re.ASCII)
 _PLAIN = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
 _INTEGER = re.compile(r" *[+-]?[0-9]{1,1000} *")
-_PLAIN_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d:\d\d)?", re.ASCII)
+_PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_PLAIN_MOMENT = re.compile(_PLAIN_DATE.pattern + r"(?:[ T]\d\d:\d\d:\d\d)?", re.ASCII)
+_PLAIN_TIME = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
+_PLAIN_OF = {Kind.DATE: _PLAIN_DATE, Kind.TIME: _PLAIN_TIME, Kind.TIMESTAMP: _PLAIN_MOMENT}
 _NON_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))
 _EXACT = decimal.Context(prec=2_000)
 _CHARACTERS = re.compile(r"(?:n|national )?(?:var)?char(?:acter)?(?: varying)?2?\b|n?varchar2?\b|bpchar\b")
@@ -154,9 +157,10 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
     unsized = 0 if column.type.lower() == "date" else dialect.fraction
     digits = int(sizes[1]) if sizes else unsized
     zoned = "with" in column.type and "zone" in column.type and "without" not in column.type
+    plain = _PLAIN_OF[column.kind]
 
     def read(value: Value) -> Cell:
-        if type(value) is str and _PLAIN_MOMENT.fullmatch(value):
+        if type(value) is str and plain.fullmatch(value):
             return value.replace("T", " ", 1)
         found = _scalar(value)
         if found is None:
@@ -164,6 +168,8 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
         if not isinstance(found, str):
             raise _refuse(value, f"is not {column.kind.value}")
         text = found.replace("T", " ", 1)
+        if lost := _lost_of(column.kind, text):
+            raise _refuse(value, f"has a {lost}, which {column.type} does not hold")
         if ":" in text and _ZONE.search(text):
             moment = read_moment(column.kind, found)
             text = moment._replace(zoned=False).iso.replace("T", " ", 1) + ("+00:00" if zoned else "")
@@ -175,6 +181,14 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
         return text
 
     return read
+
+
+def _lost_of(kind: Kind, text: str) -> str:
+    """What a column of this kind would cut from a date or time without a word: databases do."""
+    day, _, time = text.rpartition(" ")
+    if kind is Kind.DATE and day and ":" in time and _ZONE.sub("", time).strip("0:."):
+        return "time of day"
+    return "date" if kind is Kind.TIME and _PLAIN_DATE.fullmatch(day or text) else ""
 
 
 def text_length(column: Column) -> int | None:

@@ -100,6 +100,21 @@ def test_a_unique_value_goes_from_row_to_row(engine: Engine) -> None:
     assert rows(engine, "select * from t order by id") == [(1, "b"), (2, "a"), (3, "x")]
 
 
+def test_a_part_of_a_moment_that_the_column_would_cut_costs_its_row(engine: Engine) -> None:
+    run(engine, "create table t (id integer primary key, d date, v time)")
+    noon, midnight = "2024-01-01T12:00:00", "2024-01-01T00:00:00.0"
+    days, times = (noon, midnight, "2024-01-01"), (noon, "2024-01-01", "12:00:00")
+    values = [("d", value) for value in days] + [("v", value) for value in times]
+    changes = [told(Op.INSERT, "t", number, **{name: value}) for number, (name, value) in enumerate(values)]
+    refused = together(engine, *changes)
+    assert [reason.partition(", which")[0] for reason in refused] == [
+        f"1: d: '{noon}' has a time of day",
+        f"4: v: '{noon}' has a date",
+        "5: v: '2024-01-01' has a date",
+    ]
+    assert rows(engine, "select id from t order by id") == [(1,), (2,), (5,)]
+
+
 def test_a_trigger_of_the_target_has_the_last_word(engine: Engine) -> None:
     run(engine, "create table t (id integer primary key, v integer)")
     if engine.dialect.name == "postgresql":

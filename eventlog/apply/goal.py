@@ -139,7 +139,10 @@ class Goal:
         try:
             for (place, to_cell), (_, _, after) in zip(layout.entries, change.fields, strict=True):
                 if after is not ABSENT and to_cell is not None:
-                    made[place] = to_cell(after)
+                    cell = to_cell(after)
+                    if change.op is not Op.UPDATE and made[place] not in (ABSENT, cell):
+                        raise NotExpressible("a column holds one value, and the change has several")
+                    made[place] = cell
         except EventlogError as fault:
             raise NotExpressible(f"{self.columns[place]}: {fault}") from None
         return made

@@ -115,6 +115,17 @@ def test_a_part_of_a_moment_that_the_column_would_cut_costs_its_row(engine: Engi
     assert rows(engine, "select id from t order by id") == [(1,), (2,), (5,)]
 
 
+def test_an_insert_of_several_values_of_a_column_costs_itself(engine: Engine) -> None:
+    """As rows of a log tell an attribute of several values: the last one alone would stand there."""
+    one = told(Op.INSERT, "t", 1, v="a")
+    run(engine, "create table t (id integer primary key, v varchar(9))")
+    several = one._replace(fields=(*one.fields, Field("v", ABSENT, "b")))
+    twice = told(Op.INSERT, "t", 2, v="a", V="a")
+    (refused,) = together(engine, several, twice)
+    assert refused == "1: v: a column holds one value, and the change has several"
+    assert rows(engine, "select id, v from t") == [(2, "a")]
+
+
 def test_a_trigger_of_the_target_has_the_last_word(engine: Engine) -> None:
     run(engine, "create table t (id integer primary key, v integer)")
     if engine.dialect.name == "postgresql":

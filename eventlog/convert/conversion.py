@@ -235,6 +235,14 @@ def files_beside(job: Job, source: Format) -> list[Path]:
     return [path for path in found if path is not None]
 
 
+def _files_read(job: Job) -> list[str | Path]:
+    """The files that a job reads: its inputs, what stands beside them, and current rows."""
+    current = [name for _, name in job.current]
+    if job.place:
+        return [*current]
+    return [*job.all_inputs, *files_beside(job, format_named(job.source_format)), *current]
+
+
 def _at_place(job: Job, source: Format, given: Mapping[str, Any]) -> AbstractContextManager[FromPlace | None]:
     """The source in a place that is no file, if the job names one that its format knows."""
     reader = places.READERS.get((source.name, job.place))
@@ -266,7 +274,7 @@ def write_changes(
     if to_place and job.place:
         raise Misuse(f"--{job.place}: neither {job.source_format} nor {job.target_format} stands there")
     records = target.write(changes, job.tables, settings.build(target.settings, given))
-    with Output(job.output, target.shape, job.output_container) as output:
+    with Output(job.output, target.shape, job.output_container, read=_files_read(job)) as output:
         if target.sheet is not None:
             output.sheet(target.sheet)
         report.write(records, output)

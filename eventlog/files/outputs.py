@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Protocol, Self
@@ -13,7 +13,7 @@ from eventlog.core.errors import Misuse, NotExpressible
 from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files import blob, csv, jsonlines, messages, parquet
 from eventlog.files.inputs import container_of
-from eventlog.files.places import Growing, Target, is_file_name, need_folder, place_at
+from eventlog.files.places import Growing, Target, is_file_name, need_folder, one_file, place_at
 from eventlog.files.standard import standard_output
 
 
@@ -42,9 +42,18 @@ class Output:
     """Standard output, a file, or a folder with one file for each sheet.
 
     A file appears when it is complete; one that grows is added to, and is as far as `flush` brought it.
+    Files that are read are not replaced.
     """
 
-    def __init__(self, name: str, shape: Shape, given: str | None, *, grows: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        shape: Shape,
+        given: str | None,
+        *,
+        grows: bool = False,
+        read: Iterable[str | Path] = (),
+    ) -> None:
         self._grows = grows
         self._name = name
         self._shape = shape
@@ -59,6 +68,7 @@ class Output:
         self._writer: Writer | None = None
         self._files: list[Target] = []
         self._rows: Counter[str] = Counter()
+        self._read = {one_file(file) for file in read} - {None}
         self._growing: list[Growing] = []
         self._standard: IO[bytes] | None = None
 
@@ -140,6 +150,8 @@ class Output:
         return self._place(name).stream
 
     def _place(self, name: str) -> Target:
+        if one_file(name) in self._read:
+            raise Misuse(f"{name} is read, and would be replaced: write to another folder")
         file = place_at(name)
         self._files.append(file)
         return file

@@ -52,6 +52,17 @@ def is_file_name(name: str) -> bool:
     return name not in ("", ".", "..") and "/" not in name and "\0" not in name and size <= _LONGEST
 
 
+def one_file(name: str | Path) -> tuple[object, ...] | None:
+    """What all names of one file have in common; None for what is no regular file, such as a device."""
+    if str(name) == "-":
+        return None
+    try:
+        found = os.stat(name)
+    except OSError:
+        return (os.path.realpath(name),)
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None
+
+
 def need_folder(path: Path, name: str) -> None:
     """Misuse if the folder of a file that is to be written is not there."""
     if not path.parent.is_dir():

@@ -264,3 +264,21 @@ def test_an_event_time_that_is_none_costs_its_change(shell: Shell) -> None:
         "event_time",
         "2025-03-23 04:15:00.5",
     }
+
+
+def test_a_file_that_is_read_is_not_replaced_in_the_folder_that_is_written(shell: Shell) -> None:
+    folder = shell.folder / "out"
+    folder.mkdir()
+    to_log = ("convert", "--from", "log", "--to", "log", "--tables", "usr.toml")
+    (folder / "eventlog.csv").write_text(HEADER + GOOD)
+    (shell.folder / "link.csv").symlink_to(folder / "eventlog.csv")
+    for name in ("out/eventlog.csv", "link.csv"):
+        done = shell.run(*to_log, name, "-o", "out/")
+        assert (done.code, done.stderr) == (
+            2,
+            "eventlog: out/eventlog.csv is read, and would be replaced: write to another folder\n",
+        )
+    assert (folder / "eventlog.csv").read_text() == HEADER + GOOD
+    assert files(folder) == {"eventlog.csv"}
+    assert shell.run(*to_log, "log.csv", "-o", "out/").code == 0  # one that is not read is
+    assert (folder / "eventlog.csv").read_text() != HEADER + GOOD

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,6 +122,7 @@ def test_without_a_jar_it_says_where_one_is(shell: Shell) -> None:
         (("informix://cdc:geheim@localhost:9088/shop?server=ol1",), "password-file"),
         ((ADDRESS.replace("informix", "oracle"),), "informix:// or gbase://"),
         ((ADDRESS, "--password-file", "none"), "the secret in none"),
+        ((ADDRESS, "--password-file", "/dev/zero"), "the secret in /dev/zero: it has more than 65536 bytes"),
         ((ADDRESS, "--snapshot", "dirty"), "share"),
         ((ADDRESS, "--server-timeout", "0"), "between 1 and 3600"),
         ((ADDRESS, "--framed"), "No such option"),
@@ -143,3 +145,12 @@ def test_the_password_is_of_a_file_or_of_the_environment(
     given = build(CaptureSettings, {"password_file": str(tmp_path / "secret")})
     assert command._password(given) == "of the file"
     assert "of the" not in repr(given)
+
+
+def test_the_password_may_come_through_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_text, args=("of the pipe\n",))
+    writer.start()
+    assert command._password(build(CaptureSettings, {"password_file": str(pipe)})) == "of the pipe"
+    writer.join()

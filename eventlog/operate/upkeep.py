@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -109,6 +109,7 @@ def read_age(text: str, now: datetime) -> datetime:
         except OverflowError:
             raise InvalidValue(text, "an age such as 30d") from None
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=None)
-    except ValueError:
+        named = datetime.fromisoformat(text)
+        return named if named.tzinfo is None else named.astimezone(UTC).replace(tzinfo=None)
+    except (ValueError, OverflowError):
         raise InvalidValue(text, "an age such as 30d, or a time such as 2025-03-23 10:00:00") from None

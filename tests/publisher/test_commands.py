@@ -143,7 +143,9 @@ def test_an_age_is_a_span_or_a_time() -> None:
     assert read_age("30d", now) == datetime(2025, 2, 21, 10)
     assert read_age("2 h", now) == datetime(2025, 3, 23, 8)
     assert read_age("2025-01-01 00:00:00", now) == datetime(2025, 1, 1)
-    for wrong in ("30", "d", "99999999999d"):
+    assert read_age("2025-01-01T00:00:00+02:00", now) == datetime(2024, 12, 31, 22)
+    assert read_age("2025-01-01 00:00:00Z", now) == datetime(2025, 1, 1)
+    for wrong in ("30", "d", "99999999999d", "0001-01-01T00:00:00+02:00"):
         with pytest.raises(EventlogError):
             read_age(wrong, now)
 

@@ -163,7 +163,7 @@ COLOURS = {
 
 def _line(found: Found, outcome: Outcome) -> tuple[str, Shade, str]:
     entry = found.entry
-    row = f"{entry.record_id:>8}  {entry.event_type}  {entry.table_name} {entry.table_key}"
+    row = f"{entry.record_id:>8}  {entry.event_type or '-'}  {entry.table_name} {entry.table_key}"
     said = ""
     if outcome.event_id is not None:
         said += f" in {outcome.event_id}"

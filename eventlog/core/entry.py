@@ -97,7 +97,7 @@ def read_entry(cells: Sequence[Cell]) -> Entry:
         raise WrongRow(f"column_name is empty, but event type {kind} is per field")
     return Entry(
         number,
-        str(status),
+        shown(status),
         kind,
         read_event_time(str(event_time)),
         _text(perpetrator),
@@ -132,6 +132,11 @@ def whole(cell: Cell) -> Cell:
     if isinstance(cell, float | Decimal) and math.isfinite(cell) and cell == int(cell):
         return int(cell)
     return cell
+
+
+def shown(cell: Cell) -> str:
+    """A cell for people."""
+    return "null" if cell is None else f"{cell}"
 
 
 def read_event_time(text: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from eventlog.convert.by_row import Found
-from eventlog.core.entry import Entry, Status, read_entry, read_event_time
+from eventlog.core.entry import Entry, Status, read_entry, read_event_time, shown, whole
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import longest_value, speaks_of
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
@@ -116,8 +116,7 @@ class _Judge:
         try:
             entry = read_entry(row)
         except EventlogError as fault:
-            number, status, _, _, _, name, key, *_ = row
-            entry = Entry(int(number or 0), str(status), 0, "", None, str(name), str(key))
+            entry = _as_far_as_told(row)
             return entry, self.of(entry, str(fault))
         return entry, self.of(entry)
 
@@ -150,6 +149,14 @@ def _explain_excluded(row: Unusable) -> Explained:
     entry = Entry(0, "N", 0, "", None, row.table_name or "", row.table_key or "", row.column_name)
     outcome = Outcome(Fate.REFUSED, f"no usable record_id: {row.reason}")
     return Found(entry, f"record_id {row.record_id}", b""), outcome
+
+
+def _as_far_as_told(row: Cells) -> Entry:
+    """A row that cannot be understood, for people: event type 0 where it is none."""
+    number, status, event_type, _, _, name, key, *_ = row
+    kind = whole(event_type)
+    known = kind if isinstance(kind, int) else 0
+    return Entry(int(number or 0), shown(status), known, "", None, shown(name), shown(key))
 
 
 def _found(entry: Entry) -> Found:

@@ -45,7 +45,8 @@ def read_standing(store: Store, *, counted: bool = True) -> Standing:
         counts = upkeep.counts() if counted else []
     by_status: dict[str, dict[str, int]] = {}
     for count in counts:
-        by_status.setdefault(count.status, {})[count.table_name] = count.rows
+        tables = by_status.setdefault(count.status, {})
+        tables[count.table_name] = tables.get(count.table_name, 0) + count.rows
     return Standing(
         now=now,
         pending=backlog.pending,

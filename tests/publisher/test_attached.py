@@ -95,13 +95,24 @@ def test_an_odd_row_costs_that_row(
     log.change("insert into usr values (1, 'Jack', 'Frost')")
     log.call("install")
     log.write(key(1), key(2, **row))
-    assert reason in log.told("explain")
+    explained = log.told("explain") + log.told("explain", "--all")
+    assert reason in explained
     assert log.call("run", "--once").exit_code == 0
     assert log.letters()["idu=1"] == "S"
     (failed,) = log.told("errors").splitlines()
     assert reason in failed
+    assert "None" not in explained + failed  # a null is told as one
     for words in (["check"], ["status"], ["explain"], ["redrive", "--all"], ["skip", "2", "--reason", "x"]):
         log.call(*words)
+
+
+def test_rows_without_a_status_are_counted_and_told(engine: Engine, database: Database) -> None:
+    log = Attached(engine, database.dialect, {"status": "varchar(8)"})
+    log.call("install")
+    log.write(key(1, status=None), key(2, status=None), key(3, status=""))
+    assert log.facts("status")["counts"] == {"": {"usr": 3}}
+    assert "rows have the status null, which is reserved" in log.told("check")
+    assert log.told("explain", "--key", "idu=1").rstrip().endswith("not new: its status is null")
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 7])

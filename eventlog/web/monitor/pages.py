@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from eventlog.convert.by_row import Found
+from eventlog.core.entry import shown
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.publisher.standing import Standing
@@ -124,7 +125,7 @@ def failure(board: Board, event: Sequence[Failed]) -> str:
     """An event that failed, with its rows and its document, and the ways to be done with it."""
     failed = next((row for row in event if row.document), event[0])
     rows = [
-        (row.record_id, f"{row.event_type}", row.column_name, level(LETTERS.get(row.status, row.status)))
+        (row.record_id, shown(row.event_type), row.column_name, level(LETTERS.get(row.status, row.status)))
         for row in event
     ]
     content: list[Node] = [

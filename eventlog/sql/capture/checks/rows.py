@@ -36,8 +36,9 @@ def _null_times(seen: Checked) -> Iterator[Finding]:
 def _letters(seen: Checked) -> Iterator[Finding]:
     for letter, count in seen.ask("check_letters"):
         if letter not in _LETTERS:
+            named = "null" if letter is None else repr(letter)
             yield seen.of_log(
-                f"{count} rows have the status {letter!r}, which is reserved: they are never picked up",
+                f"{count} rows have the status {named}, which is reserved: they are never picked up",
                 "delete them, or set it to N to have them sent:",
                 *_renewed(seen, letter),
             )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -32,6 +32,10 @@ _DELETE = 4
 _VALUES = (1, 2, 3)  # the types of rows that hold a value
 _OVERTAKEN = "a later event of the column was published; --as-query-back sends it as it is now"
 _AWAITED = "a later event of the object is on its way; try again when it was published"
+_READ = (
+    "a backlog may have read a later event of the object; try again when one with --finish has ended, or a \
+publisher leads"
+)
 _UNDONE = "a later event of the object was published, and this delete would undo it; skip it"
 _OF_SEVERAL = re.compile(r"(?<=^go)es|(?<=^stay)s")
 _SEVERAL = re.compile(r"(.*):\d+-\d+:[0-9a-f]{8}", re.DOTALL).fullmatch
@@ -107,7 +111,8 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
             going = list(_under_way(upkeep))
             events = list(_events(upkeep, [row for row in page if row not in done]))
             ids = [row for event in events for row in event.ids]
-            overtaken, awaited = upkeep.overtaken(ids), upkeep.undone_by(ids, going) | upkeep.read_ahead(ids)
+            overtaken, awaited = upkeep.overtaken(ids), dict.fromkeys(upkeep.read_ahead(ids), _READ)
+            awaited |= dict.fromkeys(upkeep.undone_by(ids, going), _AWAITED)
             good, changed = list[int](), dict[int, int]()
             for event in events:
                 words, types = event.decide(how, overtaken, awaited)
@@ -132,9 +137,11 @@ class _Event:
     def ids(self) -> list[int]:
         return [row.record_id for row in self.rows]
 
-    def decide(self, how: How, overtaken: Set[int], awaited: Set[int]) -> tuple[str, dict[int, int] | None]:
+    def decide(
+        self, how: How, overtaken: Set[int], awaited: Mapping[int, str]
+    ) -> tuple[str, dict[int, int] | None]:
         """What to say of it, and the types of rows that change; None where it stays as it is. Some rows were
-        overtaken, others will be by what is on its way."""
+        overtaken, others will be, by what is told of them."""
         words, types = self._types(how)
         values = set() if how.as_query_back else {n for n, kind in self._kinds() if kind in _VALUES}
         if 7 in types.values() or 8 in types.values():
@@ -147,8 +154,8 @@ class _Event:
             return f"stays: {_UNDONE}", None
         if values & overtaken:
             return f"stays: {_OVERTAKEN}", None
-        if (deletes | values) & awaited:
-            return f"stays: {_AWAITED}", None
+        if waits := (deletes | values) & awaited.keys():
+            return f"stays: {awaited[min(waits)]}", None
         return words, types
 
     def _types(self, how: How) -> tuple[str, dict[int, int]]:

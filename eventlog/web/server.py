@@ -215,6 +215,17 @@ class _Handler(BaseHTTPRequestHandler):
         self._head.left = HEAD
         super().handle_one_request()
 
+    def handle_expect_100(self) -> bool:
+        """Whether a client that waits for leave may send its body; it is told at once."""
+        refusal = self._refusal()
+        if refusal is not None:
+            self.close_connection = True
+            self._send(refusal)
+            return False
+        going_on = super().handle_expect_100()
+        self.wfile.flush()
+        return going_on
+
     def do_GET(self) -> None:
         self._serve()
 

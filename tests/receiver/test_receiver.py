@@ -16,7 +16,7 @@ from eventlog.web.server import Reply, Request
 from eventlog.xds import answers
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import HEARTBEAT
-from tests.receiver.conftest import ADD, DELETE, HOSTILE, MODIFY, Client, receiving, served
+from tests.receiver.conftest import ADD, DELETE, HOSTILE, MODIFY, Client, nds, receiving, served
 
 MANY = 10_000
 
@@ -255,6 +255,20 @@ def test_a_body_without_bounds_is_refused(client: Client, head: bytes, status: b
     with socket.create_connection(("127.0.0.1", client.port)) as connection:
         connection.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\n" + head + b"\r\n\r\n")
         assert connection.recv(100).split()[1] == status
+
+
+def test_a_client_that_waits_for_leave_gets_it_at_once_or_a_refusal(client: Client) -> None:
+    body = nds(ADD)
+    asked = b"POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", client.port), 10) as connection:
+        connection.sendall(asked % len(body))
+        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        assert connection.recv(100).split()[1] == b"200"
+    with socket.create_connection(("127.0.0.1", client.port), 10) as connection:
+        connection.sendall(asked % 10**12)
+        assert connection.recv(100).split()[1] == b"413"
+    assert "1 document is kept" in client.get()
 
 
 def test_headers_without_bounds_are_refused_and_each_request_has_its_own(client: Client) -> None:

@@ -56,7 +56,8 @@ class CurrentFiles:
             with open_input(file_name, limits=limits) as file:
                 self.take(table, open_source(file, file_name, Shape.ROWS, form, limits))
         except (OSError, EOFError, zlib.error) as fault:
-            raise InvalidDocument(f"{file_name}: {fault}") from None
+            why = fault.strerror if isinstance(fault, OSError) and fault.strerror else fault
+            raise InvalidDocument(f"{file_name}: {why}") from None
 
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """The rows of one key."""

@@ -38,8 +38,12 @@ class NamedFile(io.FileIO):
     """The same without a buffer."""
 
     def __init__(self, path: str | Path | int, mode: str, name: str | Path | None = None) -> None:
-        super().__init__(path, mode)
         self._told = str(path) if name is None else name
+        try:
+            super().__init__(path, mode)
+        except OSError as fault:
+            fault.filename = str(self._told)
+            raise
 
     def write(self, data: Any) -> int:
         """Write some of the bytes, and return how many."""

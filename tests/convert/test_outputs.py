@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import stat
 import subprocess
@@ -19,6 +20,8 @@ from tests.commands import Shell, environment
 from tests.support import HEADER, USR
 
 CONVERT = ("convert", "--from", "log", "--to", "xds", "--tables", "usr.toml")
+# Before a command: root loses what lets it pass over modes.
+UNPRIVILEGED = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.getuid() == 0 else ()
 GOOD, BAD = "1,4,usr,idu=1,,,\n", "x,4,usr,idu=1,,,\n"
 
 
@@ -282,3 +285,31 @@ def test_a_file_that_is_read_is_not_replaced_in_the_folder_that_is_written(shell
     assert files(folder) == {"eventlog.csv"}
     assert shell.run(*to_log, "log.csv", "-o", "out/").code == 0  # one that is not read is
     assert (folder / "eventlog.csv").read_text() != HEADER + GOOD
+
+
+@pytest.mark.skipif(bool(UNPRIVILEGED) and not shutil.which("setpriv"), reason="root is let in everywhere")
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("-o", "shut/out.xml", "log.csv"), "{folder}/shut/out.xml: Permission denied"),
+        (("--current", "usr=shut.csv", "log.csv"), "shut.csv: Permission denied"),
+        (("shut.csv",), "shut.csv: Permission denied"),
+    ],
+)
+def test_what_we_may_not_touch_is_told_by_the_name_that_was_given(
+    tmp_path: Path, words: tuple[str, ...], told: str
+) -> None:
+    (tmp_path / "usr.toml").write_text(USR)
+    (tmp_path / "log.csv").write_text(HEADER + GOOD)
+    (tmp_path / "shut.csv").write_text("idu\n")
+    (tmp_path / "shut.csv").chmod(0)
+    (tmp_path / "shut").mkdir(mode=0o555)
+    done = subprocess.run(
+        [*UNPRIVILEGED, sys.executable, "-m", "eventlog", *CONVERT, *words],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (1, f"eventlog: {told.format(folder=tmp_path)}\n")
+    assert not list((tmp_path / "shut").iterdir())

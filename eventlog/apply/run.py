@@ -16,6 +16,7 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.streams.delivery import Delivery
 
 SECONDS = 1.0  # that a transaction of the target waits for others of the source
+MOST_CHARACTERS = 16 << 20  # of the values after which it waits for no more
 
 Tell = Callable[[Refused], None]
 
@@ -61,6 +62,7 @@ class Run:
     def _groups(self, deliveries: Iterable[Delivery | Refused]) -> Iterator[Group]:
         """Whole deliveries together, as many as may share a transaction."""
         held: list[Change] = []
+        characters = 0
         begun = self._clock()
         last: Delivery | None = None
         for delivery in deliveries:
@@ -69,9 +71,11 @@ class Run:
                 continue
             last = delivery
             if not held:
-                begun = self._clock()
-            held += self._admitted(delivery)
-            if self._full(held, begun, delivery):
+                begun, characters = self._clock(), 0
+            admitted = self._admitted(delivery)
+            held += admitted
+            characters += sum(map(_characters, admitted))
+            if self._full(len(held), characters, begun, delivery):
                 yield self._group(held, self._progress.state(delivery.state))
                 held = []
             if self._stop():
@@ -98,13 +102,14 @@ class Run:
                 self._refuse([change], Reload(change.table))
         return [change for change in new if change.op is not Op.SNAPSHOT]
 
-    def _full(self, held: Sequence[Change], begun: float, delivery: Delivery) -> bool:
+    def _full(self, held: int, characters: int, begun: float, delivery: Delivery) -> bool:
         """Whether a group ends here: one that is done again must end where it did."""
         if self._together:
             return False
         if self._target.until is not None:
             return self._progress.state(delivery.state) == self._target.until
-        return len(held) >= self._settings.group or self._clock() - begun >= SECONDS
+        enough = held >= self._settings.group or characters >= MOST_CHARACTERS
+        return enough or self._clock() - begun >= SECONDS
 
     def _refuse(self, changes: Sequence[Change], fault: EventlogError) -> None:
         self.tally.refused += len(changes)
@@ -132,3 +137,15 @@ class Run:
         known = self._target.marked(list(named)) if named else set()
         self.tally.skipped += len(known)
         return [c for name, c in named.items() if name not in known], [n for n in named if n not in known]
+
+
+def _characters(change: Change) -> int:
+    """How long the values are that a change tells."""
+    return sum(
+        [
+            len(side)
+            for field in change.fields
+            for side in field[1:]
+            if type(side) is str or type(side) is bytes
+        ]
+    )

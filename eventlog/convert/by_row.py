@@ -15,9 +15,7 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.files.sorting import Sorter
-from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan
-
-_CHUNK = 5000  # rows folded at a time, and never part of an object
+from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
 
 
 class Found(NamedTuple):
@@ -64,7 +62,7 @@ class Pickup:
         for found in self._once(self._entries(sources)):
             by_object.add(found)
         by_place: Sorter[Event] = Sorter(itemgetter(2), _event_size, self._memory)
-        for chunk in _chunks(by_object):
+        for chunk in whole_objects(by_object, attrgetter("object"), _entry_size):
             for event in self._fold(chunk):
                 by_place.add(event)
         yield from by_place
@@ -127,18 +125,6 @@ def _object_order(found: Found) -> tuple[ObjectName, int]:
 
 def _future_order(found: Found) -> tuple[ObjectName, str, int]:
     return found.object, found.entry.event_time, found.entry.record_id
-
-
-def _chunks(rows: Iterable[Found]) -> Iterator[list[Found]]:
-    """The rows in lists that hold whole objects."""
-    chunk: list[Found] = []
-    for _, group in groupby(rows, key=attrgetter("object")):
-        chunk += group
-        if len(chunk) >= _CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
 
 
 def _entry_size(found: Found) -> int:

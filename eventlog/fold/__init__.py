@@ -5,9 +5,11 @@ lives        what a query-back supersedes in an object's life           (rules 1
 runs         consecutive rows become one change, cut where it is long         (rule 4)
 plan         the pick-up as a whole: which current rows it needs, in which order
              its events leave, and what became of every row          (rules 5 to 8)
+chunks       how many objects of a longer input are folded together
 """
 
 from eventlog.core.identity import ObjectName
+from eventlog.fold.chunks import whole_objects
 from eventlog.fold.current import Answer, CurrentRow
 from eventlog.fold.outcome import Fate, Outcome
 from eventlog.fold.plan import Event, Need, Plan, event_id, once, plan, plan_again
@@ -30,4 +32,5 @@ __all__ = [
     "plan",
     "plan_again",
     "query_key",
+    "whole_objects",
 ]

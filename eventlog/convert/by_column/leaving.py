@@ -12,7 +12,8 @@ import pyarrow as pa
 from eventlog.columnar.vectors import Ints, offsets
 from eventlog.files.written import temporary
 
-_AT_ONCE = 20_000  # events that are put in order together, about
+_AT_ONCE = 20_000  # events that are put in order together, about,
+_BYTES = 16 << 20  # or fewer, whose texts have so many bytes
 _FACTS = 3 * 8  # bytes
 Part = tuple[pa.Array, Ints]
 
@@ -64,9 +65,9 @@ class Leaving:
         self._texts.flush()
         self._facts.flush()
         ahead = [_Reader(self._texts, self._facts, run) for run in self._runs]
-        step = max(1, _AT_ONCE // max(1, len(ahead)))
+        events, room = (max(1, most // max(1, len(ahead))) for most in (_AT_ONCE, _BYTES))
         while ahead:
-            last = min(run.place_after(step) for run in ahead)
+            last = min(run.place_after(events, room) for run in ahead)
             parts = [part for run in ahead if (part := run.until(last)) is not None]
             ahead = [run for run in ahead if not run.done]
             yield _merged(parts)
@@ -86,13 +87,15 @@ class _Reader:
         """Whether all were given out."""
         return self._left.size == 0
 
-    def place_after(self, count: int) -> int:
-        """The place of the event that stands so many further on, or of the last."""
+    def place_after(self, count: int, room: int) -> int:
+        """The place of the event that stands so many further on, or so many bytes, but for one; or of the
+        last."""
         count = min(count, self._left.size)
         if len(self._known) < count:
             data = os.pread(self._facts.fileno(), count * _FACTS, self._left.first * _FACTS)
             self._known = np.frombuffer(data, np.int64).reshape(-1, 3)
-        return int(self._known[count - 1, 0])
+        fitting = int(np.searchsorted(self._known[:count, 2], self._left.at + room, "right"))
+        return int(self._known[max(1, fitting) - 1, 0])
 
     def until(self, place: int) -> Part | None:
         """The events up to a place, which was among those that were looked at."""

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog.columnar.keys import named_form
-from eventlog.columnar.vectors import Ints, codes, flags, scattered, shares
+from eventlog.columnar.objects import matched
+from eventlog.columnar.vectors import Ints, codes, scattered, shares
 from eventlog.convert.by_column.sound import SCHEMA
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
@@ -124,11 +125,7 @@ def object_numbers(rows: pa.RecordBatch, tables: Tables) -> Ints:
         return np.empty(0, np.int64)
     table, names = codes(rows.column("table_name"))
     keys = rows.column("table_key")
-    odd = np.ones(len(table), np.bool_)
-    for number, name in enumerate(names):
-        of_table = table == number
-        for form in _forms(tables, str(name)):
-            odd &= ~(of_table & flags(pc.match_substring_regex(keys, form)))
+    odd = ~matched(keys, table, ["|".join(_forms(tables, str(name))) or None for name in names])
     found = scattered(pc.utf8_lower(keys))
     some = np.flatnonzero(odd)
     if len(some):

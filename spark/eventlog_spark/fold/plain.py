@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import groupby, repeat
+from itertools import repeat
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -24,6 +25,7 @@ from eventlog.fold import (
     Rules,
     plan,
     query_key,
+    whole_objects,
 )
 from eventlog.fold.plan import Lookup
 from eventlog_spark.input import cells, names
@@ -32,8 +34,6 @@ from eventlog_spark.input.kinds import CURRENT, FATES, UNREADABLE
 from eventlog_spark.input.spelling import Watch
 from eventlog_spark.input.untold import fault_of
 from eventlog_spark.output.task import Attempt, Task
-
-_CHUNK = 5000  # rows folded at a time, and never part of an object
 
 
 class LogRow(NamedTuple):
@@ -78,7 +78,8 @@ def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
 
 def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
     """The events of sorted rows, in order for each object."""
-    for chunk in _chunks(log_rows(taking_part(task, attempt, batches))):
+    rows = log_rows(taking_part(task, attempt, batches))
+    for chunk in whole_objects(rows, attrgetter("object"), size_of):
         yield from fold(task, attempt, chunk)
 
 
@@ -188,12 +189,6 @@ def entry_of(known: Knows, row: LogRow) -> Entry:
     )
 
 
-def _chunks(rows: Iterable[LogRow]) -> Iterator[list[LogRow]]:
-    chunk: list[LogRow] = []
-    for _, group in groupby(rows, key=lambda row: row.object):
-        chunk += group
-        if len(chunk) >= _CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+def size_of(row: LogRow) -> int:
+    """How many characters a row's values have."""
+    return len(row.old_value or "") + len(row.new_value or "")

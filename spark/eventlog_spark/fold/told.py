@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
-from itertools import groupby
 from operator import itemgetter
 
 import pyarrow as pa
@@ -12,14 +11,12 @@ import pyarrow as pa
 from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table
-from eventlog.fold import Answer, CurrentRow, Fate, QueryKey
-from eventlog_spark.fold.plain import Knows, LogRow, entry_of, folded, log_rows
+from eventlog.fold import Answer, CurrentRow, Fate, QueryKey, whole_objects
+from eventlog_spark.fold.plain import Knows, LogRow, entry_of, folded, log_rows, size_of
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.current import asked
 from eventlog_spark.input.kinds import CURRENT, UNREADABLE
 from eventlog_spark.output.told import Form, Told, text_of
-
-_CHUNK = 5000  # rows folded at a time, and never part of an object
 
 
 class FoldToRows:
@@ -33,8 +30,13 @@ class FoldToRows:
         return bounded(self._told(batches), self._form.schema)
 
     def _told(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Told]:
-        for rows in _chunks(batches):
-            yield from self._fold(rows)
+        hashed = (
+            pair
+            for batch in batches
+            for pair in zip(batch.column("h").to_pylist(), log_rows([batch]), strict=True)
+        )
+        for chunk in whole_objects(hashed, itemgetter(0), lambda pair: size_of(pair[1])):
+            yield from self._fold(row for _, row in chunk)
 
     def _fold(self, rows: Iterable[LogRow]) -> Iterator[Told]:
         answers: dict[str, list[CurrentRow]] = {}
@@ -61,23 +63,6 @@ class FoldToRows:
         for record_id, outcome in outcomes.items():
             if outcome.fate is Fate.REFUSED:
                 yield self._form.refused(outcome.reason, _line(entries[record_id]), (record_id,))
-
-
-def _chunks(batches: Iterable[pa.RecordBatch]) -> Iterator[list[LogRow]]:
-    """The rows in lists that hold all rows of one hash."""
-    hashed = (
-        pair
-        for batch in batches
-        for pair in zip(batch.column("h").to_pylist(), log_rows([batch]), strict=True)
-    )
-    chunk: list[LogRow] = []
-    for _, group in groupby(hashed, key=itemgetter(0)):
-        chunk += (row for _, row in group)
-        if len(chunk) >= _CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
 
 
 def _line(entry: Entry) -> str:

@@ -43,6 +43,8 @@ _MOVING = (
     KafkaError.NOT_COORDINATOR,
     KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
     KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
 )
 _OF_MEMBERS = (  # of a group, by whose own members its offsets are kept
     KafkaError.UNKNOWN_MEMBER_ID,
@@ -245,7 +247,8 @@ def identity(settings: KafkaSettings, topic: str) -> tuple[str | None, str | Non
 
 
 def asked(call: Any, patience: float = _PATIENCE) -> Any:
-    """What the brokers answer; a group that moves from one of them to another answers a moment later."""
+    """What the brokers answer; a group or a partition that moves from one of them to another
+    answers a moment later."""
     deadline = time.monotonic() + patience
     while True:
         try:

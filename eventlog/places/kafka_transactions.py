@@ -83,8 +83,12 @@ class Transactions:
         seconds = self._kafka.kafka_timeout
         if self._topic not in asked(lambda: client.list_topics(timeout=seconds)).topics:
             topic = NewTopic(self._topic, 1, -1, config={"cleanup.policy": "compact"})
-            asked(lambda: client.create_topics([topic])[self._topic].result(seconds))
-            return None
+            try:
+                asked(lambda: client.create_topics([topic])[self._topic].result(seconds))
+                return None
+            except KafkaFault as fault:
+                if fault.code != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise  # else the broker that was asked did not know of it yet
         policy = identity(self._kafka, self._topic)[1]
         if policy != "compact":
             raise Misuse(f"{self._topic} has cleanup.policy={policy}: states would go, it must be compact")

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 NO_BOUND = 1 << 62
 _FETCHED = 100  # rows at once, of which any may be long
+_COUNTED = 500  # keys of a statement whose rows are counted as they come, for all of them must be taken
 
 
 class TooMuch(EventlogError):
@@ -126,7 +127,7 @@ def current_columns(
         rows = list(current_rows(connection, queries, table, list(zip(*keys, strict=True)), bound))
         cells = zip(*(texts for _, texts in rows), strict=True) if rows else [()] * len(table.expressions)
         return np.array([place for place, _ in rows], np.int64), [as_texts(column) for column in cells]
-    clause = queries.clause("current", **_current_holes(queries, table))
+    clause = queries.clause("current_measured", **_current_holes(queries, table))
     texts = [f"c{number}" for number in range(len(table.expressions))]
     numbers, left = ("n", "bytes"), bound
     places, found = [np.empty(0, np.int64)], []
@@ -149,7 +150,7 @@ def _measured(
     """The rows of a database that measures them."""
     holes, left = _current_holes(queries, table), bound
     for start, given in _given(tuple(zip(*keys, strict=True)), queries.log.dialect):
-        for place, size, *texts in queries.run(connection, "current", holes, most=left, **given):
+        for place, size, *texts in queries.run(connection, "current_measured", holes, most=left, **given):
             left = _left(bound, left, size)
             yield Current(start + place, tuple(texts))
 
@@ -202,8 +203,9 @@ def search(
 def _given(columns: Sequence[Sequence[str]], dialect: Dialect) -> Iterator[tuple[int, dict[str, str]]]:
     """What the statement is given of keys, whose values stand by column: some keys at a time, and the place
     of the first of them."""
-    for start in range(0, len(columns[0]) if columns else 0, dialect.chunk):
-        some = [column[start : start + dialect.chunk] for column in columns]
+    size = dialect.chunk if dialect.measures_rows else min(dialect.chunk, _COUNTED)
+    for start in range(0, len(columns[0]) if columns else 0, size):
+        some = [column[start : start + size] for column in columns]
         given: object = {f"k{i}": values for i, values in enumerate(some)}
         if not dialect.keys_by_column:
             given = [

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
-_PRODUCER, _PRODUCE = 0, 0  # rd_kafka_type_t; the protocol's key of a produce request
-TOO_LARGE, INVALID_RECORD, FORBIDDEN, CLUSTER_FORBIDDEN = 10, 87, 29, 31  # the protocol's error codes
+_PRODUCER = 0  # rd_kafka_type_t
+PRODUCE, LIST_OFFSETS = 0, 2  # the protocol's keys of requests
+NOT_LEADER = 6  # the protocol's error codes
+TOO_LARGE, INVALID_RECORD, FORBIDDEN, CLUSTER_FORBIDDEN = 10, 87, 29, 31
 
 
 class Cluster:
@@ -22,11 +24,11 @@ class Cluster:
         self.address = library.rd_kafka_mock_cluster_bootstraps(cluster).decode()
         library.rd_kafka_mock_topic_create(cluster, b"eventlog", 1, 1)
 
-    def refuse(self, *codes: int) -> None:
-        """Answer the next produce requests with these errors, one each."""
+    def refuse(self, *codes: int, request: int = PRODUCE) -> None:
+        """Answer the next requests of a kind with these errors, one each."""
         errors = (ctypes.c_int * len(codes))(*codes)
         self._library.rd_kafka_mock_push_request_errors_array(
-            self._cluster, ctypes.c_int16(_PRODUCE), ctypes.c_size_t(len(codes)), errors
+            self._cluster, ctypes.c_int16(request), ctypes.c_size_t(len(codes)), errors
         )
 
 

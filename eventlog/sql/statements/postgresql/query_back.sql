@@ -1,4 +1,4 @@
--- current --
+-- current_measured --
 -- The rows of some keys as they are now, with the bytes of each; none behind those that come to so many. Each column
 -- of the keys is an array, which is read in half the time that records need; of an array of SQL's own the planner
 -- knows the length, and would rather read the whole table. Without the offset it would make each text twice.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 NO_BOUND = 1 << 62
 _FETCHED = 100  # rows at once, of which any may be long
-_COUNTED = 500  # keys of a statement whose rows are counted as they come, for all of them must be taken
+_COUNTED = 1_000  # keys of a statement whose rows are counted as they come, for all of them must be taken
 
 
 class TooMuch(EventlogError):

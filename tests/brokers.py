@@ -10,6 +10,7 @@ import re
 import secrets
 import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -39,6 +40,27 @@ def addresses(name: str) -> Iterator[str]:
 def own_name(text: str) -> str:
     """A name for a topic or a group that no other test has, in this run or another."""
     return f"{re.sub('[^a-z0-9_]', '_', text.lower())}_{secrets.token_hex(4)}"
+
+
+def settle(topic: str, address: str) -> None:
+    """Wait until each transaction of the topic is over for readers too: a broker answers that one is
+    committed or aborted before it has told its partitions."""
+    deadline = time.monotonic() + 30
+    while _ends(topic, address, "read_committed") != _ends(topic, address, "read_uncommitted"):
+        assert time.monotonic() < deadline, f"a transaction of {topic} is open"
+        time.sleep(0.05)
+
+
+def _ends(topic: str, address: str, isolation: str) -> list[int]:
+    """How far each partition can be read."""
+    from confluent_kafka import Consumer, TopicPartition
+
+    reading = Consumer({"bootstrap.servers": address, "group.id": topic, "isolation.level": isolation})
+    try:
+        found = reading.list_topics(topic, timeout=30).topics[topic].partitions
+        return [reading.get_watermark_offsets(TopicPartition(topic, one), 30)[1] for one in sorted(found)]
+    finally:
+        reading.close()
 
 
 def _is_free(port: int) -> bool:

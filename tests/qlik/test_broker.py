@@ -18,7 +18,7 @@ from eventlog.places.kafka import Topics
 from eventlog.places.kafka_writing import publish
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.message_settings import MessageSettings
-from tests.brokers import ADDRESS, own_name
+from tests.brokers import ADDRESS, own_name, settle
 from tests.qlik.helpers import NONE, seq, write_messages
 
 pytestmark = pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one")
@@ -109,6 +109,7 @@ def test_a_transaction_that_its_producer_gave_up_is_not_there(admin: AdminClient
             producer.commit_transaction(30)
         else:
             producer.abort_transaction(30)
+    settle(kafka.kafka, ADDRESS)
     assert positions(read(kafka)) == [seq(number) for number in (1, 2, 5, 6)]
     assert read(kafka) == [], "the marks of transactions at the ends are passed too"
 

@@ -25,7 +25,7 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.streams.feed import NotCopied
 from eventlog.streams.topic_progress import TopicChanged
 from eventlog.streams.transactions import Incomplete
-from tests.brokers import ADDRESS, JARS, OwnBroker, own_name
+from tests.brokers import ADDRESS, JARS, OwnBroker, own_name, settle
 from tests.qlik.helpers import NONE
 from tests.qlik.test_broker import insert
 from tests.streams.test_transactions import event
@@ -100,12 +100,14 @@ def test_a_transaction_of_the_producer_that_is_open_is_waited_for(tmp_path: Path
     assert topic.read() == []
     assert topic.out() == []
     open_.commit_transaction(30)
+    settle(topic.name, topic.address)
     topic.read()
     assert topic.out() == [1, 2, 3, 4, 5, 6]
     open_.begin_transaction()
     topic.send(open_, *whole("C", 7, 8, 9))
     topic.send(topic.producer(), *whole("D", 10, 11))
     open_.abort_transaction(30)
+    settle(topic.name, topic.address)
     assert topic.read() == []
     assert topic.out() == [1, 2, 3, 4, 5, 6, 10, 11]
 
@@ -119,6 +121,7 @@ def test_a_half_transaction_of_the_source_is_left_though_its_producer_committed(
         producer.begin_transaction()
         topic.send(producer, *some)
         producer.commit_transaction(30)
+        settle(topic.name, topic.address)
         topic.read()
     assert topic.out() == [1, 2, 3]
 

@@ -17,7 +17,8 @@ from eventlog.streams.delivery import Delivery
 
 SECONDS = 1.0  # that a transaction of the target waits for others of the source
 MOST_CHARACTERS = 16 << 20  # of the values after which it waits for no more
-QUICK = 20e-6  # seconds of a change that is surely short: counting its characters would take long beside that
+
+_LONG = (str, bytes)  # the values that may be long
 
 Tell = Callable[[Refused], None]
 
@@ -64,26 +65,23 @@ class Run:
         """Whole deliveries together, as many as may share a transaction."""
         held: list[Change] = []
         characters = 0
-        begun = asked = self._clock()
+        begun = self._clock()
         last: Delivery | None = None
         for delivery in deliveries:
-            came = self._clock()
             if isinstance(delivery, Refused):
                 self._refused(delivery)
                 continue
             last = delivery
             if not held:
-                begun, characters = came, 0
+                begun, characters = self._clock(), 0
             admitted = self._admitted(delivery)
             held += admitted
-            if came - asked > QUICK * len(admitted):
-                characters += sum(map(_characters, admitted))
+            characters += _characters(admitted)
             if self._full(len(held), characters, begun, delivery):
                 yield self._group(held, self._progress.state(delivery.state))
                 held = []
             if self._stop():
                 break
-            asked = self._clock()
         if self._target.until is not None and not self._together and not self._stop():
             raise HalfDone
         if held and last is not None:
@@ -143,7 +141,13 @@ class Run:
         return [c for name, c in named.items() if name not in known], [n for n in named if n not in known]
 
 
-def _characters(change: Change) -> int:
-    """How long the values are that a change tells."""
-    sides = (side for _, *both in change.fields for side in both)
-    return sum(len(side) for side in sides if isinstance(side, str | bytes))
+def _characters(changes: Sequence[Change]) -> int:
+    """How long the values are that these changes tell."""
+    length = 0
+    for change in changes:
+        for _, before, after in change.fields:
+            if isinstance(after, _LONG):
+                length += len(after)
+            if isinstance(before, _LONG):
+                length += len(before)
+    return length

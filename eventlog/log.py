@@ -11,6 +11,7 @@ from typing import Any
 
 from eventlog.core import values
 from eventlog.core.change import ABSENT, Change, Field, Op, Side, check_decoded, place_of, row_events, scalars
+from eventlog.core.counted import unchanging
 from eventlog.core.entry import COLUMNS, DEFAULTED, Cell, Entry, read_entry, read_event_time, whole
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse, NotExpressible, Refused, WrongRow
 from eventlog.core.formats import (
@@ -26,7 +27,6 @@ from eventlog.core.formats import (
 )
 from eventlog.core.settings import setting
 from eventlog.core.tables import Table, Tables
-from eventlog.core.tally import unchanging
 from eventlog.neutral import refuse
 
 SHEET = Sheet(

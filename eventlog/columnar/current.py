@@ -33,7 +33,7 @@ def nothing(table: Table, keys: pa.Array) -> Current:
     return Current(none, [pa.array([], pa.string())] * len(table.data), np.arange(len(keys)))
 
 
-class Answer(NamedTuple):
+class Answered(NamedTuple):
     """What was answered of one table."""
 
     columns: Sequence[pa.Array]  # the texts of each column of table.data
@@ -44,7 +44,7 @@ class Answers(NamedTuple):
     """What was answered for a batch."""
 
     rows: Ints  # of each object: its current row among those of its table, -1 for none
-    tables: dict[int, Answer]  # by the number of the table's name
+    tables: dict[int, Answered]  # by the number of the table's name
     doubtful: Flags  # of each object
 
 
@@ -59,7 +59,7 @@ def ask(batch: Batch, known: Known, doubtful: Flags, read_back: ReadBack) -> Ans
     asking = np.flatnonzero(asked & ~doubtful)
     doubt = np.zeros(len(batch.keys), np.bool_)
     rows = np.full(len(batch.keys), -1)
-    tables: dict[int, Answer] = {}
+    tables: dict[int, Answered] = {}
     spelled = [known.spelled(name) for name in batch.tables]
     patterns = [one.asked if one.table is not None else None for one in spelled]
     right = matched(batch.keys.take(pa.array(asking)), batch.table_of[asking], patterns)
@@ -73,7 +73,7 @@ def ask(batch: Batch, known: Known, doubtful: Flags, read_back: ReadBack) -> Ans
             owners = objects[found.objects]
             doubt[owners[1:][owners[1:] == owners[:-1]]] = True  # of several rows
             rows[owners] = np.arange(len(owners))
-            tables[int(batch.table_of[objects[0]])] = Answer(found.columns, owners)
+            tables[int(batch.table_of[objects[0]])] = Answered(found.columns, owners)
     return Answers(rows, tables, doubt)
 
 

@@ -16,7 +16,7 @@ from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Rules, plan
-from eventlog.publisher.queryback import CurrentRows, Room
+from eventlog.publisher.queryback import Allowance, CurrentRows
 from eventlog.sinks.conversation import Answer
 from eventlog.sql.connect import ConnectionLost
 from eventlog.sql.current import NO_BOUND, Sought, TooMuch
@@ -134,8 +134,8 @@ class Conversation:
             Entry(n, "N", 5, "1970-01-01T00:00:00", None, str(table), key) for n, key in enumerate(keys, 1)
         ]
         planned = plan(entries, Tables([table], self._known.tables.dialect), self._rules, answerable=readable)
-        room = Room(NO_BOUND) if len(keys) == 1 else Room()
-        current = CurrentRows(self._snapshot, readable, self._fresh, room)
+        allowance = Allowance(NO_BOUND) if len(keys) == 1 else Allowance()
+        current = CurrentRows(self._snapshot, readable, self._fresh, allowance)
         try:
             current.read(planned.needs())
         except TooMuch:

@@ -20,7 +20,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import Fate, Need, Rules
 from eventlog.fold.plan import Lookup
 from eventlog.publisher.outgoing import Outgoing
-from eventlog.publisher.queryback import CurrentRows, Room
+from eventlog.publisher.queryback import Allowance, CurrentRows
 from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.by_column import PickedColumns
@@ -79,10 +79,10 @@ class ColumnReader:
         return self._engine.canonical(tables, keys)
 
     def read(
-        self, snapshot: Snapshot, picked: PickedColumns, held: Held, room: Room, *, thorough: bool
+        self, snapshot: Snapshot, picked: PickedColumns, held: Held, allowance: Allowance, *, thorough: bool
     ) -> Found:
         """What the rows come to; TooMuch where there is no room for the current rows."""
-        self._asked = _Asking(snapshot, self._readable, room, thorough)
+        self._asked = _Asking(snapshot, self._readable, allowance, thorough)
         waiting = self._waiting(picked, held)
         sound, refused = _sound(snapshot, picked)
         taking_part = picked.some(sound & ~waiting)
@@ -117,12 +117,16 @@ class _Asking:
     """Reads current rows in one snapshot."""
 
     def __init__(
-        self, snapshot: Snapshot, readable: Mapping[Table, ReadableTable], room: Room, thorough: bool
+        self,
+        snapshot: Snapshot,
+        readable: Mapping[Table, ReadableTable],
+        allowance: Allowance,
+        thorough: bool,
     ) -> None:
         self._snapshot = snapshot
         self._readable = readable
-        self._room = room
-        self._rows = CurrentRows(snapshot, readable, thorough, room)
+        self._allowance = allowance
+        self._rows = CurrentRows(snapshot, readable, thorough, allowance)
         self._refused = False
         self.seconds = 0.0
 
@@ -145,13 +149,13 @@ class _Asking:
         places, values = _bound(source, _values(table, keys))
         try:
             with self._snapshot.attempt():
-                found, columns = self._snapshot.current_columns(source, values, self._room.left)
+                found, columns = self._snapshot.current_columns(source, values, self._allowance.left)
         except (DatabaseFailed, OddBytes) as fault:
             self._refused = self._refused or isinstance(fault, DatabaseFailed)
             return nothing(table, keys)
         finally:
             self.seconds += time.monotonic() - begun
-        self._room.taken += sum(column.nbytes for column in columns)
+        self._allowance.taken += sum(column.nbytes for column in columns)
         return Current(places[found], columns, np.setdiff1d(np.arange(len(keys)), places))
 
 

@@ -22,7 +22,7 @@ CHUNK = 10_000  # keys that one refusal may concern at first
 MOST_BYTES = 4 << 20  # of current rows that are held at a time
 
 
-class Room:
+class Allowance:
     """How many bytes of current rows may be held at a time, and how many of them are."""
 
     def __init__(self, most: int = MOST_BYTES) -> None:
@@ -48,11 +48,11 @@ class CurrentRows:
     """The answers to what a plan needs, all read in one snapshot; TooMuch where there is no room for them."""
 
     def __init__(
-        self, snapshot: Snapshot, tables: Mapping[Table, ReadableTable], thorough: bool, room: Room
+        self, snapshot: Snapshot, tables: Mapping[Table, ReadableTable], thorough: bool, allowance: Allowance
     ) -> None:
         self._snapshot = snapshot
         self._thorough = thorough
-        self._room = room
+        self._allowance = allowance
         self._tables = tables
         self._answers: dict[Table, dict[QueryKey, Answer]] = {table: {} for table in tables}
         self.refused = False  # the database refused a statement
@@ -81,7 +81,7 @@ class CurrentRows:
         try:
             with self._snapshot.attempt():
                 keys = [one.texts for one in asked]
-                found = list(self._snapshot.current_rows(source, keys, self._room.left))
+                found = list(self._snapshot.current_rows(source, keys, self._allowance.left))
         except DatabaseFailed as fault:
             self.refused = True
             if len(asked) == 1 or not self._thorough:
@@ -92,7 +92,7 @@ class CurrentRows:
             self._read(table, source, asked[:middle])
             self._read(table, source, asked[middle:])
             return
-        self._room.take([row.texts for row in found])
+        self._allowance.take([row.texts for row in found])
         rows: dict[QueryKey, list[CurrentRow]] = {}
         for place, texts in found:
             rows.setdefault(asked[place].key, []).append(texts)

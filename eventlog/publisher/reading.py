@@ -19,7 +19,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Fate, Outcome, Plan, Rules, once, plan, plan_again
 from eventlog.publisher.batches import Draft, Remembered, Sending, pack
 from eventlog.publisher.head import Head, Look, look_at_all
-from eventlog.publisher.queryback import MOST_BYTES, CurrentRows, Room
+from eventlog.publisher.queryback import MOST_BYTES, Allowance, CurrentRows
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
@@ -144,12 +144,12 @@ class Reader:
         found = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = Reading(found.ids)
-        room = Room(NO_BOUND if choice.limit == 1 else MOST_BYTES)
+        allowance = Allowance(NO_BOUND if choice.limit == 1 else MOST_BYTES)
         try:
-            self._understand(reading, snapshot, found, now, room)
+            self._understand(reading, snapshot, found, now, allowance)
         except TooMuch:
             raise PickUpTooLarge(len(reading.picked)) from None
-        reading.roomy = 2 * room.taken < MOST_BYTES
+        reading.roomy = 2 * allowance.taken < MOST_BYTES
         reading.silent += found.loopback
         if found.loopback:
             reading.loopback = _loopback(len(found.loopback), user)
@@ -167,12 +167,12 @@ class Reader:
             return self.next_cycle(snapshot, replace(choice, limit=fewer))
 
     def _understand(
-        self, reading: Reading, snapshot: Snapshot, found: Look, now: str | None, room: Room
+        self, reading: Reading, snapshot: Snapshot, found: Look, now: str | None, allowance: Allowance
     ) -> None:
         """What the rows that were found come to."""
         if found.columns is not None:
             told = self._by_column.read(
-                snapshot, found.columns, snapshot.held(), room, thorough=self.thorough
+                snapshot, found.columns, snapshot.held(), allowance, thorough=self.thorough
             )
             reading.outgoing, reading.spelled = told.outgoing, told.held
             reading.silent, reading.refused = told.silent, told.refused
@@ -191,7 +191,7 @@ class Reader:
                 held=held,
                 answerable=self._readable,
             ),
-            room,
+            allowance,
         )
         reading.spelled = [
             (self.object_of(*entry[5:7]), entry[5:7])
@@ -228,9 +228,9 @@ class Reader:
         entries = {entry.record_id: entry for entry in _entries(cells, reading)}
         groups = [[entries[row] for row in fact.settles if row in entries] for fact in facts]
         planned = plan_again(groups, self.tables, self._again, self._readable)
-        room = Room(NO_BOUND if len(facts) == 1 else most)
+        allowance = Allowance(NO_BOUND if len(facts) == 1 else most)
         ordered = list(entries.values())
-        self._fill(reading, snapshot, ordered, planned, room, lambda events: _renamed(facts, events))
+        self._fill(reading, snapshot, ordered, planned, allowance, lambda events: _renamed(facts, events))
         return reading
 
     def _fill(
@@ -239,12 +239,12 @@ class Reader:
         snapshot: Snapshot,
         entries: list[Entry],
         planned: Plan,
-        room: Room,
+        allowance: Allowance,
         rename: Callable[[list[Event]], list[Event]] = lambda events: events,
     ) -> None:
         """Ask for the current rows, write the events, and account for every row."""
         reading.entries = entries
-        current = CurrentRows(snapshot, self._readable, self.thorough, room)
+        current = CurrentRows(snapshot, self._readable, self.thorough, allowance)
         begun = time.monotonic()
         current.read(planned.needs())
         reading.query_back = time.monotonic() - begun

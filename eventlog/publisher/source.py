@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import copy
 from typing import Any, NamedTuple, Protocol
@@ -19,7 +19,7 @@ from eventlog.sql import anywhere, current
 from eventlog.sql.anywhere import AnyCatalogue, AnyTable
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import connect_any, dialect_at
-from eventlog.sql.current import Current, Rows, Sought
+from eventlog.sql.current import Current, Sought
 from eventlog.sql.dialect.dialects import DIALECTS
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
@@ -134,7 +134,9 @@ class _KnownSource:
     def rows(self, connection: Connection, table: ReadableTable) -> Iterator[pa.RecordBatch]:
         return tables.read_table(connection, table.table, table)
 
-    def current_rows(self, table: ReadableTable, keys: Sequence[Sequence[str]]) -> Rows:
+    def current_rows(
+        self, table: ReadableTable, keys: Sequence[Sequence[str]]
+    ) -> Generator[Current, None, None]:
         """The rows with these keys, as they are now."""
         with self.engine.connect() as connection:
             yield from self.some(connection, table, keys)

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from eventlog.core.change import Change, Op, check_decoded
+from eventlog.core.counted import unchanging
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.tables import Tables
-from eventlog.core.tally import unchanging
 from eventlog.qlik import avro, metadata
 from eventlog.qlik.mask import Order
 from eventlog.qlik.memory import remembered
@@ -34,7 +34,7 @@ class Written:
     structure: Structure
 
 
-class Draft(NamedTuple):
+class Unnumbered(NamedTuple):
     """A message without the numbers of its change: what is left then is to fill them in."""
 
     message: dict[str, Any]
@@ -82,7 +82,7 @@ class Writer:
                 yield from self._finished(*item)
         yield from tally.told()
 
-    def _drafted(self, change: Change) -> Draft | Refused:
+    def _drafted(self, change: Change) -> Unnumbered | Refused:
         """The message of a change as far as it is known before its numbers; Refused for what has none, so
         that its transaction is counted without it."""
         try:
@@ -92,7 +92,7 @@ class Writer:
                     "a truncate has no message: its operations are INSERT, UPDATE, DELETE, REFRESH"
                 )
             writer, new = self._writer(change)
-            draft = Draft(writer.draft(change), writer, self._encoding(writer.metadata))
+            draft = Unnumbered(writer.draft(change), writer, self._encoding(writer.metadata))
         except EventlogError as fault:
             return Refused(f"{change.table}:{change.position or ''}", str(fault))
         self._writers[change.schema, change.table] = writer
@@ -101,7 +101,7 @@ class Writer:
             self._due.add(writer.metadata.schema_id)
         return draft
 
-    def _finished(self, numbered: Numbered, draft: Draft) -> Iterator[Written | Refused]:
+    def _finished(self, numbered: Numbered, draft: Unnumbered) -> Iterator[Written | Refused]:
         """The messages of one change: one, or the metadata message first."""
         change, (message, writer, encode) = numbered.change, draft
         known = writer.metadata

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from eventlog.core.counted import Counted
 from eventlog.core.errors import Misuse
-from eventlog.core.tally import Tally
 from eventlog.qlik import sequence
 
 
@@ -81,11 +81,11 @@ class Stretch:
         return Place(self._task, seq, False, table, self._source, mark.number)
 
 
-def lone_images() -> Tally:
+def lone_images() -> Counted:
     """B rows whose U row is nowhere."""
-    return Tally("{count} B rows without their U row, at {places}", fault=True)
+    return Counted("{count} B rows without their U row, at {places}", fault=True)
 
 
-def repeats() -> Tally:
+def repeats() -> Counted:
     """What was there more than once, and counts once."""
-    return Tally("{count} repeated records are left out, at {places}", fault=False)
+    return Counted("{count} repeated records are left out, at {places}", fault=False)

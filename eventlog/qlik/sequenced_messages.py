@@ -7,11 +7,11 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from eventlog.core.change import Change, Op
+from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
-from eventlog.core.tally import Tally
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.numbering import transaction_of
@@ -146,7 +146,7 @@ class MessageSequencer:
             yield from tally.told()
 
     @property
-    def tallies(self) -> tuple[Tally, ...]:
+    def tallies(self) -> tuple[Counted, ...]:
         """What is told of together when all is joined."""
         return (self._repeats,)
 

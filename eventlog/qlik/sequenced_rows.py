@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed, Row, Source
 from eventlog.core.tables import Tables
-from eventlog.core.tally import Tally
 from eventlog.qlik import plans
 from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.ddl import Ddl, eras, structure_told, version_of
@@ -234,7 +234,7 @@ class RowSequencer:
             yield from tally.told()
 
     @property
-    def tallies(self) -> tuple[Tally, ...]:
+    def tallies(self) -> tuple[Counted, ...]:
         """What is told of together when all is joined."""
         return self._lone, self._repeats
 

@@ -9,6 +9,7 @@ from functools import partial
 from itertools import groupby
 
 from eventlog.core.change import Change, check_decoded
+from eventlog.core.counted import unchanging
 from eventlog.core.errors import AmbiguousName, EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.formats import (
     Beside,
@@ -25,7 +26,6 @@ from eventlog.core.formats import (
 )
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.core.tally import unchanging
 from eventlog.qlik import dfm, headers, partitions, plans, sequence
 from eventlog.qlik.control import check_control, control_table
 from eventlog.qlik.headers import read_heading

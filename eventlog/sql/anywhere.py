@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from typing import Any
@@ -25,7 +25,7 @@ from eventlog.core.typenames import bounds_of, kind_of, number_of
 from eventlog.core.values import Kind
 from eventlog.sql.catalogue import NoSuchTable, references_of
 from eventlog.sql.connect import DatabaseFailed
-from eventlog.sql.current import Current, KeyColumn, Rows, Sought
+from eventlog.sql.current import Current, KeyColumn, Sought
 from eventlog.sql.dialect.keytypes import KeyType
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.relation import ForeignKey
@@ -108,7 +108,7 @@ class AnyTable(ReadableTable):
         """The texts of the key and of the columns of every row."""
         yield from self._cells(connection, None)
 
-    def current_rows(self, table: object, keys: Sequence[Sequence[str]]) -> Rows:
+    def current_rows(self, table: object, keys: Sequence[Sequence[str]]) -> Generator[Current, None, None]:
         """The rows with these keys, and which of the keys found each."""
         with self._engine.connect() as connection:
             yield from self.some(connection, keys)

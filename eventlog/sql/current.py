@@ -74,7 +74,7 @@ class Searchable(Readable, Protocol):
 class Elsewhere(Protocol):
     """Reads tables of a database in which no log is."""
 
-    def current_rows(self, table: Any, keys: Sequence[Sequence[str]]) -> Rows: ...
+    def current_rows(self, table: Any, keys: Sequence[Sequence[str]]) -> Generator[Current, None, None]: ...
 
     def search(self, table: Any, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]: ...
 
@@ -84,9 +84,6 @@ class Current(NamedTuple):
 
     place: int
     texts: tuple[str | None, ...]
-
-
-Rows = Generator[Current, None, None]
 
 
 def current_rows(
@@ -164,7 +161,7 @@ def _left(bound: int, left: int, taken: int) -> int:
 
 def _streamed(
     connection: Connection, queries: Queries, table: Readable, keys: Sequence[Sequence[str]]
-) -> Rows:
+) -> Generator[Current, None, None]:
     """The rows of another database, which it sends as they are taken."""
     clause = queries.clause("current", **_current_holes(queries, table))
     streamed = clause.execution_options(stream_results=True, yield_per=_FETCHED)
@@ -174,7 +171,7 @@ def _streamed(
                 yield Current(start + place, tuple(texts))
 
 
-def _counted(rows: Rows, bound: int) -> Iterator[Current]:
+def _counted(rows: Generator[Current, None, None], bound: int) -> Iterator[Current]:
     """The rows, until their texts come to so many bytes: counted by characters, of four bytes at most."""
     left = bound
     with closing(rows):  # lest a statement be left open that nobody reads to its end

@@ -9,9 +9,9 @@ from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import Change
+from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Placed
-from eventlog.core.tally import Tally
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
 from eventlog.qlik.sequenced_messages import same
@@ -235,7 +235,7 @@ def is_final(key: Key, facts: Facts) -> bool:
     return facts.complete and not is_row(key) and (facts.counted or not key[0])
 
 
-def once(taken: Taken[Placed], repeated: Tally) -> tuple[Taken[Placed], str]:
+def once(taken: Taken[Placed], repeated: Counted) -> tuple[Taken[Placed], str]:
     """The changes of a transaction without those that were sent again; why all are refused, where they
     contradict each other."""
     count = 0

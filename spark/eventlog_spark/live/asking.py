@@ -13,7 +13,7 @@ from eventlog.core import tablekey
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Need, query_key
-from eventlog.publisher.queryback import CHUNK, CurrentRows, Room
+from eventlog.publisher.queryback import CHUNK, Allowance, CurrentRows
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.readable import ReadableTable
@@ -106,8 +106,8 @@ class _Ask:
     def _answers(self, snapshot: Snapshot, batch: pa.RecordBatch) -> Iterator[tuple[Any, ...]]:
         """What the publisher would be told, for each object; as many at a time as can be held."""
         needs = dict(self._needs(batch))
-        room = Room(NO_BOUND) if batch.num_rows == 1 else Room()
-        current = CurrentRows(snapshot, self._readable, True, room)
+        allowance = Allowance(NO_BOUND) if batch.num_rows == 1 else Allowance()
+        current = CurrentRows(snapshot, self._readable, True, allowance)
         try:
             current.read(dict.fromkeys(needs.values()))
         except TooMuch:

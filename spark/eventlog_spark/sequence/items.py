@@ -10,9 +10,9 @@ import pyarrow as pa
 from pyspark.sql import functions as f
 
 from eventlog.core.change import Change
+from eventlog.core.counted import Counted
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
-from eventlog.core.tally import Tally
 from eventlog.qlik import sequence
 from eventlog.qlik.sequenced import Place
 from eventlog.streams.settings import StreamSettings
@@ -132,7 +132,7 @@ def changes_of(joined: Iterable[Placed | Refused], whole: bool, good: Good) -> I
 class Counting:
     """What the ranges of a sequence count, each for itself, and what is said of all of them together."""
 
-    def __init__(self, tallies: Sequence[Tally]) -> None:
+    def __init__(self, tallies: Sequence[Counted]) -> None:
         self._tallies = tallies
 
     @property

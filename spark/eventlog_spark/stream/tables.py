@@ -23,11 +23,11 @@ from eventlog.apply.settings import ApplySettings
 from eventlog.apply.sources import leaving
 from eventlog.apply.tally import Tally
 from eventlog.apply.target import Target
+from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import extra
 from eventlog.core.formats import Placed, Source
 from eventlog.core.tables import Tables
-from eventlog.core.tally import Tally as Counted
 from eventlog.library import RecordRefused
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings

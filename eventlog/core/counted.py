@@ -10,7 +10,7 @@ from eventlog.core.errors import Refused
 _NAMED = 10  # places that a message names
 
 
-class Tally:
+class Counted:
     """Counts the records that are told of together."""
 
     def __init__(self, said: str, *, fault: bool) -> None:
@@ -47,6 +47,6 @@ class Tally:
             yield Refused(name, self._said.format(count=count, places=listed), fault=False)
 
 
-def unchanging() -> Tally:
+def unchanging() -> Counted:
     """Updates that are left out, for a writer's format says nothing of what did not change."""
-    return Tally("{count} updates that change nothing are left out, at {places}", fault=False)
+    return Counted("{count} updates that change nothing are left out, at {places}", fault=False)

@@ -13,10 +13,10 @@ from eventlog.core.change import Change
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.gbase.columns import Text
-from eventlog.gbase.format import FORMAT, Settings
+from eventlog.gbase.format import FORMAT, GbaseSettings
 from eventlog.gbase.records import COMMON, LAYOUTS, ROW_HEAD, ROW_SIZE, ROWS, BeginTx, CommTx, Number, RowHead
 from eventlog.gbase.schema import read_schema
-from eventlog.gbase.stream import Row, Stream
+from eventlog.gbase.stream import RowRecord, Stream
 from eventlog.gbase.writer import write_head, write_row, write_schema
 
 ROUNDS = 5
@@ -90,7 +90,7 @@ def run_floor(stream: bytes, variable: int) -> int:
 def run_stream(stream: bytes) -> int:
     """Decodes every row to its values, and makes no changes of them."""
     reader = Stream()
-    return sum(type(item) is Row for piece in cut(stream) for item in reader.feed(piece))
+    return sum(type(item) is RowRecord for piece in cut(stream) for item in reader.feed(piece))
 
 
 def cut(stream: bytes) -> Iterator[bytes]:
@@ -99,7 +99,7 @@ def cut(stream: bytes) -> Iterator[bytes]:
 
 def run_reader(stream: bytes) -> int:
     """Decodes the stream to changes."""
-    found = FORMAT.read([Source("bench", "bench", (), cut(stream))], Tables(), Settings())
+    found = FORMAT.read([Source("bench", "bench", (), cut(stream))], Tables(), GbaseSettings())
     return sum(isinstance(change, Change) for change in found)
 
 

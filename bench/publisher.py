@@ -28,7 +28,7 @@ from lxml import etree
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.core.tables import Tables
 from eventlog.demo.embedded import FAST, embedded_postgres
 from eventlog.fold import Rules
@@ -106,7 +106,7 @@ class Bench:
             if not picked:
                 return
             with self.store.work(epoch) as work:
-                work.finish({Status.SUCCESS: [int(str(cells[0])) for cells in picked]})
+                work.finish({Letter.SUCCESS: [int(str(cells[0])) for cells in picked]})
 
     def publish(self, epoch: int, folder: Path, rows: int) -> str:
         """The whole way; whether it slows down."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from eventlog.convert.by_row import Found
+from eventlog.convert.by_row import PlacedEntry
 from eventlog.convert.conversion import Job, Report, format_named, pick_up, read_changes
 from eventlog.convert.current import CurrentFiles, keyed
 from eventlog.core import settings, tablekey, tablesfile
@@ -27,7 +27,7 @@ from eventlog.core.tables import Tables
 from eventlog.files.inputs import open_sources
 from eventlog.files.jsonlines import named_rows
 from eventlog.files.outputs import Output
-from eventlog.files.parquet import Batch, rows_of
+from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.files.text import read_text
 from eventlog.fold import Event, Fate, Outcome, Rules
 from eventlog.log import LogSettings
@@ -245,7 +245,7 @@ def explain(
     def left_out(one: Refused) -> None:
         found.append(Explained(one.where, None, Fate.REFUSED, one.reason, None, None))
 
-    def tell(row: Found, outcome: Outcome) -> None:
+    def tell(row: PlacedEntry, outcome: Outcome) -> None:
         if outcome.fate is Fate.REFUSED:
             found.pop()  # the same row, of which less was told
         found.append(Explained(row.where, row.entry.record_id, *outcome))
@@ -402,5 +402,5 @@ def _mapping(row: object) -> object:
 def _arrow_rows(reader: pa.RecordBatchReader) -> Iterator[Row]:
     first = 0
     for batch in reader:
-        yield from rows_of(Batch(first, batch))
+        yield from rows_of(PlacedBatch(first, batch))
         first += batch.num_rows

@@ -68,7 +68,7 @@ def check_csv(data: bytes) -> None:
         columns, rows = csv.read(io.BytesIO(data), "f")
         sound = [row.cells for row in rows if isinstance(row, Row)]
         out = io.BytesIO()
-        writer = csv.Writer(out, columns)
+        writer = csv.CsvWriter(out, columns)
         for cells in sound:
             writer.write(cells)
         if len(columns) > 1:  # a single null would be a blank line

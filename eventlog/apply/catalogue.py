@@ -13,7 +13,7 @@ from eventlog.apply.blocks import Block
 from eventlog.apply.cell_columns import to_column
 from eventlog.apply.cells import to_cell
 from eventlog.apply.described import Described
-from eventlog.apply.errors import ComputedKey, NoKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
+from eventlog.apply.errors import ComputedKey, NoKnownKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
 from eventlog.apply.goal import Goal
 from eventlog.apply.guessing import guessed, values_of
 from eventlog.apply.settings import ApplySettings
@@ -80,7 +80,7 @@ class Goals:
         for named, wanting in by_table.items():
             try:
                 yield from self._prepare(named, wanting)
-            except (NoKey, OwnTable, TwoSchemas, NotTable, ComputedKey) as fault:
+            except (NoKnownKey, OwnTable, TwoSchemas, NotTable, ComputedKey) as fault:
                 self._faults[named] = fault
 
     def _prepare(self, named: Named, changes: list[Change]) -> Iterator[str]:
@@ -165,7 +165,7 @@ class Goals:
         key = (source.key if source is not None else ()) or tuple(self._described.key(named))
         key = key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
         if not key:
-            raise NoKey(named[1])
+            raise NoKnownKey(named[1])
         names = dict.fromkeys([*specs, *key, *(f.column for change in changes for f in change.fields)])
         columns = [
             f"{self._quoted(name)} {self._type(name, specs, changes, keyed=name in key)}"

@@ -15,7 +15,7 @@ from typing import Any
 from eventlog.apply.cells import SIZES, Cell, text_length
 from eventlog.core.change import ABSENT, Absent
 from eventlog.core.tables import Column
-from eventlog.core.values import Kind, Number
+from eventlog.core.values import Kind, Precision
 from eventlog.sql.dialect.dialects import Dialect
 
 Cells = Sequence[Cell | Absent]
@@ -50,10 +50,10 @@ def to_column(column: Column, dialect: Dialect) -> ToColumn:
 
 def _plain(column: Column, dialect: Dialect) -> tuple[type, _Make | None]:
     """The type of a column's plain values, and what makes their cells; None where they are cells already."""
-    if column.number is Number.EXACT:
+    if column.number is Precision.EXACT:
         return str, _decimals(column)
     if column.number is not None:
-        return float, None if column.number is Number.DOUBLE else _never
+        return float, None if column.number is Precision.DOUBLE else _never
     if column.kind in (Kind.DATE, Kind.TIME, Kind.TIMESTAMP):
         return str, _moments(column, dialect)
     if column.kind in (Kind.STRING, Kind.PADDED):

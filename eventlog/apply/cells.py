@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from eventlog.core.change import Absent, Scalar, Undecoded, Value
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column
-from eventlog.core.values import Kind, Number, plain_text, read_moment
+from eventlog.core.values import Kind, Precision, plain_text, read_moment
 from eventlog.sql.dialect.dialects import Dialect
 
 Cell = bool | int | float | str | bytes | None
@@ -38,7 +38,7 @@ _CHARACTERS = re.compile(r"(?:n|national )?(?:var)?char(?:acter)?(?: varying)?2?
 
 def to_cell(column: Column, dialect: Dialect) -> ToCell:
     """What makes the cells of a column; it raises NotExpressible for a value that the column cannot hold."""
-    if column.number is Number.EXACT:
+    if column.number is Precision.EXACT:
         return _decimal(column)
     if column.number is not None:
         return _float(column.number)
@@ -122,7 +122,7 @@ def _unit(scale: int) -> decimal.Decimal:
     return decimal.Decimal(1).scaleb(-scale)
 
 
-def _float(number: Number) -> ToCell:
+def _float(number: Precision) -> ToCell:
     """Floats; what is no finite number keeps its name."""
 
     def read(value: Value) -> Cell:
@@ -135,7 +135,7 @@ def _float(number: Number) -> ToCell:
             made = float(found)
         except (ValueError, OverflowError):
             raise _refuse(value, "is no number that the column holds") from None
-        if (isinstance(found, int) and int(made) != found) or (number is Number.SINGLE and _loses(made)):
+        if (isinstance(found, int) and int(made) != found) or (number is Precision.SINGLE and _loses(made)):
             raise _refuse(value, "has more digits than the column holds")
         return made
 

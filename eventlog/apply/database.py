@@ -15,12 +15,12 @@ from eventlog.apply.catalogue import OWN, Goals
 from eventlog.apply.described import Described
 from eventlog.apply.errors import OtherApply, refuse
 from eventlog.apply.goal import Act, Goal, Step
-from eventlog.apply.rows import Rows
+from eventlog.apply.rows import RowSteps
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.staging import Collision
-from eventlog.apply.tally import Tally, Told
+from eventlog.apply.tally import StepsTold, Tally
 from eventlog.apply.target import Group
-from eventlog.apply.versions import Versions
+from eventlog.apply.versions import VersionSteps
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.sql.catalogue import Catalogue
@@ -54,7 +54,7 @@ class Database:
         self._home = Catalogue(self._connection).home()
         self._prepare_own()
         self._goals = Goals(self._connection, self._dialect, tables, settings, described or Described())
-        doer: type[Rows | Versions] = Versions if settings.history else Rows
+        doer: type[RowSteps | VersionSteps] = VersionSteps if settings.history else RowSteps
         self._doer = doer(self._connection, self._dialect, settings)
         self.state, self._rounds = self._begin()
 
@@ -95,9 +95,9 @@ class Database:
         told.tally.refused = len(told.refused)
         return told.tally
 
-    def _write(self, group: Group, blocks: Sequence[Block]) -> Told:
+    def _write(self, group: Group, blocks: Sequence[Block]) -> StepsTold:
         """Make rows of a group in one transaction; what came of it."""
-        told = Told(Tally(), [])
+        told = StepsTold(Tally(), [])
         new = self._new(blocks)
         steps = None if new else list(self._steps(blocks, len(group.changes), told))
         self._doer.open(dict.fromkeys([*(goal for goal, _ in new), *(step.goal for step in steps or ())]))
@@ -166,7 +166,7 @@ class Database:
         new = [(goal, block) for goal, block in goals if goal is not None and block.op in NEW]
         return new if len(new) == len(goals) else ()
 
-    def _steps(self, blocks: Iterable[Block], number: int, told: Told) -> Iterator[Step]:
+    def _steps(self, blocks: Iterable[Block], number: int, told: StepsTold) -> Iterator[Step]:
         """What so many changes do, in their order; those that cannot be done are refused, each for itself."""
         found: list[Act | tuple[Step, ...]] = [()] * number
         refused: dict[int, Refused] = {}
@@ -193,7 +193,7 @@ class Database:
 
     # --- rows
 
-    def _settle(self, steps: Sequence[Step], told: Told) -> None:
+    def _settle(self, steps: Sequence[Step], told: StepsTold) -> None:
         """Do the steps. Where the database refuses some, halve them until the change is found that is to
         blame, and refuse that one; what stands before it is done by then."""
         if not steps:
@@ -215,7 +215,7 @@ class Database:
         told.tally.add(done.tally)
         told.refused.extend(done.refused)
 
-    def _halve(self, steps: Sequence[Step], fault: DatabaseFailed | Collision, told: Told) -> None:
+    def _halve(self, steps: Sequence[Step], fault: DatabaseFailed | Collision, told: StepsTold) -> None:
         middle = len(steps) // 2
         while middle and steps[middle].change is steps[middle - 1].change:
             middle -= 1
@@ -227,7 +227,7 @@ class Database:
         else:
             told.refused.append(refuse(steps[0].change, _as_error(fault)))
 
-    def _one_by_one(self, steps: Sequence[Step], told: Told) -> None:
+    def _one_by_one(self, steps: Sequence[Step], told: StepsTold) -> None:
         """The steps of the first change, and then the others: all of its steps are done, or none."""
         own = [step for step in steps if step.change is steps[0].change]
         tally, refused = Tally(), list[Refused]()

@@ -24,12 +24,12 @@ from eventlog.apply.delta_marks import Marks
 from eventlog.apply.delta_rows import Rewriting, existing, predicate_of
 from eventlog.apply.delta_types import fields_for, goal_of
 from eventlog.apply.described import Described
-from eventlog.apply.errors import ForgottenState, NoKey, NoTable, refuse
+from eventlog.apply.errors import ForgottenState, NoKnownKey, NoTable, refuse
 from eventlog.apply.goal import Act, Emptied, Goal, RowKey, Step
 from eventlog.apply.reduction import ASKED, Effect, Reduced, reduce
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.span import SPAN, sequence_of, time_of
-from eventlog.apply.tally import Tally, Told, unmet
+from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.apply.target import Group
 from eventlog.core.change import ABSENT, Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
@@ -41,7 +41,7 @@ Named = tuple[str | None, str]
 _MANY = "multiple source rows"  # of errors in which merge is wrong, or says what bad keys do
 
 
-class Kept(NamedTuple):
+class LastCommit(NamedTuple):
     """What a table's last commit of ours says."""
 
     rounds: int
@@ -71,7 +71,7 @@ class Delta:
         self._goals: dict[Named, Goal] = {}
         kept = {path: self._kept(path) for path in self._standing()}
         known = [found for found in kept.values() if found is not None]
-        last = max(known, key=lambda found: found.rounds, default=Kept(0, None, None))
+        last = max(known, key=lambda found: found.rounds, default=LastCommit(0, None, None))
         self._rounds = last.rounds
         self._done = {
             path for path, found in kept.items() if found is not None and found.rounds == last.rounds
@@ -99,7 +99,7 @@ class Delta:
 
     def apply(self, group: Group) -> Tally:
         """Make rows of a group, in a commit of each of its tables; one that fails keeps no other from it."""
-        told = Told(Tally(), [])
+        told = StepsTold(Tally(), [])
         by_table: dict[Path, list[Change]] = {}
         marks: dict[Path, list[str]] = {}
         self._numbers = {id(change): number for number, change in enumerate(group.changes)}
@@ -139,7 +139,7 @@ class Delta:
         found = (log.parent for log in logs if any(map(Path.is_file, log.parent.rglob("*"))))
         return sorted(found)
 
-    def _kept(self, path: Path) -> Kept | None:
+    def _kept(self, path: Path) -> LastCommit | None:
         """What a table says of our source; None where it had nothing of it."""
         table = DeltaTable(path)
         rounds = table.transaction_version(self._name(path))
@@ -149,13 +149,13 @@ class Delta:
             if entry.get("eventlog.source") == self._source and "eventlog.rounds" in entry:
                 told = json.loads(entry["eventlog.rounds"])
                 if told["rounds"] == rounds:
-                    return Kept(rounds, told["before"], told["state"], told.get("parts"))
+                    return LastCommit(rounds, told["before"], told["state"], told.get("parts"))
         raise ForgottenState(str(path))
 
     def _name(self, path: Path) -> str:
         return f"eventlog/{self._source}/{path.relative_to(self._folder)}"
 
-    def _read_marks(self, kept: Mapping[Path, Kept | None]) -> None:
+    def _read_marks(self, kept: Mapping[Path, LastCommit | None]) -> None:
         """Take in the marks of each table; ForgottenState where files of them are gone."""
         for path, found in kept.items():
             if found is None or found.parts is None:
@@ -209,7 +209,7 @@ class Delta:
                 if self._settings.schema_changes != "apply":
                     return None
                 if not key:
-                    raise NoKey(named[1])
+                    raise NoKnownKey(named[1])
                 DeltaTable.create(path, self._schema(fields_for(changes, source, key, described)))
             goal = goal_of(DeltaTable(path), named, source, key, self._settings)
         lacking = dict.fromkeys(name for change in changes for name in goal.lacks(change) if name not in SPAN)
@@ -229,11 +229,11 @@ class Delta:
     # --- rows
 
     def _apply_table(
-        self, path: Path, changes: Sequence[Change], state: str | None, marks: Sequence[str], told: Told
+        self, path: Path, changes: Sequence[Change], state: str | None, marks: Sequence[str], told: StepsTold
     ) -> None:
         try:
             goal = self._goal(path, changes)
-        except NoKey as fault:
+        except NoKnownKey as fault:
             told.refused.extend(refuse(change, fault) for change in changes)
             return
         if goal is None:
@@ -254,14 +254,14 @@ class Delta:
             self._rewrite(path, goal, steps, commit, told)
         self._note(path, commit, marks)
 
-    def _no_table(self, changes: Sequence[Change], told: Told) -> None:
+    def _no_table(self, changes: Sequence[Change], told: StepsTold) -> None:
         if self._settings.schema_changes == "ignore":
             told.tally.ignored += len(changes)
         else:
             told.refused.extend(refuse(change, NoTable(change.table)) for change in changes)
 
     def _merge(
-        self, path: Path, goal: Goal, acts: Sequence[Act], commit: CommitProperties, told: Told
+        self, path: Path, goal: Goal, acts: Sequence[Act], commit: CommitProperties, told: StepsTold
     ) -> None:
         """Acts as one row for each key, merged; where merge gives up, the rows are written anew."""
         table = DeltaTable(path)
@@ -288,7 +288,7 @@ class Delta:
         return reduce(acts, set(missing), insert=self._settings.missing_rows == "insert")
 
     def _rewrite(
-        self, path: Path, goal: Goal, steps: Sequence[Step], commit: CommitProperties, told: Told
+        self, path: Path, goal: Goal, steps: Sequence[Step], commit: CommitProperties, told: StepsTold
     ) -> None:
         """Take out the rows that steps are about, and put in what becomes of them, in one commit."""
         table = DeltaTable(path)
@@ -307,7 +307,7 @@ class Delta:
         self._count(steps, rewriting.unmet, told)
 
     def _keep_versions(
-        self, path: Path, goal: Goal, steps: Sequence[Step], commit: CommitProperties, told: Told
+        self, path: Path, goal: Goal, steps: Sequence[Step], commit: CommitProperties, told: StepsTold
     ) -> None:
         """Put the versions that steps make and end in place of those that their rows have, in one commit."""
         table = DeltaTable(path)
@@ -324,7 +324,7 @@ class Delta:
     def _place(self, change: Change) -> tuple[str, str | None]:
         return sequence_of(change, self._rounds, self._numbers[id(change)]), time_of(change)
 
-    def _count(self, steps: Sequence[Step], left_out: Sequence[Change], told: Told) -> None:
+    def _count(self, steps: Sequence[Step], left_out: Sequence[Change], told: StepsTold) -> None:
         without = set(map(id, left_out))
         for change in {id(step.change): step.change for step in steps}.values():
             if id(change) not in without:

@@ -18,7 +18,7 @@ from eventlog.apply.errors import TwoVersions, refuse
 from eventlog.apply.goal import Act, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.history import Named
 from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME
-from eventlog.apply.tally import Told
+from eventlog.apply.tally import StepsTold
 from eventlog.core.change import ABSENT, Change
 
 _MOMENT = pa.timestamp("us", tz="UTC")
@@ -51,7 +51,7 @@ class Versions:
         self._now = {self._key(row): row for row in self._rows if row[TO_SEQ] is None}
         self._begun = {(self._key(row), row[FROM_SEQ]) for row in self._rows}
 
-    def take(self, steps: Sequence[Step], place: Callable[[Change], Named], told: Told) -> list[Step]:
+    def take(self, steps: Sequence[Step], place: Callable[[Change], Named], told: StepsTold) -> list[Step]:
         """The steps in their order; those that were taken. One that would make a second version of a row at
         one place is refused with its change."""
         taken: list[Step] = []

@@ -31,7 +31,7 @@ class NotMade(EventlogError):
     """{0} cannot be made as its changes need it: {1}"""
 
 
-class NoKey(EventlogError):
+class NoKnownKey(EventlogError):
     """{0} has no key that is known: state it in the tables file, or give the table a primary key"""
 
 

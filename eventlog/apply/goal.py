@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from eventlog.apply.cell_columns import ToColumn
 from eventlog.apply.cells import Cell, Cells, ToCell
-from eventlog.apply.errors import NoColumn, NoKey
+from eventlog.apply.errors import NoColumn, NoKnownKey
 from eventlog.core.change import ABSENT, Absent, Change, Op, Side, Value
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.tables import Table
@@ -96,7 +96,7 @@ class Goal:
         return frozenset(self.places[column.name] for column in found if column is not None)
 
     @cached_property
-    def _layouts(self) -> dict[tuple[str, ...], Layout]:
+    def _layouts(self) -> dict[tuple[str, ...], FieldLayout]:
         return {}
 
     @cached_property
@@ -134,7 +134,7 @@ class Goal:
             return (Moved(self, old, key, cells, change),)
         return Act(Deed.DELETE, self, old, (), change), Act(Deed.WRITE, self, key, cells, change)
 
-    def _cells(self, change: Change, layout: Layout) -> list[Cell | Absent]:
+    def _cells(self, change: Change, layout: FieldLayout) -> list[Cell | Absent]:
         made: list[Cell | Absent] = [ABSENT] * len(self.to_cells)
         try:
             for (place, to_cell), (_, _, after) in zip(layout.entries, change.fields, strict=True):
@@ -153,10 +153,10 @@ class Goal:
         except EventlogError as fault:
             raise NotExpressible(f"{self.columns[place]}: {fault}") from None
 
-    def _key_of(self, change: Change, layout: Layout) -> RowKey:
+    def _key_of(self, change: Change, layout: FieldLayout) -> RowKey:
         """The cells of the target's key, from the change's key or else from its fields."""
         if not self.key:
-            raise NoKey(str(self))
+            raise NoKnownKey(str(self))
         places = self.key_places(tuple([name for name, _ in change.key]))
         given: dict[int | None, Side] = {
             place: value for place, (_, value) in zip(places, change.key, strict=True)
@@ -182,7 +182,7 @@ class Goal:
             found = self._keys[names] = [None if c is None else self.places[c.name] for c in columns]
         return found
 
-    def _old_key(self, key: RowKey, change: Change, layout: Layout) -> RowKey:
+    def _old_key(self, key: RowKey, change: Change, layout: FieldLayout) -> RowKey:
         """The key before the change: an old value stands in the fields."""
         told = [(place, change.fields[number][1]) for number, place in layout.keyed]
         if all(before is ABSENT or before is None for _, before in told):
@@ -193,7 +193,7 @@ class Goal:
                 old[place] = self._cell(place, self.to_cells[place], before)
         return tuple(old.values())
 
-    def layout_of(self, names: tuple[str, ...]) -> Layout:
+    def layout_of(self, names: tuple[str, ...]) -> FieldLayout:
         """Where fields of these names stand in rows."""
         found = self._layouts.get(names)
         if found is None:
@@ -202,7 +202,7 @@ class Goal:
             found = self._layouts[names] = self._make_layout(names)
         return found
 
-    def _make_layout(self, names: Sequence[str]) -> Layout:
+    def _make_layout(self, names: Sequence[str]) -> FieldLayout:
         entries: list[tuple[int, ToCell | None]] = []
         unknown: dict[str, None] = {}
         for name in names:
@@ -212,10 +212,10 @@ class Goal:
             if column is None and (self.computed is None or self.computed.column(name) is None):
                 unknown[name] = None
         keyed = [(n, e[0]) for n, e in enumerate(entries) if e[1] is not None and e[0] in self.key]
-        return Layout(tuple(entries), tuple(keyed), tuple(unknown))
+        return FieldLayout(tuple(entries), tuple(keyed), tuple(unknown))
 
 
-class Layout(NamedTuple):
+class FieldLayout(NamedTuple):
     """Where the fields of changes stand in the goal's rows."""
 
     entries: tuple[tuple[int, ToCell | None], ...]  # the place of each, and what makes its cell

@@ -38,7 +38,7 @@ class Closing:
 
 
 @dataclass(slots=True)
-class Told:
+class HistoryTold:
     """What steps on one table come to."""
 
     versions: list[Version] = field(default_factory=list)
@@ -50,11 +50,11 @@ class Told:
 _GONE = "gone"
 
 
-class Writer:
+class HistoryWriter:
     """Goes through the steps on one table."""
 
     def __init__(self, goal: Goal, missing: Collection[RowKey], *, insert: bool) -> None:
-        self.told = Told()
+        self.told = HistoryTold()
         self._missing = missing
         self._insert = insert
         self._now: dict[RowKey, Version | str] = {}  # as the steps so far leave it; else as the target has it
@@ -140,10 +140,10 @@ def versions(
     missing: Collection[RowKey] = (),
     *,
     insert: bool = False,
-) -> Told:
+) -> HistoryTold:
     """The versions that steps on one table make, and those of the target that they end; `missing` are keys
     of which the target has no version now."""
-    writer = Writer(goal, missing, insert=insert)
+    writer = HistoryWriter(goal, missing, insert=insert)
     for step, at in steps:
         writer.take(step, at)
     return writer.told

@@ -39,7 +39,7 @@ class Fresh(NamedTuple):
     begun: tuple[Named, ...] = ()  # those of them whose load begins here
 
 
-class Progress(Protocol):
+class ApplyProgress(Protocol):
     """What of a source was applied, and what is noted of what follows."""
 
     def fresh(self, changes: Sequence[Change], /) -> Fresh: ...
@@ -169,7 +169,7 @@ class ByStream:
         return []
 
 
-KINDS: dict[str, Callable[[dict[str, Any] | None], Progress]] = {
+KINDS: dict[str, Callable[[dict[str, Any] | None], ApplyProgress]] = {
     "stream": ByStream,
     "position": ByPosition,
     "event-id": ByName,
@@ -178,7 +178,9 @@ KINDS: dict[str, Callable[[dict[str, Any] | None], Progress]] = {
 BY_FORMAT = {"log": "event-id", "xds": "event-id", "qlik-table": "position", "qlik-message": "position"}
 
 
-def progress_of(source: str, format_name: str, state: str | None, *, has_states: bool = False) -> Progress:
+def progress_of(
+    source: str, format_name: str, state: str | None, *, has_states: bool = False
+) -> ApplyProgress:
     """What of a source of this format was applied, by the target's state, which may hold its own."""
     kind = "stream" if has_states else BY_FORMAT.get(format_name, "number")
     if state is None:

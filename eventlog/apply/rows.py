@@ -14,7 +14,7 @@ from eventlog.apply.goal import Act, Deed, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.reduction import Effect, Reduced, by_goal, reduce
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.staging import Stage
-from eventlog.apply.tally import Tally, Told, unmet
+from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.dialect.dialects import Dialect
@@ -22,7 +22,7 @@ from eventlog.sql.queries import unbound
 from eventlog.sql.statements import templates
 
 
-class Rows:
+class RowSteps:
     """Does steps to the rows of tables."""
 
     def __init__(self, connection: Connection, dialect: Dialect, settings: ApplySettings) -> None:
@@ -66,9 +66,9 @@ class Rows:
         point.commit()
         return True
 
-    def do(self, steps: Sequence[Step]) -> Told:
+    def do(self, steps: Sequence[Step]) -> StepsTold:
         """The steps in their order, as many together as can be."""
-        told = Told(Tally(), [])
+        told = StepsTold(Tally(), [])
         batch: list[Act] = []
         for step in steps:
             if isinstance(step, Act):
@@ -84,7 +84,7 @@ class Rows:
         self._do_batch(batch, told)
         return told
 
-    def _do_batch(self, acts: Sequence[Act], told: Told) -> None:
+    def _do_batch(self, acts: Sequence[Act], told: StepsTold) -> None:
         """Acts on rows: in each table first the deletes, then what is written."""
         filled: list[Stage] = []
         for goal, own in by_goal(acts).items():
@@ -110,7 +110,7 @@ class Rows:
     def _reduced(self, acts: Sequence[Act], missing: Iterable[RowKey] = ()) -> Reduced:
         return reduce(acts, set(missing), insert=self._settings.missing_rows == "insert")
 
-    def _count(self, acts: Sequence[Act], reduced: Reduced, told: Told) -> None:
+    def _count(self, acts: Sequence[Act], reduced: Reduced, told: StepsTold) -> None:
         """Count the changes of acts; one that moves a complete row is counted where it is inserted."""
         left_out = {id(act) for act in reduced.unmet}
         told.tally.count_all(
@@ -120,7 +120,7 @@ class Rows:
         )
         unmet([act.change for act in reduced.unmet], self._settings, told)
 
-    def _move(self, step: Moved, told: Told) -> None:
+    def _move(self, step: Moved, told: StepsTold) -> None:
         """Give a row another key: what stands under that one makes way."""
         goal = step.goal
         supplied = {place: cell for place, cell in enumerate(step.cells) if cell is not ABSENT}
@@ -137,7 +137,7 @@ class Rows:
         self._run("apply_move", holes, **old, **new)
         told.tally.count(step.change)
 
-    def _unmoved(self, step: Moved, told: Told) -> None:
+    def _unmoved(self, step: Moved, told: StepsTold) -> None:
         """What becomes of a change of a key whose row is not there."""
         if self._settings.missing_rows == "insert":
             self._do_batch([Act(Deed.WRITE, step.goal, step.key, step.cells, step.change)], told)

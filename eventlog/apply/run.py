@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from eventlog.apply.errors import HalfDone, Late, Reload, refuse
 from eventlog.apply.later import Later
-from eventlog.apply.progress import Progress, progress_of
+from eventlog.apply.progress import ApplyProgress, progress_of
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.tally import Tally
 from eventlog.apply.target import Group, Target
@@ -52,7 +52,9 @@ class Run:
         self._kept = kept or (lambda: None)
         # only a source with states tells what is late
         self._later = Later(forgotten=forgotten) if kept is not None else None
-        self._progress: Progress = progress_of(source, format_name, target.state, has_states=kept is not None)
+        self._progress: ApplyProgress = progress_of(
+            source, format_name, target.state, has_states=kept is not None
+        )
 
     def apply(self, deliveries: Iterable[Delivery | Refused]) -> Tally:
         """Apply the deliveries; how many of their changes became what."""

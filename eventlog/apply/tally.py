@@ -55,14 +55,14 @@ class Tally:
         return ", ".join(told)
 
 
-class Told(NamedTuple):
+class StepsTold(NamedTuple):
     """What some steps came to. It counts once they are done: those that fail are cut, and told anew."""
 
     tally: Tally
     refused: list[Refused]
 
 
-def unmet(changes: Sequence[Change], settings: ApplySettings, told: Told) -> None:
+def unmet(changes: Sequence[Change], settings: ApplySettings, told: StepsTold) -> None:
     """Tell of changes whose row is not there, as --missing-rows says."""
     if settings.missing_rows == "ignore":
         told.tally.ignored += len(changes)

@@ -15,7 +15,7 @@ from eventlog.apply.reduction import ASKED, UNASKED
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME, sequence_of, time_of
 from eventlog.apply.staging import Stage
-from eventlog.apply.tally import Tally, Told, unmet
+from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.core.change import ABSENT, Change
 from eventlog.sql.dialect.dialects import Dialect
 
@@ -34,7 +34,7 @@ class VersionStage(Stage):
         self._holes["same_base"] = " and ".join(f"t.{self._name(p)} = s.b{p}" for p in self.goal.key)
         return columns | {"base_seq": fold(TO_SEQ)} | base
 
-    def fill_told(self, told: history.Told) -> None:
+    def fill_told(self, told: history.HistoryTold) -> None:
         """Stage what ends and what begins."""
         names = (*_NAMES, *self._cells, *(f"b{place}" for place in self.goal.key))
         rows = [self._version(n, version, told) for n, version in enumerate(told.versions)]
@@ -46,7 +46,7 @@ class VersionStage(Stage):
         """The staged versions for which the target has no row."""
         return [int(row[0]) for row in self._run("history_missing")]
 
-    def write_told(self, told: history.Told) -> int:
+    def write_told(self, told: history.HistoryTold) -> int:
         """End and begin what is staged; how many rows that were to be deleted were not there."""
         asked = sum(closing.asked for closing in told.closings.values())
         taken = int(self._run("history_close", gone=ASKED).rowcount) if asked else 0
@@ -70,7 +70,7 @@ class VersionStage(Stage):
             f"case when substr(s.mask, {place + 1}, 1) = '1' then s.c{place} else t.{self._name(place)} end"
         )
 
-    def _version(self, number: int, version: Version, told: history.Told) -> list[Any]:
+    def _version(self, number: int, version: Version, told: history.HistoryTold) -> list[Any]:
         mask = "".join("0" if cell is ABSENT else "1" for cell in version.cells)
         ended = version.ended or (None, None)
         base_seq = None if version.base is None else told.closings[version.base].ended[0]
@@ -87,7 +87,7 @@ class VersionStage(Stage):
         return [0, 0, gone, "c", "", *span, *cells, *[None] * len(self.goal.key)]
 
 
-class Versions:
+class VersionSteps:
     """Does steps to tables with history."""
 
     def __init__(self, connection: Connection, dialect: Dialect, settings: ApplySettings) -> None:
@@ -117,9 +117,9 @@ class Versions:
         """Never: a new row ends a version that may be there."""
         return False
 
-    def do(self, steps: Sequence[Step]) -> Told:
+    def do(self, steps: Sequence[Step]) -> StepsTold:
         """The steps in their order, as many together as can be."""
-        told = Told(Tally(), [])
+        told = StepsTold(Tally(), [])
         by_goal: dict[Goal, list[Act | Moved]] = {}
         for step in steps:
             if isinstance(step, Emptied):
@@ -132,7 +132,7 @@ class Versions:
             self._do_table(goal, own, told)
         return told
 
-    def _do_table(self, goal: Goal, steps: Sequence[Act | Moved], told: Told) -> None:
+    def _do_table(self, goal: Goal, steps: Sequence[Act | Moved], told: StepsTold) -> None:
         if not steps:
             return
         stage = self._stages[goal]
@@ -153,7 +153,7 @@ class Versions:
 
     def _versions(
         self, goal: Goal, steps: Iterable[Act | Moved], missing: Collection[RowKey] = ()
-    ) -> history.Told:
+    ) -> history.HistoryTold:
         placed = ((step, self._place(step.change)) for step in steps)
         return history.versions(goal, placed, missing, insert=self._insert)
 

@@ -25,14 +25,14 @@ from eventlog.core.extras import extra
 from eventlog.core.settings import declared
 from eventlog.files.places import need_folder
 from eventlog.publisher.config import Config, read_config
-from eventlog.publisher.opening import TableSettings, opened
+from eventlog.publisher.opening import TablePublishing, opened
 from eventlog.publisher.session import read_rules
 from eventlog.streams.ordered import SEQUENCERS
 
 _OF_SEQUENCES = ("sequence", "as-is")
 
 
-class Setting(click.ParamType[tuple[str, str]]):
+class NameAndValue(click.ParamType[tuple[str, str]]):
     """NAME=VALUE."""
 
     name = "NAME=VALUE"
@@ -75,7 +75,7 @@ def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]
 @click.option("--documents", type=click.IntRange(1), help="documents in one file  [default: all of a part]")
 @click.option("--partitions", type=click.IntRange(1), help="tasks of the shuffle  [default: by size]")
 @click.option("--master", help="Spark's master  [default: local[*], or as spark-submit says]")
-@click.option("--conf", multiple=True, type=Setting(), help="a setting of Spark")
+@click.option("--conf", multiple=True, type=NameAndValue(), help="a setting of Spark")
 @click.option("--finish", is_flag=True, help="give the rows of a live log their letters when they are out")
 @click.option("--delete-from-log", is_flag=True, help="with --finish: delete the rows that did not fail")
 @click.option("--expand-truncate", is_flag=True, help="write a truncate as deletes of the --current rows")
@@ -87,7 +87,7 @@ def _settings(file: Path | None, place: dict[str, Any], given: Mapping[str, Any]
     type=click.Path(path_type=Path, dir_okay=False),
     help="compare with the last run that this file tells of, and add this one to it",
 )
-@settings_options([*DECLARING, ("the tables of a live log", TableSettings)])
+@settings_options([*DECLARING, ("the tables of a live log", TablePublishing)])
 def backlog(
     inputs: tuple[str, ...],
     config: Path | None,

@@ -23,7 +23,7 @@ from eventlog.files.secret import read_secret
 from eventlog.files.written import opened
 from eventlog.formats import FORMATS
 from eventlog.gbase.address import VENDORS, Address, read_address
-from eventlog.gbase.format import Settings
+from eventlog.gbase.format import GbaseSettings
 from eventlog.places import places
 from eventlog.places.capture import Capture, CaptureSettings, Transport
 from eventlog.places.jdbc import Jdbc
@@ -34,7 +34,7 @@ _TARGETS: Final = ("changes", "xds")
 _EVENTS: Final = ("xds",)  # targets that tell events: a row that is told twice is there twice
 DECLARING = [
     ("the session", CaptureSettings),
-    ("gbase", Settings),
+    ("gbase", GbaseSettings),
     *((name, FORMATS[name].settings) for name in _TARGETS),
 ]
 # what is of a file, or of writing a stream
@@ -82,7 +82,7 @@ def capture(
     refuse_strangers(DECLARING, {"the session", "gbase", target_name})
     given = {name: value for name, value in given.items() if value is not None} | places.connected({})
     target = FORMATS[target_name]
-    settings, reading = build(CaptureSettings, given), build(Settings, given)
+    settings, reading = build(CaptureSettings, given), build(GbaseSettings, given)
     place = read_address(address, tuple(TRANSPORTS))
     signals = Signals()
     need_apart({"-o": output, "--state": state, "--refused": refused}, (tables_file, settings.password_file))

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from eventlog.cli.apart import need_apart
-from eventlog.cli.backlog import Setting
+from eventlog.cli.backlog import NameAndValue
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import FORMAT_NAMES
 from eventlog.cli.guessing import guess, refuse_flags, refuse_strangers
@@ -69,7 +69,7 @@ _NOT_ON_SPARK = {"url", "url_b", "keep", "container"}
     help="keep B's rows in this Parquet file when all is written; it may be A, and need not be there yet",
 )
 @click.option("--master", help="compare on Spark, on this master, as in local[*]: A and B are Parquet then")
-@click.option("--conf", multiple=True, type=Setting(), help="with --master, a setting of Spark")
+@click.option("--conf", multiple=True, type=NameAndValue(), help="with --master, a setting of Spark")
 @click.option("--refused", type=click.Path(path_type=Path), help="keep changes that cannot be told here")
 @click.option("--strict", is_flag=True, help="stop at the first of them")
 @settings_options(DECLARING)
@@ -118,7 +118,7 @@ def compare(
             files = [name for name in (old, new) if Path(name).exists()]
             advance = stack.enter_context(progress(files))
             sides = [
-                states.Side(name, address, container, limits, advance, stack, rows_of, begins=begins)
+                states.GivenState(name, address, container, limits, advance, stack, rows_of, begins=begins)
                 for name, address, begins in (
                     (old, url, states.begins(old, keep)),
                     (new, url_b or url, False),

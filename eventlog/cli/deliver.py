@@ -19,7 +19,7 @@ from eventlog.core.errors import Misuse
 from eventlog.files.inputs import open_input
 from eventlog.files.limits import Limits
 from eventlog.files.written import opened
-from eventlog.operate.deliver import Delivery, Memory, memory_beside
+from eventlog.operate.deliver import AnswerMemory, FileDelivery, memory_beside
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.tally import Waits
@@ -66,8 +66,8 @@ def deliver(
     with tempfile.TemporaryDirectory() as folder:
         source = _lasting(file, Path(folder))
         sink = open_sink(config.build(SessionSettings).sink, config.given)
-        kept = Memory(memory) if memory else memory_beside(Path(source))
-        delivery = Delivery(
+        kept = AnswerMemory(memory) if memory else memory_beside(Path(source))
+        delivery = FileDelivery(
             sink, kept, Waits(settings.retry_wait, settings.retry_longest), say, max_event=limits.max_record
         )
         delivery.run(lambda: _chunks(source, limits))

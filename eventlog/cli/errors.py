@@ -16,7 +16,7 @@ from eventlog.core.entry import shown
 from eventlog.operate.redriving import has_several_rows
 from eventlog.operate.upkeep import failures, unusable, whole_events
 from eventlog.publisher.opening import opened
-from eventlog.sql.log.upkeep import Failed, Unusable, Which
+from eventlog.sql.log.upkeep import FailedRow, Unusable, Which
 
 
 @click.command(cls=SettingsCommand, short_help="What failed, and why.")
@@ -55,7 +55,7 @@ def _excluded(row: Unusable) -> str:
     return f"{named:<40}  {row.reason}"
 
 
-def _line(failed: Failed) -> tuple[str, Shade, str]:
+def _line(failed: FailedRow) -> tuple[str, Shade, str]:
     tries = f", after {failed.tries} tries" if (failed.tries or 1) > 1 else ""
     row = f" {shown(failed.event_type)}  {_short(_where(failed))}"
     of = f", of {failed.event_id}" if has_several_rows(failed.event_id) else ""
@@ -63,7 +63,7 @@ def _line(failed: Failed) -> tuple[str, Shade, str]:
     return f"{failed.record_id:>8}  ", Shade(failed.status, "red"), told
 
 
-def _where(row: Failed | Unusable) -> str:
+def _where(row: FailedRow | Unusable) -> str:
     column = "" if row.column_name is None else f" {row.column_name}"
     return f"{shown(row.table_name)} {shown(row.table_key)}{column}"
 

@@ -13,13 +13,13 @@ import click
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import clock
 from eventlog.cli.explain_live import configured, explain_log
-from eventlog.cli.explain_sequence import Wanted
+from eventlog.cli.explain_sequence import WantedChanges
 from eventlog.cli.explain_sequence import tell as tell_sequence
 from eventlog.cli.guessing import refuse_flags
 from eventlog.cli.hints import hinted
 from eventlog.cli.options import SettingsCommand, current_option, read_tables, settings_options, tables_option
 from eventlog.cli.terminal import Shade, say, show
-from eventlog.convert.by_row import Found
+from eventlog.convert.by_row import PlacedEntry
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import explain as run_explain
 from eventlog.convert.explained import placed
@@ -101,7 +101,7 @@ def explain(
             tables=read_tables(tables_file),
             given=given | {"order": order},
         )
-        if count := tell_sequence(placed(shown, clock()), Wanted(table, key), as_json):
+        if count := tell_sequence(placed(shown, clock()), WantedChanges(table, key), as_json):
             say(f"{count} records are refused")
             sys.exit(1)
         return
@@ -121,10 +121,12 @@ def explain(
         current=current,
         given=given,
     )
-    explained: Sorter[tuple[Found, Outcome]] = Sorter(lambda pair: pair[0].entry.record_id, lambda pair: 800)
+    explained: Sorter[tuple[PlacedEntry, Outcome]] = Sorter(
+        lambda pair: pair[0].entry.record_id, lambda pair: 800
+    )
     refused: dict[str, Refused] = {}
 
-    def tell(found: Found, outcome: Outcome) -> None:
+    def tell(found: PlacedEntry, outcome: Outcome) -> None:
         refused.pop(found.where, None)
         entry = found.entry
         if speaks_of(job.tables, entry.table_name, entry.table_key, table, key):
@@ -142,7 +144,7 @@ def explain(
         sys.exit(1)
 
 
-def _tell(explained: Iterable[tuple[Found, Outcome]], as_json: bool) -> None:
+def _tell(explained: Iterable[tuple[PlacedEntry, Outcome]], as_json: bool) -> None:
     for found, outcome in explained:
         show(*([_json(found, outcome)] if as_json else _line(found, outcome)))
 
@@ -161,7 +163,7 @@ COLOURS = {
 }
 
 
-def _line(found: Found, outcome: Outcome) -> tuple[str, Shade, str]:
+def _line(found: PlacedEntry, outcome: Outcome) -> tuple[str, Shade, str]:
     entry = found.entry
     row = f"{entry.record_id:>8}  {entry.event_type or '-'}  {entry.table_name} {entry.table_key}"
     said = ""
@@ -174,7 +176,7 @@ def _line(found: Found, outcome: Outcome) -> tuple[str, Shade, str]:
     return f"{row:<40}  ", Shade(str(outcome.fate), COLOURS[outcome.fate]), said
 
 
-def _json(found: Found, outcome: Outcome) -> str:
+def _json(found: PlacedEntry, outcome: Outcome) -> str:
     return json.dumps(
         {
             "record_id": found.entry.record_id,

@@ -16,7 +16,7 @@ from eventlog.core.formats import Placed
 _COLOURS = {"sent": "green", "repeated": "bright_black", "refused": "red"}
 
 
-class Wanted(NamedTuple):
+class WantedChanges(NamedTuple):
     """Which changes are told of."""
 
     table: str | None
@@ -37,7 +37,7 @@ class Wanted(NamedTuple):
         return self.table is None and self.key is None
 
 
-def tell(items: Iterable[Placed | Refused], wanted: Wanted, as_json: bool) -> int:
+def tell(items: Iterable[Placed | Refused], wanted: WantedChanges, as_json: bool) -> int:
     """Show the outcome of every record in the order of the changes; how many are refused."""
     count = 0
     for item in items:

@@ -19,7 +19,7 @@ _BY_EXTENSION = {".xml": "xds", ".csv": "log", ".parquet": "log", ".jsonl": "cha
 _NEEDS = "is not told by its name: say {flag}, one of " + ", ".join(FORMATS)
 
 
-class Wanted(NamedTuple):
+class MeantConversion(NamedTuple):
     """A conversion as it was meant."""
 
     source: str
@@ -34,7 +34,7 @@ def guess(
     inputs: Sequence[str],
     output: str | None,
     of_tasks: Sequence[str] = (),
-) -> Wanted:
+) -> MeantConversion:
     """The conversion: what is not said is told by names.
 
     Where neither the target nor the output is said, the last of several names is the output; it must
@@ -45,7 +45,7 @@ def guess(
         if Path(output).exists():
             raise Misuse(f"{output} is there already: -o {output} replaces it, --to FORMAT reads it too")
     names = tuple(inputs) or (() if of_tasks else ("-",))
-    return Wanted(
+    return MeantConversion(
         source or _told((*names, *of_tasks), "--from"),
         target or _told((output or "-",), "--to"),
         names,

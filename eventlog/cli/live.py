@@ -20,7 +20,7 @@ from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config, read_config
 from eventlog.publisher.daemon import DaemonSettings
 from eventlog.publisher.logrecords import Records, RecordsAsJson
-from eventlog.publisher.opening import DatabaseSettings, SourceSettings, TableSettings
+from eventlog.publisher.opening import DatabaseSettings, SourceSettings, TablePublishing
 from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks import SINKS, sink_kind
@@ -33,7 +33,7 @@ Declarations = tuple[tuple[str, type], ...]
 DATABASE: Declarations = (("the database", DatabaseSettings),)
 READING: Declarations = (
     *DATABASE,
-    ("the tables", TableSettings),
+    ("the tables", TablePublishing),
     ("their database", SourceSettings),
     ("the log", Rules),
     ("documents", XdsSettings),

@@ -13,7 +13,7 @@ from eventlog.cli.options import SettingsCommand
 from eventlog.core.errors import Misuse
 from eventlog.core.settings import declared
 from eventlog.fold import Rules
-from eventlog.publisher.answering import Answers
+from eventlog.publisher.answering import QueryAnswers
 from eventlog.publisher.opening import opened
 from eventlog.publisher.session import read_known
 from eventlog.publisher.settings import PublisherSettings
@@ -68,7 +68,7 @@ def query(
         raise Misuse("the queries stand in the file, or in options, not in both")
     queries = [asked] if file is None else read_said(file.read()).queries
     with opened(config) as store:
-        answers = Answers(store, lambda: read_known(config, store), rounds=1)
+        answers = QueryAnswers(store, lambda: read_known(config, store), rounds=1)
         with answers.conversation() as answer:
             text = answer(queries)
     click.echo(indent(text) if config.build(XdsSettings).pretty else text)

@@ -30,7 +30,7 @@ class NoKeys(Misuse):
 
 
 def here(
-    stack: ExitStack, sides: Sequence[Side], known: Tables | None, keep: str | None, memory: int
+    stack: ExitStack, sides: Sequence[GivenState], known: Tables | None, keep: str | None, memory: int
 ) -> Found:
     """What differs between two sides that this process reads."""
     pairs = _pairs(known, *sides)
@@ -77,7 +77,7 @@ def _keeping(
         yield table, old, lambda: kept.passing(new())
 
 
-class Side:
+class GivenState:
     """One of the two states."""
 
     def __init__(
@@ -139,7 +139,7 @@ def _only(tables: Tables, name: str) -> tuple[Table]:
     return (found,)
 
 
-def _pairs(known: Tables | None, old: Side, new: Side) -> list[tuple[Table, Batches, Batches]]:
+def _pairs(known: Tables | None, old: GivenState, new: GivenState) -> list[tuple[Table, Batches, Batches]]:
     """Each table with both of its sides; a folder that lacks a table's file is an error."""
     if known is None:
         own = new.of_catalogue or old.of_catalogue

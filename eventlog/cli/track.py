@@ -136,7 +136,7 @@ def _track(engine: Engine, log: Log, table: str, choice: Choice, sql: bool) -> N
         tell(warning, "  ")
 
 
-def _told(plan: tracking.Plan, done: str, idle: str) -> str:
+def _told(plan: tracking.TrackPlan, done: str, idle: str) -> str:
     return done if plan.statements else idle
 
 

@@ -18,7 +18,7 @@ kept cuts long    a life that is longer than memory: decided by numbers, read ag
 """
 
 from eventlog.columnar.batch import Rows
-from eventlog.columnar.current import Current
+from eventlog.columnar.current import CurrentColumns
 from eventlog.columnar.engine import Engine, Events
 
-__all__ = ["Current", "Engine", "Events", "Rows"]
+__all__ = ["CurrentColumns", "Engine", "Events", "Rows"]

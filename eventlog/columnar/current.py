@@ -16,7 +16,7 @@ from eventlog.columnar.vectors import Flags, Ints, places
 from eventlog.core.tables import Table
 
 
-class Current(NamedTuple):
+class CurrentColumns(NamedTuple):
     """The current rows of some objects of one table."""
 
     objects: Ints  # which of the keys asked for each is of, ascending
@@ -24,13 +24,13 @@ class Current(NamedTuple):
     doubtful: Ints  # the keys of which it cannot be told here
 
 
-ReadBack = Callable[[Table, pa.Array], Current]
+ReadBack = Callable[[Table, pa.Array], CurrentColumns]
 
 
-def nothing(table: Table, keys: pa.Array) -> Current:
+def nothing(table: Table, keys: pa.Array) -> CurrentColumns:
     """Where no current rows are at hand, none of them can be told."""
     none = np.empty(0, np.int64)
-    return Current(none, [pa.array([], pa.string())] * len(table.data), np.arange(len(keys)))
+    return CurrentColumns(none, [pa.array([], pa.string())] * len(table.data), np.arange(len(keys)))
 
 
 class Answered(NamedTuple):

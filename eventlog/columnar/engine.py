@@ -16,7 +16,7 @@ from eventlog.columnar.current import ReadBack
 from eventlog.columnar.filling import Filled
 from eventlog.columnar.judging import FATES
 from eventlog.columnar.known import ELEMENTS, OPS, Known
-from eventlog.columnar.plain import Ask, PlainEvents, Written, plainly
+from eventlog.columnar.plain import Ask, PlainEvents, WrittenEvent, plainly
 from eventlog.columnar.runs import Runs, Settled
 from eventlog.columnar.speaking import spoken
 from eventlog.columnar.texts import Treated, taken
@@ -41,7 +41,7 @@ class Events(NamedTuple):
     settled: Ints  # record_ids that the events settle, those of one behind those of the one before
     sizes: Ints  # how many each event settles
     fates: Ints  # of each row as it came: an index of FATES
-    unwritten: Sequence[Written]  # events that XDS cannot say
+    unwritten: Sequence[WrittenEvent]  # events that XDS cannot say
     reasons: dict[int, Outcome]  # of record_ids that went the plain way
     counted: Counter[tuple[str, str]]  # events by class and element, those that cannot be written included
     names: Callable[[int], ObjectName]  # of the number of an object: its table and key, as rows have them

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.current import Answers
-from eventlog.columnar.known import OPS, Frame, Known, Part, Slot
+from eventlog.columnar.known import OPS, FrameConstants, Known, Part, Slot
 from eventlog.columnar.runs import Runs, Settled, names
-from eventlog.columnar.values import Said
+from eventlog.columnar.values import RowValues
 from eventlog.columnar.vectors import Ints, flags, number, places, spread
 
 AROUND = 6  # pieces of an event beside its body: four constants, the id and the key
@@ -69,7 +69,7 @@ def pool(batch: Batch, answers: Answers) -> Pool:
 def filled(
     batch: Batch,
     known: Known,
-    said: Said,
+    said: RowValues,
     answers: Answers,
     told: Runs,
     sets: Settled,
@@ -94,7 +94,7 @@ def filled(
     )
 
 
-def atoms(batch: Batch, known: Known, said: Said, answers: Answers, runs: Runs, texts: Pool) -> Atoms:
+def atoms(batch: Batch, known: Known, said: RowValues, answers: Answers, runs: Runs, texts: Pool) -> Atoms:
     """What each row of the runs adds."""
     sizes = runs.widths
     source, place = spread(sizes)
@@ -131,7 +131,9 @@ def atoms(batch: Batch, known: Known, said: Said, answers: Answers, runs: Runs, 
     return Atoms(parts, part, old, new, sizes)
 
 
-def pieces(atoms: Atoms, runs: Runs, frames: Sequence[Frame], frame: Ints, bases: Bases) -> tuple[Ints, Ints]:
+def pieces(
+    atoms: Atoms, runs: Runs, frames: Sequence[FrameConstants], frame: Ints, bases: Bases
+) -> tuple[Ints, Ints]:
     """The numbers of the pieces of each run's event, one event behind the other, and how many each has."""
     body, sizes = bodies(atoms, bases.constants)
     of_atom = np.repeat(runs.of_row, atoms.sizes)

@@ -11,7 +11,7 @@ from eventlog.columnar.batch import Batch
 from eventlog.columnar.current import Answers
 from eventlog.columnar.known import OPS, Known
 from eventlog.columnar.speaking import Spoken
-from eventlog.columnar.values import Said
+from eventlog.columnar.values import RowValues
 from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.change import Op
 from eventlog.fold import Fate
@@ -37,7 +37,7 @@ class Judged(NamedTuple):
         return found
 
 
-def judged(batch: Batch, known: Known, said: Said, answers: Answers, left: Spoken) -> Judged:
+def judged(batch: Batch, known: Known, said: RowValues, answers: Answers, left: Spoken) -> Judged:
     """What becomes of the rows that nothing supersedes."""
     codes, kinds = said.codes[left.rows], batch.kinds[left.rows]
     objects = batch.objects[left.rows]
@@ -73,14 +73,14 @@ def unsure(batch: Batch, known: Known, left: Spoken, found: Judged, columns: Int
     return doubt
 
 
-def column_numbers(said: Said) -> Ints:
+def column_numbers(said: RowValues) -> Ints:
     """The column that each row is of, as a number: the same however rows spell it."""
     numbers: dict[str, int] = {}
     found = [numbers.setdefault(part.column, len(numbers)) for part in said.parts]
     return np.array(found, np.int64)[said.codes]
 
 
-def unread(said: Said) -> Flags:
+def unread(said: RowValues) -> Flags:
     """Whether each row is of a column that a query-back of its row does not read."""
     return np.array([part.unread for part in said.parts])[said.codes]
 

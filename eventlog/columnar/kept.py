@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from eventlog.columnar import objects, values
 from eventlog.columnar.batch import Batch, Rows, changes, gathered
 from eventlog.columnar.known import Known
-from eventlog.columnar.values import Said
+from eventlog.columnar.values import RowValues
 from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.entry import Entry
 from eventlog.core.errors import EventlogError
 from eventlog.fold.runs import pieces_of
-from eventlog.fold.understand import STEPS, Interpreter, Object, Step
+from eventlog.fold.understand import STEPS, Interpreter, SpelledObject, Step
 
 FACT = np.dtype(
     [
@@ -35,7 +35,7 @@ FACT = np.dtype(
 Facts = npt.NDArray[Any]  # of FACT
 
 
-class Source(Protocol):
+class LifeRows(Protocol):
     """The rows of one life, in their order, as often as one likes."""
 
     def batches(self) -> Iterator[Rows]:
@@ -49,24 +49,24 @@ class Understood(NamedTuple):
     """Some rows in the columnar way, each as if it were an object of its own."""
 
     batch: Batch
-    said: Said
+    said: RowValues
     sure: Flags
 
 
-class Reader:
+class LifeReader:
     """Understands the rows of one life, whose object the first of them names."""
 
     def __init__(self, learn: Callable[[], Known], reader: Interpreter, status: str) -> None:
         self._learn = learn
         self._reader = reader
         self._status = status
-        self._of: Object | None = None
+        self._of: SpelledObject | None = None
         self._columns: dict[str, int] = {}
         self.known = learn()
         self.name: tuple[str, str] | None = None
         self.widest = 1  # bytes of a row, on average where rows are longest
 
-    def facts(self, source: Source, refuse: Callable[[int, str], None]) -> Facts:
+    def facts(self, source: LifeRows, refuse: Callable[[int, str], None]) -> Facts:
         """What is kept of the rows; one that cannot be understood is refused, and leaves."""
         found = [np.empty(0, FACT)]
         at = 0
@@ -93,7 +93,7 @@ class Reader:
         said = values.said(alone, self.known, 0, len(rows))
         return Understood(alone, said, sure & ~said.doubtful)
 
-    def object(self, entry: Entry) -> Object:
+    def object(self, entry: Entry) -> SpelledObject:
         """The object, as a row names it."""
         return self._reader.object(entry.table_name, entry.table_key)
 

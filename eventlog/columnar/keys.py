@@ -9,12 +9,12 @@ import re
 from collections.abc import Sequence
 
 from eventlog.core.tables import Column, Table
-from eventlog.core.values import Number
+from eventlog.core.values import Precision
 from eventlog.xds.skeleton import Treatment, treatment
 
 _WORD = r"[^,;'+\"=\\<>&\x00-\x1f\x{FFFE}\x{FFFF}]"
 _DECIMAL = r"-?(?:0|[1-9][0-9]{0,17})\.[0-9]{0,17}[1-9]"
-_NUMBERS = {Number.EXACT: rf"(?:0|-?[1-9][0-9]{{0,17}}|{_DECIMAL})"}
+_NUMBERS = {Precision.EXACT: rf"(?:0|-?[1-9][0-9]{{0,17}}|{_DECIMAL})"}
 
 
 def int_form(column: Column) -> str:

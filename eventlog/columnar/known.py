@@ -15,7 +15,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table, Tables, plain_name
 from eventlog.core.values import Kind
 from eventlog.fold import Rules
-from eventlog.fold.understand import STEPS, Interpreter, Object
+from eventlog.fold.understand import STEPS, Interpreter, SpelledObject
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import MARKS, NEW, OLD, Skeletons, Treatment, treatment
 from eventlog.xds.text import attribute
@@ -60,7 +60,7 @@ class Part(NamedTuple):
         return next((place for place, (found, _) in enumerate(self.pieces) if found == slot), -1)
 
 
-class Frame(NamedTuple):
+class FrameConstants(NamedTuple):
     """What stands around an event's body: the numbers of four constants."""
 
     before_id: int
@@ -73,7 +73,7 @@ class Spelled(NamedTuple):
     """What the rows mean that name a table in one way."""
 
     table: Table | None
-    object: Object | None  # any of its objects, as the plain fold has it; None if nothing is sure
+    object: SpelledObject | None  # any of its objects, as the plain fold has it; None if nothing is sure
     sure: str = ""  # the pattern of the keys that are written as they are, and are an object's only such
     asked: str | None = None  # of those by which its current row is surely found
     key: tuple[str, ...] = ()  # the key's columns as such a key names them
@@ -110,7 +110,7 @@ class Known:
         self._spelled: dict[str, Spelled] = {}
         self._parts: dict[tuple[tuple[str, str | None], Fact], Part] = {}
         self._cells: dict[tuple[str, str, int, bool], Part] = {}
-        self._frames: dict[tuple[str, int], Frame | None] = {}
+        self._frames: dict[tuple[str, int], FrameConstants | None] = {}
         self._columns: dict[tuple[str, str | None], ColumnTexts | None] = {}
 
     @property
@@ -158,7 +158,7 @@ class Known:
             found = self._cells[key] = self._made(self.spelled(name), OPS[op], (field,), column)
         return found
 
-    def frame(self, name: str, op: int) -> Frame | None:
+    def frame(self, name: str, op: int) -> FrameConstants | None:
         """What stands around the events of a table's objects; None if that is not sure."""
         if (name, op) not in self._frames:
             self._frames[name, op] = self._learn_frame(self.spelled(name), OPS[op])
@@ -212,7 +212,7 @@ class Known:
         )
         return Part(pieces, OPS.index(op), column)
 
-    def _learn_frame(self, spelled: Spelled, op: Op) -> Frame | None:
+    def _learn_frame(self, spelled: Spelled, op: Op) -> FrameConstants | None:
         if spelled.object is None:
             return None
         try:
@@ -221,7 +221,7 @@ class Known:
             return None
         before, behind = self._around
         opening = before + frame.before_id + attribute(f"{self._log}:")
-        return Frame(*map(self._constant, (opening, *frame[1:3], frame.after_body + behind)))
+        return FrameConstants(*map(self._constant, (opening, *frame[1:3], frame.after_body + behind)))
 
     def _constant(self, text: str) -> int:
         if text not in self._numbers:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from eventlog.columnar import filling, runs
 from eventlog.columnar.cuts import Elements, Small, cut, elements
 from eventlog.columnar.filling import Atoms
-from eventlog.columnar.kept import Reader, Source
+from eventlog.columnar.kept import LifeReader, LifeRows
 from eventlog.columnar.known import ELEMENTS, OPS, Fact, Known, Part, Slot
 from eventlog.columnar.speaking import Spoken, spoken
 from eventlog.columnar.texts import taken
@@ -87,7 +87,7 @@ class LongLife:
         settings: XdsSettings,
         answerable: Container[Table],
         around: tuple[str, str],
-        source: Source,
+        source: LifeRows,
         lookup: Lookup,
         outlet: Outlet,
     ) -> None:
@@ -97,7 +97,7 @@ class LongLife:
         self._lookup = lookup
         self._outlet = outlet
         self._plan = partial(plan, tables=tables, rules=rules, answerable=answerable)
-        self._reader = Reader(
+        self._reader = LifeReader(
             lambda: Known(tables, rules, settings, answerable, around),
             Interpreter(tables, rules, answerable),
             rules.status,

@@ -14,7 +14,7 @@ from eventlog.fold.plan import Lookup
 from eventlog.xds.write import EventWriter
 
 
-class Written(NamedTuple):
+class WrittenEvent(NamedTuple):
     """One event, and its text; or why it cannot be written."""
 
     event: Event
@@ -27,11 +27,11 @@ class Written(NamedTuple):
 class PlainEvents(NamedTuple):
     """What plain rows say: their events in the order of leaving, and what became of each row."""
 
-    written: list[Written]
+    written: list[WrittenEvent]
     outcomes: dict[int, Outcome]
 
     @property
-    def told(self) -> list[Written]:
+    def told(self) -> list[WrittenEvent]:
         """The events that have a text: not those that change nothing, or cannot be written."""
         return [one for one in self.written if one.text]
 
@@ -63,11 +63,11 @@ def plainly(
     return fold_and_write
 
 
-def _written(writer: EventWriter, event: Event, around: tuple[str, str]) -> Written:
+def _written(writer: EventWriter, event: Event, around: tuple[str, str]) -> WrittenEvent:
     change: Change = event.change
     element = writer.element(change)
     try:
         text = writer.write(change, event.event_id)
-        return Written(event, text and text.join(around), writer.association(change), element)
+        return WrittenEvent(event, text and text.join(around), writer.association(change), element)
     except EventlogError as fault:
-        return Written(event, "", "", element, fault)
+        return WrittenEvent(event, "", "", element, fault)

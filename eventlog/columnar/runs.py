@@ -61,19 +61,19 @@ def gathered(batch: Batch, left: Spoken, speaks: Flags, ops: Ints, widths: Ints)
     )
 
 
-class Parts(NamedTuple):
+class RunParts(NamedTuple):
     """Where runs are cut after so many values."""
 
     of_row: Ints  # the part of its run, from 0, in which each row begins
     severed: Flags  # whether the row has values in the next one too, or none in any
 
 
-def parts(runs: Runs, values: Ints, most: int) -> Parts:
+def parts(runs: Runs, values: Ints, most: int) -> RunParts:
     """The parts of runs whose rows remove and add so many values each."""
     behind = np.cumsum(values)
     behind -= (behind - values)[runs.first][runs.of_row]
     of_row = (behind - values) // most
-    return Parts(of_row, (values == 0) | ((behind - 1) // most > of_row))
+    return RunParts(of_row, (values == 0) | ((behind - 1) // most > of_row))
 
 
 def severed(batch: Batch, runs: Runs, most: int) -> Flags:

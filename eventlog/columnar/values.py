@@ -15,7 +15,7 @@ from eventlog.columnar.vectors import Flags, Ints, flags, number, places
 from eventlog.xds.skeleton import Treatment
 
 
-class Said(NamedTuple):
+class RowValues(NamedTuple):
     """What each row says, as a number of its part."""
 
     codes: Ints  # of each row: an index of `parts`
@@ -24,7 +24,7 @@ class Said(NamedTuple):
     doubtful: Flags  # of each object
 
 
-def said(batch: Batch, known: Known, old_base: int, new_base: int) -> Said:
+def said(batch: Batch, known: Known, old_base: int, new_base: int) -> RowValues:
     """What the rows say; the texts of their sides have the numbers from these bases on."""
     updates = batch.kinds == 2
     values = batch.kinds <= 3
@@ -47,7 +47,7 @@ def said(batch: Batch, known: Known, old_base: int, new_base: int) -> Said:
     doubtful[batch.objects[np.array([part.doubtful for part in parts])[codes]]] = True
     for found in treated:
         doubtful[found.doubtful] = True
-    return Said(codes, parts, treated, doubtful)
+    return RowValues(codes, parts, treated, doubtful)
 
 
 def _treated(batch: Batch, known: Known, cells: Cells, spoken: Flags) -> list[Treated]:

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from eventlog.compare.changes import same_text
 from eventlog.compare.digest import Texts, digest
 from eventlog.compare.ordering import Phase, Ranks
-from eventlog.compare.polling import Found
+from eventlog.compare.polling import PolledChange
 from eventlog.core.tables import Column, Table
-from eventlog.sql.log.known import LogRow, Step
+from eventlog.sql.log.known import LogRow, StateStep
 
 _ENCODED = json.JSONEncoder(ensure_ascii=False).encode
 _STEPS = 2_000
@@ -19,10 +19,14 @@ _LETTERS = 8 << 20
 Text = str | tuple[str, ...] | None
 
 
-def step_of(name: str, table: Table, found: Found, ranks: Ranks, *, values: bool) -> tuple[Phase, Step, bool]:
+def step_of(
+    name: str, table: Table, found: PolledChange, ranks: Ranks, *, values: bool
+) -> tuple[Phase, StateStep, bool]:
     """The phase and the step of a difference, and whether more of the object is to be told once this is
     settled; `values` tells whether values are kept beside digests."""
-    step = Step(name, found.key_hash, found.key, found.known_digest, found.known_values, existed=found.known)
+    step = StateStep(
+        name, found.key_hash, found.key, found.known_digest, found.known_values, existed=found.known
+    )
     if found.texts is None or found.digest is None:
         gone = (LogRow(4),) if found.known_digest is not None else ()
         return Phase.GONE, step._replace(rows=gone), False
@@ -39,13 +43,13 @@ def step_of(name: str, table: Table, found: Found, ranks: Ranks, *, values: bool
     return phase, step._replace(next_digest=coming, next_values=kept, rows=tuple(rows)), late
 
 
-def as_it_is(name: str, table: Table, found: Found, *, values: bool) -> Step:
+def as_it_is(name: str, table: Table, found: PolledChange, *, values: bool) -> StateStep:
     """The step that takes what is for what the receiver has."""
     kept = dump(table, found.texts) if values and found.texts is not None else None
-    return Step(name, found.key_hash, found.key, found.digest, kept, existed=found.known)
+    return StateStep(name, found.key_hash, found.key, found.digest, kept, existed=found.known)
 
 
-def _rows(table: Table, found: Found, texts: Texts) -> tuple[Phase, list[LogRow]]:
+def _rows(table: Table, found: PolledChange, texts: Texts) -> tuple[Phase, list[LogRow]]:
     if found.known_digest is None:
         added = [row for column, text in zip(table.data, texts, strict=True) for row in _added(column, text)]
         return Phase.NEW, added or [LogRow(5)]
@@ -96,9 +100,9 @@ def load(text: str) -> dict[str, Text]:
     return {name: tuple(one) if isinstance(one, list) else one for name, one in json.loads(text).items()}
 
 
-def in_chunks(steps: Iterable[Step]) -> Iterator[list[Step]]:
+def in_chunks(steps: Iterable[StateStep]) -> Iterator[list[StateStep]]:
     """The steps, some at a time: so many, or so many letters of values, as one transaction takes."""
-    held: list[Step] = []
+    held: list[StateStep] = []
     size = 0
     for one in steps:
         held.append(one)

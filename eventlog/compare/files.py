@@ -83,7 +83,7 @@ def _of_rows(table: Table, source: Source[Row]) -> Iterator[tuple[str, rows.Cell
 
 
 def _of_columns(
-    table: Table, name: str, columns: tuple[str, ...], batches: Iterator[parquet.Batch | Refused]
+    table: Table, name: str, columns: tuple[str, ...], batches: Iterator[parquet.PlacedBatch | Refused]
 ) -> Iterator[pa.RecordBatch]:
     keys, data = places_of(table, columns, name)
     for one in batches:

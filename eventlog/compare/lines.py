@@ -25,7 +25,7 @@ from eventlog.compare.rows import schema
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Column, Table, Tables
-from eventlog.core.values import Number
+from eventlog.core.values import Precision
 from eventlog.neutral import dumps
 
 _AT_ONCE = 16 << 20  # bytes of values that become lines together
@@ -56,7 +56,7 @@ def differences(
 ) -> Iterator[Told]:
     """The objects of one of these tables that differ, in no order."""
     form = schema(table)
-    yield from meet(form, old, form, new, Lines(ranks(tables), table).differences, memory)
+    yield from meet(form, old, form, new, DifferenceLines(ranks(tables), table).differences, memory)
 
 
 def in_order(
@@ -77,7 +77,7 @@ def in_order(
             yield what
 
 
-class Lines:
+class DifferenceLines:
     """Knows of one table how its differences are told."""
 
     def __init__(self, ranks: Ranks, table: Table) -> None:
@@ -203,7 +203,7 @@ def _same(column: Column, before: pa.Array, after: pa.Array) -> pa.Array:
     """Whether texts of numbers mean the same."""
     sides = before, after
     trimmed = [pc.replace_substring_regex(texts, _DIGITS, r"\1\2") for texts in sides]
-    sure = np.full(len(before), column.number is Number.EXACT)
+    sure = np.full(len(before), column.number is Precision.EXACT)
     for texts, plain in zip(sides, trimmed, strict=True):
         sure &= flags(pc.match_substring_regex(texts, _DIGITS)) & flags(pc.not_equal(plain, "-0"))
     at = pa.array(~sure)

@@ -36,7 +36,7 @@ _KNOWN = pa.schema(
 )
 
 
-class Found(NamedTuple):
+class PolledChange(NamedTuple):
     """An object whose values are not those that are known, or that is gone."""
 
     key: str
@@ -69,7 +69,7 @@ def poll(
     memory: int = MEMORY,
     remote: Remote | None = None,
     version: Column | None = None,
-) -> Iterator[Found]:
+) -> Iterator[PolledChange]:
     """The objects of a table that differ; of those whose event is on its way nothing is told. `name` is the
     table's in the state, where so many objects of it stand; `remote` reads its rows where it is in another
     database than the state; `version` is the column that tells whether a row is looked at."""
@@ -115,7 +115,7 @@ def why_here(dialect: Dialect, table: Table) -> str | None:
 
 def _changed(
     connection: Connection, queries: Queries, name: str, source: ReadableTable, version: Column | None
-) -> Iterator[Found]:
+) -> Iterator[PolledChange]:
     columns, dialect = source.table.data, queries.log.dialect
     numbered = [f"c{number}" for number in range(len(columns))]
     own = digest_of(dialect, zip(columns, (f"h.{one}" for one in numbered), strict=True))
@@ -135,12 +135,16 @@ def _changed(
         if key is None:
             raise NullKey(str(source.table), " or ".join(source.table.key), source.table)
         values = unsealed(name, key, known, values)
-        yield Found(key, key_hash, own, tuple(texts), known_hash is not None, known, values, bool(failed))
+        yield PolledChange(
+            key, key_hash, own, tuple(texts), known_hash is not None, known, values, bool(failed)
+        )
 
 
-def _gone(connection: Connection, queries: Queries, name: str, source: ReadableTable) -> Iterator[Found]:
+def _gone(
+    connection: Connection, queries: Queries, name: str, source: ReadableTable
+) -> Iterator[PolledChange]:
     for key, key_hash, known, values in _streamed(connection, gone_statement(queries, source), name):
-        yield Found(key, key_hash, None, None, True, known, unsealed(name, key, known, values), False)
+        yield PolledChange(key, key_hash, None, None, True, known, unsealed(name, key, known, values), False)
 
 
 def gone_statement(queries: Queries, source: ReadableTable) -> str:
@@ -177,10 +181,10 @@ def _poll_here(
     table: Table,
     rows: Iterable[pa.RecordBatch],
     memory: int,
-) -> Iterator[Found]:
+) -> Iterator[PolledChange]:
     """All rows and the whole state meet here."""
 
-    def judge(known: pa.RecordBatch, some: pa.RecordBatch) -> Iterator[Found]:
+    def judge(known: pa.RecordBatch, some: pa.RecordBatch) -> Iterator[PolledChange]:
         state = {key: rest for key, *rest in zip(*(c.to_pylist() for c in known.columns), strict=True)}
         for key, _, *cells in zip(*(c.to_pylist() for c in gathered(table, some).columns), strict=True):
             texts = tuple(
@@ -192,7 +196,7 @@ def _poll_here(
         for key, (key_hash, own, values, failed, coming, first) in state.items():
             if first is None or (failed == "1" and coming is not None):
                 values = unsealed(name, key, own, values)
-                yield Found(key, str(key_hash), None, None, True, own, values, failed == "1")
+                yield PolledChange(key, str(key_hash), None, None, True, own, values, failed == "1")
 
     yield from meet(
         _KNOWN,
@@ -212,12 +216,12 @@ def _by_version(
     remote: Remote,
     version: Column,
     memory: int,
-) -> Iterator[Found]:
+) -> Iterator[PolledChange]:
     """Keys and versions alone meet the state here; rows are read that have another version, or none."""
     table = source.table
     narrow = told_by(table, version)
     versions = remote.rows(source.narrowed(narrow))
-    held: list[Found] = []
+    held: list[PolledChange] = []
     for one in _poll_here(connection, queries, name, narrow, versions, memory):
         if one.texts is None:
             yield one
@@ -230,8 +234,8 @@ def _by_version(
 
 
 def _read_whole(
-    source: ReadableTable, remote: Remote, version: Column, held: Sequence[Found]
-) -> Iterator[Found]:
+    source: ReadableTable, remote: Remote, version: Column, held: Sequence[PolledChange]
+) -> Iterator[PolledChange]:
     keys = [source.load_key(one.key) for one in held]
     rows: dict[int, list[Sequence[str | None]]] = {}
     for place, texts in remote.some(source, keys) if keys else ():
@@ -243,8 +247,8 @@ def _read_whole(
 
 
 def read_again(
-    table: Table, one: Found, current: Iterable[Sequence[str | None]], version: Column | None
-) -> Found | None:
+    table: Table, one: PolledChange, current: Iterable[Sequence[str | None]], version: Column | None
+) -> PolledChange | None:
     """A difference by the current rows of its object, None where there is none any more, or another kind of
     one, which the next poll finds."""
     rows = list(current)
@@ -254,8 +258,8 @@ def read_again(
 
 
 def _as_read(
-    table: Table, one: Found, rows: Iterable[Sequence[str | None]], version: Column | None
-) -> Found | None:
+    table: Table, one: PolledChange, rows: Iterable[Sequence[str | None]], version: Column | None
+) -> PolledChange | None:
     cells = texts_of(table, one.key, rows)
     if cells is None:
         return None
@@ -269,16 +273,18 @@ def _texts(cell: str | None, many: bool) -> str | tuple[str, ...] | None:
     return tuple(json.loads(cell)) if many and cell is not None else cell
 
 
-def _judged(name: str, key: str, own: str, texts: Texts, state: Sequence[str | None] | None) -> Found | None:
+def _judged(
+    name: str, key: str, own: str, texts: Texts, state: Sequence[str | None] | None
+) -> PolledChange | None:
     """What the state of an object says of it; None where there is nothing to say."""
     if state is None:
-        return Found(key, short(key).hex(), own, texts, False, None, None, False)
+        return PolledChange(key, short(key).hex(), own, texts, False, None, None, False)
     key_hash, known, values, failed, coming, first = state
     same = known == own if first is None else failed != "1" or coming == own
     if same:
         return None
     values = unsealed(name, key, known, values)
-    return Found(key, str(key_hash), own, texts, True, known, values, failed == "1", coming)
+    return PolledChange(key, str(key_hash), own, texts, True, known, values, failed == "1", coming)
 
 
 def _batches(connection: Connection, queries: Queries, name: str) -> Iterator[pa.RecordBatch]:

@@ -18,7 +18,7 @@ from eventlog.files.sorting import Sorter
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
 
 
-class Found(NamedTuple):
+class PlacedEntry(NamedTuple):
     """A row of a file that is an entry, where it stood, and the object that it names."""
 
     entry: Entry
@@ -27,7 +27,7 @@ class Found(NamedTuple):
     object: ObjectName = ("", "")
 
 
-Tell = Callable[[Found, Outcome], None]
+Tell = Callable[[PlacedEntry, Outcome], None]
 
 
 class Pickup:
@@ -67,7 +67,7 @@ class Pickup:
                 by_place.add(event)
         yield from by_place
 
-    def _entries(self, sources: Iterable[Source[Row]]) -> Iterable[Found]:
+    def _entries(self, sources: Iterable[Source[Row]]) -> Iterable[PlacedEntry]:
         by_id = self._sorter(lambda found: found.entry.record_id)
         for source in sources:
             for read in _entries_of(source, self._clock):
@@ -76,10 +76,10 @@ class Pickup:
                 else:
                     row, entry = read
                     name = object_of(self._tables, entry.table_name, entry.table_key)
-                    by_id.add(Found(entry, source.at(row.where), source.raw(row), name))
+                    by_id.add(PlacedEntry(entry, source.at(row.where), source.raw(row), name))
         return by_id
 
-    def _once(self, entries: Iterable[Found]) -> Iterator[Found]:
+    def _once(self, entries: Iterable[PlacedEntry]) -> Iterator[PlacedEntry]:
         """The entries whose record_id no other has."""
         for record_id, group in groupby(entries, key=lambda found: found.entry.record_id):
             rows = list(group)
@@ -89,7 +89,7 @@ class Pickup:
             for found in rows:
                 self._settle(found, Outcome(Fate.REFUSED, f"record_id {record_id} stands {len(rows)} times"))
 
-    def _fold(self, chunk: list[Found]) -> list[Event]:
+    def _fold(self, chunk: list[PlacedEntry]) -> list[Event]:
         planned = plan(
             (found.entry for found in chunk),
             self._tables,
@@ -102,12 +102,12 @@ class Pickup:
             self._settle(found, planned.outcomes[found.entry.record_id])
         return events
 
-    def _settle(self, found: Found, outcome: Outcome) -> None:
+    def _settle(self, found: PlacedEntry, outcome: Outcome) -> None:
         if outcome.fate is Fate.REFUSED:
             self._refused(Refused(found.where, outcome.reason, found.raw))
         self._tell(found, outcome)
 
-    def _sorter(self, key: Callable[[Found], Any]) -> Sorter[Found]:
+    def _sorter(self, key: Callable[[PlacedEntry], Any]) -> Sorter[PlacedEntry]:
         return Sorter(key, _entry_size, self._memory)
 
 
@@ -119,15 +119,15 @@ def _entries_of(source: Source[Row], clock: str) -> Iterator[tuple[Row, Entry] |
         yield Refused(source.name, str(fault).removeprefix(f"{source.name}: "))
 
 
-def _object_order(found: Found) -> tuple[ObjectName, int]:
+def _object_order(found: PlacedEntry) -> tuple[ObjectName, int]:
     return found.object, found.entry.record_id
 
 
-def _future_order(found: Found) -> tuple[ObjectName, str, int]:
+def _future_order(found: PlacedEntry) -> tuple[ObjectName, str, int]:
     return found.object, found.entry.event_time, found.entry.record_id
 
 
-def _entry_size(found: Found) -> int:
+def _entry_size(found: PlacedEntry) -> int:
     return 600 + len(found.raw) + sum(len(text) for text in found.entry[7:] if text)
 
 

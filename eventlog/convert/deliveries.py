@@ -22,8 +22,7 @@ from eventlog.core.change import Change
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Shape, Source
 from eventlog.files.inputs import Advance, check_inputs, open_sources, stem_of, stem_told
-from eventlog.gbase.format import Settings as GBaseSettings
-from eventlog.gbase.format import read_source, reader
+from eventlog.gbase.format import GbaseSettings, read_source, reader
 from eventlog.gbase.transactions import START
 from eventlog.places import places
 from eventlog.places.growing import Growing, load_position
@@ -78,12 +77,12 @@ def feed_of(
     return RowsFeed(tasks, job.tables, settings.build(source.settings, given), stream, state)
 
 
-class Capture:
+class CaptureReading:
     """One reading of a capture in a file."""
 
     ended, over = False, None  # it is opened anew in each round
 
-    def __init__(self, job: Job, reading: GBaseSettings, name: str, position: Any, advance: Advance) -> None:
+    def __init__(self, job: Job, reading: GbaseSettings, name: str, position: Any, advance: Advance) -> None:
         since = START if position is None else load_position(position)
         self._reading = reading
         self._opened = open_sources([name], Shape.BYTES, None, advance, job.limits)
@@ -109,7 +108,7 @@ class Capture:
 
 def _captures(
     job: Job,
-    reading: GBaseSettings,
+    reading: GbaseSettings,
     stream: StreamSettings,
     state: str | None,
     follow: bool,
@@ -117,9 +116,9 @@ def _captures(
 ) -> Feed:
     growing: dict[str, Growing] = {}
 
-    def opened(name: str, position: Any) -> Capture | Growing:
+    def opened(name: str, position: Any) -> CaptureReading | Growing:
         if not follow:
-            return Capture(job, reading, name, position, advance)
+            return CaptureReading(job, reading, name, position, advance)
         if name not in growing:
             since = START if position is None else load_position(position)
             growing[name] = Growing(name, job.tables, reading, since)

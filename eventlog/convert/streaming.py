@@ -35,7 +35,7 @@ CHANGES: Final = 50_000  # after which a part ends, with its transaction
 Write = Callable[[Iterable[Change]], None]
 
 
-class Sink(Protocol):
+class ChangeSink(Protocol):
     """Where changes go; the part is on disk when the block ends."""
 
     @property
@@ -69,7 +69,7 @@ def stream(
     kept: dict[str, Any] = {"format": job.source_format, "position": None, "part": None, "written": None}
     if job.state is not None:
         kept = read_state(job.state, _load(job.source_format), kept)
-    sink: Sink
+    sink: ChangeSink
     with ExitStack() as stack:
         if job.given.get("kafka_transactional_id"):
             parts = _in_transactions(job, report, clock, kept)
@@ -100,7 +100,7 @@ class _Run:
     """What is written, and how far the source was."""
 
     def __init__(
-        self, job: Job, report: Report, sink: Sink, current: CurrentFiles, kept: dict[str, Any]
+        self, job: Job, report: Report, sink: ChangeSink, current: CurrentFiles, kept: dict[str, Any]
     ) -> None:
         self._job = job
         self._report = report
@@ -190,7 +190,7 @@ def _in_transactions(job: Job, report: Report, clock: str, none: dict[str, Any])
 
 
 @contextmanager
-def _sink(job: Job, report: Report, clock: str, kept: Mapping[str, Any]) -> Iterator[Sink]:
+def _sink(job: Job, report: Report, clock: str, kept: Mapping[str, Any]) -> Iterator[ChangeSink]:
     target = format_named(job.target_format)
     given = all_given(job, format_named(job.source_format), clock)
     if (target.name, job.place) in places.WRITERS and (job.source_format, job.place) not in places.READERS:

@@ -31,9 +31,9 @@ class TopicParts:
         none: dict[str, Any],
     ) -> None:
         with extra("kafka", "--kafka"):
-            from eventlog.places.kafka_transactions import Transactions
+            from eventlog.places.kafka_transactions import KafkaTransactions
             from eventlog.places.standing import standing
-        from eventlog.qlik.message_writer import Writer
+        from eventlog.qlik.message_writer import MessageWriter
 
         if job.state is not None:
             raise Misuse("--state: with kafka-transactional-id the state stands in Kafka")
@@ -41,7 +41,7 @@ class TopicParts:
         self._report = report
         kafka = settings.build(KafkaSettings, given)
         writing: Any = settings.build(target.settings, given)
-        self._transactions = Transactions(kafka, settings.build(KafkaStates, given))
+        self._transactions = KafkaTransactions(kafka, settings.build(KafkaStates, given))
         self._transactions.begin(writing)
         self.kept = self._transactions.state(load, none)
         assert target.remember is not None
@@ -51,7 +51,7 @@ class TopicParts:
             else target.remember(writing, self.kept["written"])
         )
         self._writing = replace(writing, memory=self._memory)
-        self._writer = Writer(job.tables, self._writing)
+        self._writer = MessageWriter(job.tables, self._writing)
 
     @property
     def written(self) -> Any:

@@ -14,7 +14,7 @@ from eventlog.core.errors import InvalidValue, WrongRow
 from eventlog.core.values import Kind, read_moment
 
 
-class Status(enum.StrEnum):
+class Letter(enum.StrEnum):
     NEW = "N"  # the only letter ever picked up
     SUCCESS = "S"
     WARNING = "W"

@@ -10,7 +10,7 @@ from eventlog.core import tablekey, values
 from eventlog.core.change import Scalar, Value
 from eventlog.core.errors import AmbiguousName, EventlogError, InvalidTables, InvalidValue, UnknownTable
 from eventlog.core.metaid import read_name
-from eventlog.core.values import Kind, Number
+from eventlog.core.values import Kind, Precision
 
 _KEEPS_CAPITALS = frozenset(("oracle",))  # what is written without quotes, in lower case or not
 
@@ -29,7 +29,7 @@ class Column:
     leaves: bool = True  # whether its values may leave at all
     aliases: tuple[str, ...] = ()  # other names by which rows and lists may call it
     bounds: tuple[int, int] | None = None  # of integers, the least and the greatest
-    number: Number | None = None  # how its values are compared, where they are other numbers
+    number: Precision | None = None  # how its values are compared, where they are other numbers
     effective: str | None = None  # of a view's column: what all forms of its name have in common
     of_child: tuple[str, str, str] | None = None  # schema and name of the child that has it, its name there
     unread: str = ""  # why no query-back reads it, if none does

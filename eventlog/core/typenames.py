@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from eventlog.core.values import Kind, Number
+from eventlog.core.values import Kind, Precision
 
 # What a type's name means where no dialect says otherwise. Any other name is text.
 _NAMES = {
@@ -30,15 +30,17 @@ DIALECT_KINDS: dict[str, dict[str, Kind]] = {
 }
 
 _NUMERIC = frozenset(("numeric", "decimal", "number", "dec"))
-_FLOATS = {"real": Number.SINGLE, "float4": Number.SINGLE, "binary_float": Number.SINGLE} | dict.fromkeys(
-    ("double precision", "double", "float8", "binary_double", "float"), Number.DOUBLE
-)
-_DIALECT_FLOATS: dict[str, dict[str, Number]] = {
-    "mysql": {"float": Number.SINGLE, "real": Number.DOUBLE},
-    "mariadb": {"float": Number.SINGLE, "real": Number.DOUBLE},
-    "oracle": {"float": Number.EXACT},
-    "informix": {"smallfloat": Number.SINGLE},
-    "gbase": {"smallfloat": Number.SINGLE},
+_FLOATS = {
+    "real": Precision.SINGLE,
+    "float4": Precision.SINGLE,
+    "binary_float": Precision.SINGLE,
+} | dict.fromkeys(("double precision", "double", "float8", "binary_double", "float"), Precision.DOUBLE)
+_DIALECT_FLOATS: dict[str, dict[str, Precision]] = {
+    "mysql": {"float": Precision.SINGLE, "real": Precision.DOUBLE},
+    "mariadb": {"float": Precision.SINGLE, "real": Precision.DOUBLE},
+    "oracle": {"float": Precision.EXACT},
+    "informix": {"smallfloat": Precision.SINGLE},
+    "gbase": {"smallfloat": Precision.SINGLE},
 }
 _BITS = {
     "tinyint": 8,
@@ -102,12 +104,12 @@ def bounds_of(type_name: str, dialect: str | None = None) -> tuple[int, int] | N
     return (0 if unsigned else 1 - beyond, beyond - 1) if beyond > 1 else None
 
 
-def number_of(type_name: str, dialect: str | None = None) -> Number | None:
+def number_of(type_name: str, dialect: str | None = None) -> Precision | None:
     """How the values of a type of numbers that are no integers are compared, None for other types."""
     base, _, rest = _type_parts(type_name.lower())
     base = base.removesuffix(" zerofill").removesuffix(" unsigned")
     if base in _NUMERIC and kind_of(type_name, dialect) is not Kind.INT:
-        return Number.EXACT
+        return Precision.EXACT
     name = f"{base} {rest}".strip()
     own = _DIALECT_FLOATS.get(dialect or "", {})
     return own.get(base) or _FLOATS.get(name) or _FLOATS.get(base)

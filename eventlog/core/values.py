@@ -115,7 +115,7 @@ def shortest_float32(number: float) -> float:
     return number
 
 
-class Number(enum.Enum):
+class Precision(enum.Enum):
     """How the values of a type of numbers are compared, whose texts are kept as they are."""
 
     EXACT = "digit by digit"
@@ -133,17 +133,17 @@ _NO_NUMBERS = {
 }
 
 
-def read_number(number: Number, text: str) -> float | str:
+def read_number(number: Precision, text: str) -> float | str:
     """The one form of all texts that mean the same number."""
     named = _NO_NUMBERS.get(text.strip(" ").lower())
-    if named is not None and number is not Number.EXACT:
+    if named is not None and number is not Precision.EXACT:
         return named
     if not _NUMBER.fullmatch(text):
         raise InvalidValue(_short(text), "a number")
-    if number is Number.EXACT:
+    if number is Precision.EXACT:
         return _plain_decimal(decimal.Decimal(text.strip(" ")))
     found = load_float(text)
-    return shortest_float32(found) if number is Number.SINGLE and isinstance(found, float) else found
+    return shortest_float32(found) if number is Precision.SINGLE and isinstance(found, float) else found
 
 
 def _plain_decimal(number: decimal.Decimal) -> str:

@@ -40,7 +40,7 @@ class BacklogFailed(EventlogError):
     """Spark did not fold the backlog; it said: {0}"""
 
 
-class Backlog:
+class ReadySpark:
     """A Spark that waits for its job from the beginning of the block on, if it is wanted and installed."""
 
     def __init__(self, folder: Path, wanted: bool, rows: int = ROWS) -> None:

@@ -12,7 +12,7 @@ from lxml import etree
 
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import LARGEST, receiver
-from eventlog.web.server import PageServer, Reply, Request
+from eventlog.web.server import HttpReply, PageServer, Request
 from eventlog.xds.split import Broken, split
 
 
@@ -46,7 +46,7 @@ class Inbox:
         """As that many documents are here, do it, before the last one is answered."""
         self._traps[total] = then
 
-    def _receive(self, request: Request) -> Reply | None:
+    def _receive(self, request: Request) -> HttpReply | None:
         reply = self._answer(request)
         trap = self._traps.pop(self.total, None) if request.method == "POST" and self._traps else None
         if trap is not None:

@@ -13,7 +13,7 @@ import click
 from sqlalchemy.engine import Engine
 
 from eventlog.demo import story, telling
-from eventlog.demo.backlog import Backlog
+from eventlog.demo.backlog import ReadySpark
 from eventlog.demo.embedded import FAST, embedded_postgres, programs
 from eventlog.demo.inbox import Inbox, inbox
 from eventlog.demo.publishing import LOG, Publishing
@@ -126,7 +126,7 @@ def play(*, keep: bool, fast: bool, spark: bool) -> None:
     teller = Teller(fast=fast)
     with (
         tempfile.TemporaryDirectory(prefix="eventlog-demo-") as made,
-        Backlog(Path(made), spark) as backlog,
+        ReadySpark(Path(made), spark) as backlog,
         _scene(Path(made), teller) as (told, url),
     ):
         told.open()

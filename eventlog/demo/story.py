@@ -22,7 +22,7 @@ VALUES = Choice(insert=1, update=2, children=("indirect.usr_phone.phoneno",))
 ROWS = Choice()
 
 
-class Step(NamedTuple):
+class StoryStep(NamedTuple):
     title: str
     told: str
     sql: str
@@ -31,20 +31,20 @@ class Step(NamedTuple):
 
 
 STEPS = (
-    Step(
+    StoryStep(
         "A new person",
         "Type 1 logs a row for each value. The publisher reads them and sends one document.",
         "insert into indirect.usr values (1, 'Jack', 'Frost', null);",
         VALUES,
     ),
-    Step(
+    StoryStep(
         "A name changes, and a phone number comes",
         "Type 2 removes the old value and adds the new one. A row of a child table is a value of its parent.",
         """\
 update indirect.usr set lname = 'O''Neill & Sons' where idu = 1;
 insert into indirect.usr_phone values (1, '555-1111');""",
     ),
-    Step(
+    StoryStep(
         "Less to log, more to read",
         "Types 5 and 6 log only which row it was. Its values are read as the event leaves, so these three "
         "changes make one document.",
@@ -54,14 +54,14 @@ update indirect.usr set lname = 'Doe' where idu = 2;
 update indirect.usr set photo = '\\xcafe' where idu = 2;""",
         ROWS,
     ),
-    Step(
+    StoryStep(
         "Somebody leaves before anyone heard of her",
         "Of a row that is gone nothing can be read. The delete is sent.",
         """\
 insert into indirect.usr values (3, 'Ann', 'Onymous', null);
 delete from indirect.usr where idu = 3;""",
     ),
-    Step(
+    StoryStep(
         "A wrong row",
         "Somebody logs nonsense by hand. It costs that row alone: its status becomes E, its reason is kept.",
         "select indirect.eventlog_event(6, 'salary', 'idu=1; drop table usr');",

@@ -14,7 +14,7 @@ def read(file: IO[bytes]) -> Iterator[bytes]:
         yield chunk
 
 
-class Writer:
+class BlobWriter:
     """Bytes as they come."""
 
     def __init__(self, file: IO[bytes]) -> None:

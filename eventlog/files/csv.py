@@ -24,7 +24,7 @@ _QUOTED = re.compile(r'[",\r\n]')
 _BOM = b"\xef\xbb\xbf"
 
 
-class Readable(Protocol):
+class LineSource(Protocol):
     """What lines are read from."""
 
     def readline(self, limit: int, /) -> bytes: ...
@@ -87,7 +87,7 @@ def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:
 class Lines:
     """The lines of a file, some of which may be read again."""
 
-    def __init__(self, file: Readable, longest: int, number: int = 0) -> None:
+    def __init__(self, file: LineSource, longest: int, number: int = 0) -> None:
         """A quote that is open for longer than so many bytes is taken as never closed."""
         self.longest = longest
         self._file = file
@@ -179,7 +179,7 @@ def _split(record: bytes) -> tuple[str | None, ...]:
         at = field.end()
 
 
-class Writer:
+class CsvWriter:
     """Rows as CSV."""
 
     def __init__(self, file: IO[bytes], columns: Sequence[str]) -> None:

@@ -173,7 +173,7 @@ def _row(found: Object | Refused, columns: tuple[str, ...], name: str) -> Row | 
     return Row(found.where, tuple(found.value.get(column) for column in columns), found.raw)
 
 
-class Writer:
+class JsonWriter:
     """JSON values, one a line."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -186,7 +186,7 @@ class Writer:
         """Nothing is held back."""
 
 
-class RowWriter:
+class JsonRowWriter:
     """Rows as JSON objects, one a line."""
 
     def __init__(self, file: IO[bytes], columns: Sequence[str]) -> None:

@@ -33,7 +33,7 @@ def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object
         yield Object(number, message, message)
 
 
-class Writer:
+class FramedWriter:
     """Messages behind their lengths."""
 
     def __init__(self, file: IO[bytes]) -> None:

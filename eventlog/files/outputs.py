@@ -13,7 +13,7 @@ from eventlog.core.errors import Misuse, NotExpressible
 from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files import blob, csv, jsonlines, messages, parquet
 from eventlog.files.inputs import container_of
-from eventlog.files.places import Growing, Target, is_file_name, need_folder, one_file, place_at
+from eventlog.files.places import GrowingFile, WritableFile, is_file_name, need_folder, one_file, place_at
 from eventlog.files.standard import standard_output
 
 
@@ -27,14 +27,14 @@ def _names(columns: Sequence[SheetColumn]) -> list[str]:
 
 
 ROW_WRITERS: dict[str, Callable[[IO[bytes], Sequence[SheetColumn]], Writer]] = {
-    "csv": lambda file, columns: csv.Writer(file, _names(columns)),
-    "jsonl": lambda file, columns: jsonlines.RowWriter(file, _names(columns)),
-    "parquet": parquet.Writer,
+    "csv": lambda file, columns: csv.CsvWriter(file, _names(columns)),
+    "jsonl": lambda file, columns: jsonlines.JsonRowWriter(file, _names(columns)),
+    "parquet": parquet.ParquetWriter,
 }
 WRITERS: dict[str, Callable[[IO[bytes]], Writer]] = {
-    "jsonl": jsonlines.Writer,
-    "messages": messages.Writer,
-    "blob": blob.Writer,
+    "jsonl": jsonlines.JsonWriter,
+    "messages": messages.FramedWriter,
+    "blob": blob.BlobWriter,
 }
 
 
@@ -66,10 +66,10 @@ class Output:
         self._container = container_of(name, shape, given or by_default, "--output-as")
         self._sheets: dict[str, tuple[Sheet, Writer]] = {}
         self._writer: Writer | None = None
-        self._files: list[Target] = []
+        self._files: list[WritableFile] = []
         self._rows: Counter[str] = Counter()
         self._read = {one_file(file) for file in read} - {None}
-        self._growing: list[Growing] = []
+        self._growing: list[GrowingFile] = []
         self._standard: IO[bytes] | None = None
 
     def __enter__(self) -> Self:
@@ -145,11 +145,11 @@ class Output:
             self._standard = standard_output()
             return self._standard
         if self._grows:
-            self._growing = [Growing(name, of_lines=self._container != "messages")]
+            self._growing = [GrowingFile(name, of_lines=self._container != "messages")]
             return self._growing[0].stream
         return self._place(name).stream
 
-    def _place(self, name: str) -> Target:
+    def _place(self, name: str) -> WritableFile:
         if one_file(name) in self._read:
             raise Misuse(f"{name} is read, and would be replaced: write to another folder")
         file = place_at(name)

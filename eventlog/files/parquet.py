@@ -18,7 +18,7 @@ _MOST_HELD = 64 << 20  # letters of values that are written together
 _CLASSIC = frozenset(("PLAIN", "PLAIN_DICTIONARY", "RLE_DICTIONARY", "RLE", "BIT_PACKED"))
 
 
-class Batch(NamedTuple):
+class PlacedBatch(NamedTuple):
     """Rows by column: Arrow's record batch, and how many rows the file has before it."""
 
     first: int
@@ -35,7 +35,7 @@ def read(
 
 def read_batches(
     file: IO[bytes], name: str, limits: Limits = LIMITS
-) -> tuple[tuple[str, ...], Iterator[Batch | Refused]]:
+) -> tuple[tuple[str, ...], Iterator[PlacedBatch | Refused]]:
     """The column names, and the rows by column; Refused where a row group breaks off."""
     arrow, parquet = _arrow()
     try:
@@ -49,7 +49,9 @@ def read_batches(
     return tuple(schema.names), _batches(opened, file, name, pages.Budget(named, limits))
 
 
-def _batches(opened: Any, file: IO[bytes], name: str, budget: pages.Budget) -> Iterator[Batch | Refused]:
+def _batches(
+    opened: Any, file: IO[bytes], name: str, budget: pages.Budget
+) -> Iterator[PlacedBatch | Refused]:
     number = 0
     for group in range(opened.num_row_groups):
         first = number
@@ -57,14 +59,14 @@ def _batches(opened: Any, file: IO[bytes], name: str, budget: pages.Budget) -> I
             size = budget.rows_of_batch(file, opened.metadata, opened.schema, group)
             for batch in opened.iter_batches(size, [group]):
                 batch.validate(full=True)
-                yield Batch(number, batch)
+                yield PlacedBatch(number, batch)
                 number += batch.num_rows
         except (InvalidDocument, ValueError, NotImplementedError, OSError) as fault:
             yield Refused(f"{name}:{number + 1}", f"the rest of the row group cannot be read: {fault}")
             number = first + opened.metadata.row_group(group).num_rows
 
 
-def _rows(batches: Iterable[Batch | Refused]) -> Iterator[Row | Refused]:
+def _rows(batches: Iterable[PlacedBatch | Refused]) -> Iterator[Row | Refused]:
     for batch in batches:
         if isinstance(batch, Refused):
             yield batch
@@ -72,7 +74,7 @@ def _rows(batches: Iterable[Batch | Refused]) -> Iterator[Row | Refused]:
             yield from rows_of(batch)
 
 
-def rows_of(batch: Batch) -> Iterator[Row]:
+def rows_of(batch: PlacedBatch) -> Iterator[Row]:
     """The rows of a batch."""
     arrow, _ = _arrow()
     columns = [_cells(column, arrow) for column in batch.columns.columns]
@@ -153,7 +155,7 @@ def _copied(column: Any, arrow: Any) -> int:
     return compute.sum(lengths).as_py() or 0
 
 
-class Writer:
+class ParquetWriter:
     """Rows as Parquet."""
 
     def __init__(self, file: IO[bytes], columns: Sequence[SheetColumn]) -> None:

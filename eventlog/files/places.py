@@ -22,7 +22,7 @@ _NOT_OURS = (
 )  # /dev/stdout may lead to a file that the shell has opened
 
 
-class Target(Protocol):
+class WritableFile(Protocol):
     """A file that is written."""
 
     stream: IO[bytes]
@@ -34,7 +34,7 @@ class Target(Protocol):
         """Whatever happened, leave nothing behind that is not whole."""
 
 
-def place_at(name: str) -> Target:
+def place_at(name: str) -> WritableFile:
     """The place of that name; Misuse if its folder is not there."""
     target = Path(os.path.realpath(name))
     if os.path.abspath(name).startswith(_NOT_OURS) or (target.exists() and not target.is_file()):
@@ -112,7 +112,7 @@ class _WhenWhole:
             self._raw.close()
 
 
-class Growing:
+class GrowingFile:
     """A file that is added to. What was not flushed is taken back when it is left, so that it ends with a
     whole record where the disk was full, too. Of lines, the first begins a new one: a process that was killed
     may have left half a record behind."""

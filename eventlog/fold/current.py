@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from eventlog.core.change import ABSENT, Field, Side, one_or_many, scalars
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.tables import Column
-from eventlog.fold.understand import Loader, Object, Step
+from eventlog.fold.understand import Loader, SpelledObject, Step
 
 CurrentRow = Sequence[str | None]  # texts in the order of table.data
 Answer = Sequence[CurrentRow] | EventlogError  # no rows: the object is gone; an error: it cannot be told
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
-def current_fields(of: Object, step: Step, answer: Answer) -> tuple[Field, ...] | None:
+def current_fields(of: SpelledObject, step: Step, answer: Answer) -> tuple[Field, ...] | None:
     """The fields that a query-back step brings; None if its object is gone."""
     if isinstance(answer, EventlogError):
         raise answer

@@ -18,7 +18,7 @@ from eventlog.fold.lives import remaining
 from eventlog.fold.outcome import Fate, Outcome
 from eventlog.fold.rules import Rules
 from eventlog.fold.runs import Fields, cut, run_fields, runs
-from eventlog.fold.understand import STEPS, Interpreter, Object, QueryKey, Step
+from eventlog.fold.understand import STEPS, Interpreter, QueryKey, SpelledObject, Step
 
 _INSERT, _UPDATE, _SENT = Op.INSERT, Op.UPDATE, Fate.SENT  # looking one up in its enum costs a call
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
@@ -45,8 +45,9 @@ class Need(NamedTuple):
 
 
 class _Life(NamedTuple):
-    object: Object
-    spelled: Mapping[int, Object]  # the object as a row names it, where its rows name it in several ways
+    object: SpelledObject
+    # the object as a row names it, where its rows name it in several ways
+    spelled: Mapping[int, SpelledObject]
     steps: Sequence[Step]
     ended: bool
     plain: bool  # every step has something to say, and knows it without the current row
@@ -131,10 +132,10 @@ class _Rows:
 
     __slots__ = ("object", "rows", "spelled")
 
-    def __init__(self, of: Object, rows: list[Entry]) -> None:
+    def __init__(self, of: SpelledObject, rows: list[Entry]) -> None:
         self.object = of
         self.rows = rows
-        self.spelled: dict[int, Object] = {}  # by row, where they name it in several ways
+        self.spelled: dict[int, SpelledObject] = {}  # by row, where they name it in several ways
 
     def joined(self, other: _Rows) -> _Rows:
         """Together with rows that name the object in another way."""

@@ -45,7 +45,7 @@ class Attribute(NamedTuple):
     unread: bool = False  # its values may leave, and a query-back of the row does not tell them
 
 
-class Object:
+class SpelledObject:
     """One object of the pick-up, as the rows of one spelling name it."""
 
     __slots__ = ("_pairs", "_query_key", "child", "key", "name", "reader", "table_key")
@@ -175,7 +175,7 @@ class Interpreter:
         self._readers: dict[tuple[str, bool], TableReader] = {}
         self._as_logged = rules.association == "as-logged"
 
-    def object(self, table_name: str, table_key: str) -> Object:
+    def object(self, table_name: str, table_key: str) -> SpelledObject:
         """The object that a row names; EventlogError says why none of its rows can be understood."""
         identified = identify(self._tables, table_name, table_key)
         lower = not self._as_logged and self._tables.writes_plain(table_name)
@@ -183,13 +183,13 @@ class Interpreter:
         reader = self._readers.get(known) or self._reader(identified, *known)
         if self._as_logged or identified.table is None:
             plain = identified.child == "" and table_key == identified.name[1]
-            return Object(
+            return SpelledObject(
                 reader, identified, table_key, identified.pairs if plain else tablekey.read(table_key)
             )
         if not lower:
-            return Object(reader, identified, identified.name[1], identified.pairs)
+            return SpelledObject(reader, identified, identified.name[1], identified.pairs)
         pairs = tuple((plain_name(name), text) for name, text in identified.pairs)
-        return Object(reader, identified, tablekey.write(pairs), pairs)
+        return SpelledObject(reader, identified, tablekey.write(pairs), pairs)
 
     def _reader(self, identified: Identified, name: str, lower: bool) -> TableReader:
         table = identified.table
@@ -239,13 +239,13 @@ _INSERT, _UPDATE, _DELETE = (
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
 
 
-def _insert_field(of: Object, entry: Entry, place: Place) -> Step:
+def _insert_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
     name, load, silence, _, unread = of.reader.attributes[entry.column_name]
     fields = (_new(Field, (name, ABSENT, load(entry.new_value))),)
     return _new(Step, (place, entry, 1, _INSERT, name, fields, silence, (), unread))
 
 
-def _update_field(of: Object, entry: Entry, place: Place) -> Step:
+def _update_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
     name, load, silence, _, unread = of.reader.attributes[entry.column_name]
     before, after = load(entry.old_value), load(entry.new_value)
     if before == after:
@@ -254,23 +254,23 @@ def _update_field(of: Object, entry: Entry, place: Place) -> Step:
     return _new(Step, (place, entry, 2, _UPDATE, name, fields, silence, (), unread))
 
 
-def _replace_field(of: Object, entry: Entry, place: Place) -> Step:
+def _replace_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
     name, load, silence, _, unread = of.reader.attributes[entry.column_name]
     fields = (_new(Field, (name, ABSENT, load(entry.new_value))),)
     return _new(Step, (place, entry, 3, _UPDATE, name, fields, silence, (), unread))
 
 
-def _delete_row(of: Object, entry: Entry, place: Place) -> Step:
+def _delete_row(of: SpelledObject, entry: Entry, place: Place) -> Step:
     return _new(Step, (place, entry, 4, _DELETE, "", (), "", (), False))
 
 
-def _query_row(of: Object, entry: Entry, place: Place) -> Step:
+def _query_row(of: SpelledObject, entry: Entry, place: Place) -> Step:
     of.query_key()
     number = entry.event_type
     return _new(Step, (place, entry, number, of.reader.query_ops[number], "", (), "", (), False))
 
 
-def _query_field(of: Object, entry: Entry, place: Place) -> Step:
+def _query_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
     of.query_key()
     name, _, silence, known, _ = of.reader.attributes[entry.column_name]
     if not known:
@@ -281,7 +281,7 @@ def _query_field(of: Object, entry: Entry, place: Place) -> Step:
 
 
 # What a row says, by its event type; EventlogError says why it cannot be understood.
-STEPS: dict[int, Callable[[Object, Entry, Place], Step]] = {
+STEPS: dict[int, Callable[[SpelledObject, Entry, Place], Step]] = {
     1: _insert_field,
     2: _update_field,
     3: _replace_field,

@@ -48,7 +48,7 @@ class NotCapturable(EventlogError):
     """{0}: {1}"""
 
 
-class Wanted(NamedTuple):
+class WantedTable(NamedTuple):
     """A table as somebody named it."""
 
     database: str
@@ -59,25 +59,25 @@ class Wanted(NamedTuple):
         return f"{self.database}:{self.owner}.{self.name}"
 
 
-class Column(NamedTuple):
+class CapturedColumn(NamedTuple):
     name: str
     declared: str
     type: ColumnType
 
 
-class Described(NamedTuple):
+class CapturableTable(NamedTuple):
     """A table with what can be captured of it."""
 
-    table: Wanted
-    columns: tuple[Column, ...]
+    table: WantedTable
+    columns: tuple[CapturedColumn, ...]
     key: tuple[str, ...]
     left: tuple[str, ...]  # columns that no stream carries
 
 
-def read_wanted(text: str, database: str) -> Wanted:
+def read_wanted(text: str, database: str) -> WantedTable:
     """The table in `database:owner.table`; `owner.table` is in the database of the address."""
     match = _WANTED.fullmatch(text)
-    found = Wanted(match[1] or database, match[2], match[3]) if match else Wanted("", "", "")
+    found = WantedTable(match[1] or database, match[2], match[3]) if match else WantedTable("", "", "")
     if not all(_NAME.fullmatch(name) for name in found):
         raise Misuse(f"{text!r} is not a table as database:owner.table, of letters, digits and underscores")
     return found
@@ -133,10 +133,10 @@ and i.tabid = k.tabid
 and i.idxname = k.idxname"""
 
 
-def describe(connection: Connection, wanted: Wanted, form: Text, owner: str) -> Described:
+def describe(connection: Connection, wanted: WantedTable, form: Text, owner: str) -> CapturableTable:
     """What the catalogue says of a table."""
     named = (wanted.name, wanted.owner)
-    columns: list[Column] = []
+    columns: list[CapturedColumn] = []
     left: list[str] = []
     numbers: dict[int, str] = {}
     for number, name, code, length, extended in rows(connection, _COLUMNS.format(owner=owner), named):
@@ -147,13 +147,13 @@ def describe(connection: Connection, wanted: Wanted, form: Text, owner: str) -> 
         if found is None or not _NAME.fullmatch(column):
             left.append(column)
         else:
-            columns.append(Column(column, declared, found))
+            columns.append(CapturedColumn(column, declared, found))
     if not numbers:
         raise NotThere(str(wanted))
     if not columns:
         raise NotCapturable(str(wanted), f"no stream carries any of its columns ({', '.join(left)})")
     key = tuple(_key(connection, named, numbers, owner))
-    return Described(wanted, tuple(columns), () if set(key) & set(left) else key, tuple(left))
+    return CapturableTable(wanted, tuple(columns), () if set(key) & set(left) else key, tuple(left))
 
 
 def _key(

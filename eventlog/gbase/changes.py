@@ -10,14 +10,14 @@ from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.gbase.columns import Text
 from eventlog.gbase.cuts import Cut
-from eventlog.gbase.dump import Read
+from eventlog.gbase.dump import DumpedRead
 from eventlog.gbase.errorcodes import error_name
 from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.frames import Frames
-from eventlog.gbase.held import Spool
+from eventlog.gbase.held import HeldSpool
 from eventlog.gbase.made import Maker
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Timeout, Truncate
-from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, Row, Stream
+from eventlog.gbase.stream import MAX_RECORD, Failed, Fault, Item, RowRecord, Stream
 from eventlog.gbase.transactions import (
     MAX_OPEN,
     START,
@@ -32,7 +32,7 @@ Answer = Change | Refused
 _SESSION_INVALID = 1
 
 
-class Limits(NamedTuple):
+class MemoryLimits(NamedTuple):
     """What a stream may take of memory, in bytes."""
 
     record: int = MAX_RECORD
@@ -47,12 +47,12 @@ class StreamReader:
         tables: Tables,
         at: Callable[[object], str] = str,
         form: Text | None = None,
-        limits: Limits | None = None,
+        limits: MemoryLimits | None = None,
         since: Position = START,
-        spool: Spool | None = None,
+        spool: HeldSpool | None = None,
         unseen: Unseen = Unseen.REFUSED,
     ) -> None:
-        limits = limits or Limits()
+        limits = limits or MemoryLimits()
         self._stream = Stream(form or Text(), limits.record)
         self._transactions = Transactions(since, limits.open, spool, unseen)
         self._read_frames = Frames(self._stream)
@@ -104,7 +104,7 @@ class StreamReader:
         self._idle = False
         return self._take(self._stream.feed(data))
 
-    def frame(self, read: Read) -> Iterator[Answer]:
+    def frame(self, read: DumpedRead) -> Iterator[Answer]:
         """The changes that the records of a dumped read complete."""
         self._frames += 1
         return self._take(self._read_frames.read(read.data, read.counted))
@@ -119,7 +119,7 @@ class StreamReader:
     def _take(self, items: Iterable[Item]) -> Iterator[Answer]:
         takes, add_row = self._takes, self._transactions.add_row
         for item in items:
-            if type(item) is Row:
+            if type(item) is RowRecord:
                 if (complaint := add_row(item)) is not None:
                     yield Refused(self._where(), complaint.reason, fault=complaint.fault)
                 continue

@@ -51,7 +51,7 @@ class _Open:
         self.tables: dict[int, tuple[int, bytes]] = {}
 
 
-class Cuts:
+class CutFinder:
     """Finds cuts while it is fed, so many bytes apart at least."""
 
     def __init__(self, apart: int, max_record: int = MAX_RECORD) -> None:

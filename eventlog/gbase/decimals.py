@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from eventlog.core.change import Scalar, Value
 from eventlog.core.errors import InvalidValue, NotExpressible
-from eventlog.gbase.packed import EXCESS, PAIRS, Packed, pack, unpack
+from eventlog.gbase.packed import EXCESS, PAIRS, PackedChange, pack, unpack
 
 _NUMBER = re.compile(r"(-?)0*([0-9]*)(?:\.([0-9]+))?", re.ASCII)
 _ONE = 0x80 + EXCESS  # the first byte of a positive number without digits before the point
@@ -69,7 +69,7 @@ def floating_load(data: bytes) -> Value:
     return _text(number.negative, whole, fraction.rstrip("0"))
 
 
-def _sides(number: Packed) -> tuple[str, str]:
+def _sides(number: PackedChange) -> tuple[str, str]:
     _, exponent, digits = number
     if exponent <= 0:
         return "", "00" * -exponent + digits
@@ -113,10 +113,10 @@ def read_decimal(value: Scalar | None) -> tuple[bool, str, str] | None:
     return match[1] == "-", match[2], (match[3] or "").rstrip("0")
 
 
-def _aligned(number: tuple[bool, str, str] | None) -> Packed | None:
+def _aligned(number: tuple[bool, str, str] | None) -> PackedChange | None:
     if number is None:
         return None
     negative, whole, fraction = number
     whole = whole.rjust(len(whole) + len(whole) % 2, "0")
     fraction = fraction.ljust(len(fraction) + len(fraction) % 2, "0")
-    return Packed(negative, len(whole) // 2, whole + fraction)
+    return PackedChange(negative, len(whole) // 2, whole + fraction)

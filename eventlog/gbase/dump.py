@@ -26,14 +26,14 @@ _BEHIND_NOTE = re.compile(r"(?<=[^\s0-9A-F])[0-9A-F]{8,}")
 _LINE_FEED: Final = b"\n"
 
 
-class Read(NamedTuple):
+class DumpedRead(NamedTuple):
     """The bytes that a dump shows of one read."""
 
     data: bytes
     counted: bool = False  # the dump says how many bytes the read brought: all of these, and no others
 
 
-Found = Iterator[Read | BadDump]
+Found = Iterator[DumpedRead | BadDump]
 
 
 class _Form(Protocol):
@@ -57,10 +57,10 @@ def read_dump(chunks: Iterable[bytes], max_read: int) -> Found:
             continue
         form = form or _form_of(text, max_read)
         for found in form.take(number, text):
-            reads += isinstance(found, Read)
+            reads += isinstance(found, DumpedRead)
             yield found
     for found in form.close() if form is not None else ():
-        reads += isinstance(found, Read)
+        reads += isinstance(found, DumpedRead)
         yield found
     if form is not None and not reads:
         known = "hex text of a read a line, `xxd` lines, nor a line 第N行 before typed bytes"
@@ -94,7 +94,7 @@ class _HexLines:
 
     def take(self, number: int, line: str) -> Found:
         if _HEX_LINE.fullmatch(line):
-            yield Read(bytes.fromhex(line))
+            yield DumpedRead(bytes.fromhex(line))
         else:
             yield BadDump(number, f"{line[:40]!r} is not the hex text of whole bytes")
 
@@ -113,7 +113,7 @@ class _Collected:
     def close(self) -> Found:
         """The read that ends here, cut to the count that the dump states."""
         if self._read:
-            yield Read(bytes(self._read[: self._counted]), self._counted is not None)
+            yield DumpedRead(bytes(self._read[: self._counted]), self._counted is not None)
         self._read.clear()
 
     def _add(self, number: int, data: bytes) -> Found:

@@ -11,18 +11,18 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Format, Shape, Source
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.gbase.changes import Limits, StreamReader
+from eventlog.gbase.changes import MemoryLimits, StreamReader
 from eventlog.gbase.columns import Text
 from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
-from eventlog.gbase.held import Spool
+from eventlog.gbase.held import HeldSpool
 from eventlog.gbase.stream import MAX_RECORD
 from eventlog.gbase.transactions import MAX_OPEN, START, Position, Unseen
 from eventlog.gbase.writer import write_changes
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class GbaseSettings:
     framed: bool = setting(
         False, "The input is a hex dump: a read of the stream a line, lines of xxd, or typed out with notes."
     )
@@ -42,7 +42,7 @@ class Settings:
         1, "Bytes of the length before a VARCHAR that is written: 1 Informix, 2 GBase 8s."
     )
 
-    spool: Callable[[int], Spool] | None = None  # makes the place on disk, of so many bytes
+    spool: Callable[[int], HeldSpool] | None = None  # makes the place on disk, of so many bytes
 
     @property
     def text(self) -> Text:
@@ -59,26 +59,28 @@ class Settings:
 
 
 def reader(
-    settings: Settings,
+    settings: GbaseSettings,
     tables: Tables,
     source: Source[bytes],
     since: Position = START,
     unseen: Unseen = Unseen.REFUSED,
 ) -> StreamReader:
     """The reader of one source, where an earlier run of it stopped."""
-    limits = Limits(settings.max_record, settings.max_open)
+    limits = MemoryLimits(settings.max_record, settings.max_open)
     spool = None if settings.spool is None else settings.spool(settings.open_bytes)
     return StreamReader(tables, source.at, settings.text, limits, since, spool, unseen)
 
 
-def read(sources: Iterable[Source[bytes]], tables: Tables, settings: Settings) -> Iterator[Change | Refused]:
+def read(
+    sources: Iterable[Source[bytes]], tables: Tables, settings: GbaseSettings
+) -> Iterator[Change | Refused]:
     """The changes of streams, each of which stands for itself."""
     for source in sources:
         yield from read_source(reader(settings, tables, source), source, settings)
 
 
 def read_source(
-    stream: StreamReader, source: Source[bytes], settings: Settings, *, growing: bool = False
+    stream: StreamReader, source: Source[bytes], settings: GbaseSettings, *, growing: bool = False
 ) -> Iterator[Change | Refused]:
     """The changes of one stream, to its end; what is cut off there is no fault of one that is growing."""
     yield from _read_frames(stream, source, settings) if settings.framed else _read_bytes(stream, source)
@@ -95,7 +97,7 @@ def _read_bytes(stream: StreamReader, source: Source[bytes]) -> Iterator[Change 
 
 
 def _read_frames(
-    stream: StreamReader, source: Source[bytes], settings: Settings
+    stream: StreamReader, source: Source[bytes], settings: GbaseSettings
 ) -> Iterator[Change | Refused]:
     refused: list[Refused] = []
     for read in read_dump(_chunks(source, refused), settings.max_record):
@@ -114,7 +116,7 @@ def _chunks(source: Source[bytes], refused: list[Refused]) -> Iterator[bytes]:
             yield chunk
 
 
-def write(changes: Iterable[Change], tables: Tables, settings: Settings) -> Iterator[bytes | Refused]:
+def write(changes: Iterable[Change], tables: Tables, settings: GbaseSettings) -> Iterator[bytes | Refused]:
     """The stream that would have told these changes."""
     return write_changes(changes, tables, settings.text, settings.size_order)
 
@@ -123,7 +125,7 @@ FORMAT: Format = Format(
     name="gbase",
     help="GBase 8s / Informix change data capture stream",
     shape=Shape.BYTES,
-    settings=Settings,
+    settings=GbaseSettings,
     read=read,
     write=write,
 )

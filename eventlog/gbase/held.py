@@ -9,17 +9,17 @@ from typing import Final, NamedTuple, Protocol, cast
 
 from eventlog.gbase.records import Discard, Number, Truncate
 from eventlog.gbase.schema import Schema
-from eventlog.gbase.stream import Row
+from eventlog.gbase.stream import RowRecord
 
 COST: Final = 256  # bytes that a record takes here, however short it is in the stream
 BLOCK: Final = 1 << 22  # bytes of records that go to disk, and come back, together
 _WHOLE: Final = int(Number.DELETE)  # row records up to this number are operations by themselves
 
-Record = Row | Truncate | Discard
+Record = RowRecord | Truncate | Discard
 Place = tuple[int, int]
 
 
-class Spool(Protocol):
+class HeldSpool(Protocol):
     """Bytes outside memory; what is put there is freed once."""
 
     def put(self, data: bytes) -> Place: ...
@@ -30,11 +30,11 @@ class Spool(Protocol):
 class Update(NamedTuple):
     """The halves of an update; one is missing where the stream has it without the other."""
 
-    before: Row | None
-    after: Row | None
+    before: RowRecord | None
+    after: RowRecord | None
 
 
-Operation = Row | Truncate | Update
+Operation = RowRecord | Truncate | Update
 
 
 class _Block(NamedTuple):
@@ -42,14 +42,14 @@ class _Block(NamedTuple):
     void: int | None  # the lowest sequence that a DISCARD in it names
 
 
-class Held:
+class HeldRecords:
     """The records of a transaction, in the order of the stream."""
 
     def __init__(self) -> None:
         self._records: list[Record] = []
         self._blocks: list[_Block] = []
         self._schemas: list[Schema] = []
-        self._spool: Spool | None = None
+        self._spool: HeldSpool | None = None
         self._voids = self._halves = False  # whether there is a DISCARD, a half of an update
         self.count = 0
         self.waiting = 0  # bytes of the records in memory
@@ -59,7 +59,7 @@ class Held:
         """Bytes of memory that all of it takes."""
         return self.waiting + COST * (1 + len(self._blocks))
 
-    def add_row(self, row: Row, size: int) -> None:
+    def add_row(self, row: RowRecord, size: int) -> None:
         """Keep a row of so many bytes."""
         if row[0] > _WHOLE:
             self._halves = True
@@ -75,14 +75,14 @@ class Held:
         self.count += 1
         self.waiting += size
 
-    def spill(self, spool: Spool) -> None:
+    def spill(self, spool: HeldSpool) -> None:
         """Move what is in memory to the spool."""
         self._spool = spool
         block: list[Record] = []
         size = 0
         for record in self._records:
             block.append(record)
-            size += COST + (record.size if isinstance(record, Row) else 0)
+            size += COST + (record.size if isinstance(record, RowRecord) else 0)
             if size >= BLOCK:
                 self._put(spool, block)
                 block, size = [], 0
@@ -103,7 +103,7 @@ class Held:
         """What counts of the records, the halves of updates joined; it is read once, and dropped then."""
         if not self._blocks:
             records, self._records = self._records, []
-            kept = _kept(records, None)[0] if self._voids else cast("list[Row | Truncate]", records)
+            kept = _kept(records, None)[0] if self._voids else cast("list[RowRecord | Truncate]", records)
             return _paired(kept, _lone(kept)) if self._halves else kept
         return self._from_disk()
 
@@ -113,7 +113,7 @@ class Held:
         finally:
             self.drop()
 
-    def _read(self) -> Iterator[Row | Truncate]:
+    def _read(self) -> Iterator[RowRecord | Truncate]:
         """The records that no later DISCARD voids, block by block."""
         kept, void = _kept(self._records, None)
         voids: list[int | None] = []  # from which sequence on what stands behind each block voids
@@ -122,16 +122,18 @@ class Held:
             void = _lowest(void, block.void)
         for block, behind in zip(self._blocks, reversed(voids), strict=True):
             records = self._get(block.place)
-            yield from _kept(records, behind)[0] if self._voids else cast("list[Row | Truncate]", records)
+            yield from (
+                _kept(records, behind)[0] if self._voids else cast("list[RowRecord | Truncate]", records)
+            )
         yield from kept
 
-    def _put(self, spool: Spool, records: Sequence[Record]) -> None:
+    def _put(self, spool: HeldSpool, records: Sequence[Record]) -> None:
         """A block; schemas, which are compiled, stay in memory and are named by their number."""
         known = {id(schema): number for number, schema in enumerate(self._schemas)}
         void: int | None = None
         packed: list[object] = []
         for record in records:
-            if isinstance(record, Row):
+            if isinstance(record, RowRecord):
                 schema = record.schema
                 if schema is not None and id(schema) not in known:
                     known[id(schema)] = len(self._schemas)
@@ -149,7 +151,9 @@ class Held:
         return [
             found
             if isinstance(found, Truncate | Discard)
-            else Row._make((*found[:5], None if found[5] is None else self._schemas[found[5]], *found[6:]))
+            else RowRecord._make(
+                (*found[:5], None if found[5] is None else self._schemas[found[5]], *found[6:])
+            )
             for found in packed
         ]
 
@@ -158,9 +162,9 @@ def _lowest(one: int | None, other: int | None) -> int | None:
     return other if one is None else one if other is None else min(one, other)
 
 
-def _kept(records: Sequence[Record], void: int | None) -> tuple[list[Row | Truncate], int | None]:
+def _kept(records: Sequence[Record], void: int | None) -> tuple[list[RowRecord | Truncate], int | None]:
     """The records that no later DISCARD voids, and from which sequence on they void what stands before."""
-    kept: list[Row | Truncate] = []
+    kept: list[RowRecord | Truncate] = []
     for record in reversed(records):
         if isinstance(record, Discard):
             void = _lowest(void, record.sequence)
@@ -170,7 +174,7 @@ def _kept(records: Sequence[Record], void: int | None) -> tuple[list[Row | Trunc
     return kept, void
 
 
-def _lone(records: Iterable[Row | Truncate]) -> bytearray:
+def _lone(records: Iterable[RowRecord | Truncate]) -> bytearray:
     """For each UPDBEF, in order, whether no UPDAFT of its table follows it before the next one."""
     lone = bytearray()
     waiting: dict[int, int] = {}  # for each table, which UPDBEF waits for its UPDAFT
@@ -185,9 +189,9 @@ def _lone(records: Iterable[Row | Truncate]) -> bytearray:
     return lone
 
 
-def _paired(records: Iterable[Row | Truncate], lone: bytearray) -> Iterator[Operation]:
+def _paired(records: Iterable[RowRecord | Truncate], lone: bytearray) -> Iterator[Operation]:
     """The records with each UPDBEF joined to the UPDAFT of its table that follows."""
-    halves: dict[int, Row] = {}
+    halves: dict[int, RowRecord] = {}
     number = count()
     for record in records:
         if isinstance(record, Truncate):

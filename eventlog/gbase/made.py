@@ -12,7 +12,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.gbase.held import Update
 from eventlog.gbase.records import Number, Truncate, moment
 from eventlog.gbase.schema import Schema
-from eventlog.gbase.stream import Row
+from eventlog.gbase.stream import RowRecord
 from eventlog.gbase.transactions import Committed
 
 # a NamedTuple of a sequence, at half the cost of its constructor
@@ -23,7 +23,7 @@ _INSERT: Final = int(Number.INSERT)
 _absent: Iterable[Any] = repeat(ABSENT)
 
 
-class Named(NamedTuple):
+class NamedTable(NamedTuple):
     """A table of the stream as changes name it."""
 
     schema: Schema | None
@@ -37,16 +37,16 @@ class Named(NamedTuple):
 Tail = tuple[str, str | None, str, bool, Facts, None]  # the last fields of Change
 
 
-class Span(NamedTuple):
+class TransactionSpan(NamedTuple):
     """What all changes of one transaction share."""
 
     transaction: str
     time: str | None
     user: str
     facts: Facts
-    tails: dict[int, tuple[Named, Tail]]  # by table
+    tails: dict[int, tuple[NamedTable, Tail]]  # by table
 
-    def tail(self, table: int, named: Named) -> Tail:
+    def tail(self, table: int, named: NamedTable) -> Tail:
         """What the changes of one table end with."""
         known = self.tails.get(table)
         if known is not None and known[0] is named:
@@ -61,16 +61,16 @@ class Maker:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._known: dict[int, Named] = {}
+        self._known: dict[int, NamedTable] = {}
 
     def changes(self, committed: Committed) -> Iterator[Change]:
         """The changes of a transaction, in its order."""
         begin, commit, operations = committed
         transaction = f"{begin.transaction}@{begin.sequence}"
         facts: Facts = (("begin", moment(begin.time)), ("commit", commit.sequence))
-        span = Span(transaction, moment(commit.time), str(begin.user), facts, {})
+        span = TransactionSpan(transaction, moment(commit.time), str(begin.user), facts, {})
         for operation in operations:
-            if type(operation) is Row:
+            if type(operation) is RowRecord:
                 yield self._row_change(operation, span)
             elif isinstance(operation, Update):
                 yield self._update(operation, span)
@@ -78,7 +78,7 @@ class Maker:
                 assert isinstance(operation, Truncate)
                 yield self._truncate(operation, span)
 
-    def _row_change(self, row: Row, span: Span) -> Change:
+    def _row_change(self, row: RowRecord, span: TransactionSpan) -> Change:
         number, sequence, _, table, flags, schema, values, image, _ = row
         if image is not None or flags or schema is None:
             return self._odd_row_change(row, span)
@@ -93,7 +93,7 @@ class Maker:
         tail = span.tail(table, named)
         return _change((op, named.owner, named.name, key, fields, str(sequence), *tail))
 
-    def _update(self, update: Update, span: Span) -> Change:
+    def _update(self, update: Update, span: TransactionSpan) -> Change:
         before, after = update
         if before is None or after is None or _unlike(before, after):
             return self._odd_change(Op.UPDATE, before, after, span)
@@ -104,12 +104,14 @@ class Maker:
         tail = span.tail(after.table, named)
         return _change((Op.UPDATE, named.owner, named.name, key, fields, str(after.sequence), *tail))
 
-    def _odd_row_change(self, row: Row, span: Span) -> Change:
+    def _odd_row_change(self, row: RowRecord, span: TransactionSpan) -> Change:
         if row.number == _INSERT:
             return self._odd_change(Op.INSERT, None, row, span)
         return self._odd_change(Op.DELETE, row, None, span)
 
-    def _odd_change(self, op: Op, before: Row | None, after: Row | None, span: Span) -> Change:
+    def _odd_change(
+        self, op: Op, before: RowRecord | None, after: RowRecord | None, span: TransactionSpan
+    ) -> Change:
         """A change with a side that is raw, or whose sides were captured under two schemas."""
         row = after or before
         assert row is not None
@@ -130,12 +132,12 @@ class Maker:
             raw=_raw(before, after),
         )
 
-    def _odd_key(self, named: Named, values: dict[str, Value]) -> Key:
+    def _odd_key(self, named: NamedTable, values: dict[str, Value]) -> Key:
         if not all(column in values for column, _ in named.key):
             return ()
         return tuple((column, values[column]) for column, _ in named.key)
 
-    def _truncate(self, record: Truncate, span: Span) -> Change:
+    def _truncate(self, record: Truncate, span: TransactionSpan) -> Change:
         known = self._known.get(record.table)
         named = known or self._named(record.table, None)
         extra = named.facts + span.facts
@@ -157,21 +159,21 @@ class Maker:
         """Name a table as one is whose rows were read with this schema."""
         self._named(number, schema)
 
-    def _named(self, number: int, schema: Schema | None) -> Named:
+    def _named(self, number: int, schema: Schema | None) -> NamedTable:
         named = self._known.get(number)
         if named is None or named.schema is not schema:
             named = self._known[number] = _name(self._tables.numbered(number), number, schema)
         return named
 
 
-def _name(table: Table | None, number: int, schema: Schema | None) -> Named:
+def _name(table: Table | None, number: int, schema: Schema | None) -> NamedTable:
     facts: Facts = (("number", number),)
     columns = () if schema is None else schema.names
     if schema is not None:
         facts += (("columns", schema.text),)
     if table is None:
-        return Named(schema, None, f"table_{number}", columns, (), facts)
-    return Named(schema, table.schema, table.name, columns, _key(table, schema), facts)
+        return NamedTable(schema, None, f"table_{number}", columns, (), facts)
+    return NamedTable(schema, table.schema, table.name, columns, _key(table, schema), facts)
 
 
 def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:
@@ -185,7 +187,7 @@ def _key(table: Table, schema: Schema | None) -> tuple[tuple[str, int], ...]:
     return tuple((names[at[0]], at[0]) for at in found) if all(len(at) == 1 for at in found) else ()
 
 
-def _unlike(before: Row, after: Row) -> bool:
+def _unlike(before: RowRecord, after: RowRecord) -> bool:
     """Whether two halves need more than their values to be told."""
     return (
         before.schema is None
@@ -197,13 +199,13 @@ def _unlike(before: Row, after: Row) -> bool:
     )
 
 
-def _values(row: Row | None) -> dict[str, Value]:
+def _values(row: RowRecord | None) -> dict[str, Value]:
     if row is None or row.schema is None or row.image is not None:
         return {}
     return dict(zip(row.schema.names, row.values, strict=True))
 
 
-def _facts(before: Row | None, after: Row | None) -> Facts:
+def _facts(before: RowRecord | None, after: RowRecord | None) -> Facts:
     """What differs from what a reader would expect: reserved flags, a sequence of its own before."""
     facts: Facts = ()
     for side, row in (("before", before), ("after", after)):
@@ -214,12 +216,12 @@ def _facts(before: Row | None, after: Row | None) -> Facts:
     return facts
 
 
-def _raw(before: Row | None, after: Row | None) -> Raw | None:
+def _raw(before: RowRecord | None, after: RowRecord | None) -> Raw | None:
     images = [None if row is None or row.image is None else row.image.payload for row in (before, after)]
     return None if images == [None, None] else Raw(*images)
 
 
-def _raw_facts(before: Row | None, after: Row | None) -> Facts:
+def _raw_facts(before: RowRecord | None, after: RowRecord | None) -> Facts:
     facts: Facts = ()
     for side, row in (("before", before), ("after", after)):
         if row is not None and row.image is not None:

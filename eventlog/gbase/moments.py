@@ -15,7 +15,7 @@ from typing import Final
 
 from eventlog.core.change import Scalar, Value
 from eventlog.core.errors import InvalidValue, NotExpressible
-from eventlog.gbase.packed import EXCESS, PAIRS, Packed, pack, unpack
+from eventlog.gbase.packed import EXCESS, PAIRS, PackedChange, pack, unpack
 
 UNITS: Final = ("year", "month", "day", "hour", "minute", "second", "fraction")
 FRACTION: Final = UNITS.index("fraction")
@@ -71,7 +71,7 @@ class Qualifier:
         """The exponent of a value that fills the first unit."""
         return _WEIGHTS[self.units[-1]] + self.pairs if self.units else 0
 
-    def digits(self, data: bytes, number: Packed) -> str:
+    def digits(self, data: bytes, number: PackedChange) -> str:
         """All digits of the column, those that the packed form leaves out included."""
         missing = self.top - number.exponent
         if missing < 0:
@@ -83,7 +83,7 @@ class Qualifier:
         return digits[:length]
 
     def pack(self, negative: bool, digits: str) -> bytes:
-        return pack(Packed(negative, self.top, digits), self.size)
+        return pack(PackedChange(negative, self.top, digits), self.size)
 
     def __str__(self) -> str:
         return f"{self.first} to {self.last}"

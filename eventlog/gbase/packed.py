@@ -24,24 +24,24 @@ _NINES: Final = bytes(99 - digit if digit < 100 else 255 for digit in range(256)
 _TOO_LARGE: Final = "a packed number: a base-100 digit is over 99"
 
 
-class Packed(NamedTuple):
+class PackedChange(NamedTuple):
     negative: bool
     exponent: int  # pairs of digits before the point
     digits: str  # two for each base-100 digit
 
 
-def unpack(data: bytes) -> Packed | None:
+def unpack(data: bytes) -> PackedChange | None:
     """The number in these bytes; None is null."""
     first = data[0]
     if first & 0x80:
         digits = data[1:].translate(PAIRS).hex()
         if not digits.isdecimal():
             raise InvalidValue(data.hex(), _TOO_LARGE)
-        return Packed(False, first - 0x80 - EXCESS, digits)
+        return PackedChange(False, first - 0x80 - EXCESS, digits)
     return _unpack_negative(data) if first else None
 
 
-def _unpack_negative(data: bytes) -> Packed:
+def _unpack_negative(data: bytes) -> PackedChange:
     significant = data[1:].rstrip(b"\0")
     if not significant or significant[-1] > 99:
         raise InvalidValue(data.hex(), "a packed number: a negative one has a last digit of 1 to 99")
@@ -49,10 +49,10 @@ def _unpack_negative(data: bytes) -> Packed:
     text = digits.translate(PAIRS).hex()
     if not text.isdecimal():
         raise InvalidValue(data.hex(), _TOO_LARGE)
-    return Packed(True, 0x7F - data[0] - EXCESS, text)
+    return PackedChange(True, 0x7F - data[0] - EXCESS, text)
 
 
-def pack(number: Packed | None, size: int) -> bytes:
+def pack(number: PackedChange | None, size: int) -> bytes:
     """The bytes of a number, padded to the size of its column."""
     if number is None:
         return bytes(size)

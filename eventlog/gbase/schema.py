@@ -30,7 +30,7 @@ _AMBIGUOUS: Final = 1 << 24  # a size from here on may add up in both byte order
 _COLUMN = re.compile(r'(?:"((?:[^"]|"")+)"|([^\s"]+))\s+(\S.*)', re.DOTALL)
 
 
-class Column(NamedTuple):
+class SchemaColumn(NamedTuple):
     name: str
     type: ColumnType
 
@@ -49,7 +49,7 @@ class Image(NamedTuple):
 class Schema:
     """A table of the stream: its columns, fixed ones first, and both directions of its rows."""
 
-    def __init__(self, text: str, columns: Sequence[Column]) -> None:
+    def __init__(self, text: str, columns: Sequence[SchemaColumn]) -> None:
         fixed = [column for column in columns if column.type.code]
         variable = [column for column in columns if not column.type.code]
         self.text = text
@@ -128,7 +128,7 @@ class Schema:
         value, expected = fault.args
         return Corrupt(at, f"column {self.names[index]}", value, f"not {expected}")
 
-    def _dump(self, column: Column, value: Value) -> Any:
+    def _dump(self, column: SchemaColumn, value: Value) -> Any:
         if isinstance(value, tuple):
             raise NotExpressible(f"column {column.name}: a multi-valued attribute has no place in a row")
         try:
@@ -137,7 +137,7 @@ class Schema:
             raise NotExpressible(f"column {column.name}: {fault}") from None
 
 
-def plan_source(columns: Sequence[Column], fixed_bytes: int) -> str:
+def plan_source(columns: Sequence[SchemaColumn], fixed_bytes: int) -> str:
     """The decoding of a row as one function: no loop, no call for an integer.
 
     Its words are counts and names made here; no word of the stream is among them.
@@ -192,7 +192,7 @@ def _definitions(text: str) -> Iterator[str]:
     yield "".join(parts)
 
 
-def _read_column(definition: str, form: Text) -> Column:
+def _read_column(definition: str, form: Text) -> SchemaColumn:
     match = _COLUMN.fullmatch(definition.strip())
     if match is None:
         raise BadSchema(f"{definition[:60]!r} is not a column and its type")
@@ -200,4 +200,4 @@ def _read_column(definition: str, form: Text) -> Column:
     found = column_type(read_declared(declaration), form)
     if found is None:
         raise BadSchema(f"{declaration[:60]!r} is not a type that a stream carries")
-    return Column(quoted.replace('""', '"') if quoted else plain, found)
+    return SchemaColumn(quoted.replace('""', '"') if quoted else plain, found)

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, Protocol, cast
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Op, Scalar, Value
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.gbase.catalogue import Column, Described
+from eventlog.gbase.catalogue import CapturableTable, CapturedColumn
 from eventlog.gbase.session import Connection, ServerError, run
 from eventlog.gbase.session import rows as fetched
 
@@ -25,25 +25,25 @@ class Lock(enum.StrEnum):
     NONE = "none"  # no snapshot is taken
 
 
-class Database(Connection, Protocol):
+class CapturedDatabase(Connection, Protocol):
     """A connection with transactions, to the database of captured tables."""
 
     def commit(self) -> object: ...
     def close(self) -> object: ...
 
 
-class Moment(NamedTuple):
+class ServerMoment(NamedTuple):
     """A point of time by the server: up to which sequence its log is on disk, and the seconds since 1970."""
 
     sequence: int
     seconds: int
 
 
-class Span(NamedTuple):
+class ReadSpan(NamedTuple):
     """Before and after a table was read."""
 
-    before: Moment
-    after: Moment
+    before: ServerMoment
+    after: ServerMoment
 
 
 def lowest_open_log(connection: Connection) -> int | None:
@@ -72,7 +72,7 @@ def log_of(sequence: int) -> int:
     return sequence >> _LOG
 
 
-def now(connection: Connection, owner: str) -> Moment:
+def now(connection: Connection, owner: str) -> ServerMoment:
     """This moment; its sequence is 0 where sysmaster cannot be read."""
     try:
         found = [*fetched(connection, "select uniqid, used from sysmaster:syslogs where is_current = 1")]
@@ -81,7 +81,7 @@ def now(connection: Connection, owner: str) -> Moment:
     log, page = (int(str(cell)) for cell in found[0]) if found else (0, 0)
     clock = f"select dbinfo('utc_current') from {owner}.systables where tabid = 1"  # noqa: S608 - a vendor's
     seconds = _number(connection, clock)
-    return Moment(log << _LOG | page << _PAGE, seconds or 0)
+    return ServerMoment(log << _LOG | page << _PAGE, seconds or 0)
 
 
 def _number(connection: Connection, query: str) -> int | None:
@@ -89,15 +89,20 @@ def _number(connection: Connection, query: str) -> int | None:
     return int(str(found[0])) if found and found[0] is not None else None
 
 
-def share_lock(connection: Connection, table: Described) -> None:
+def share_lock(connection: Connection, table: CapturableTable) -> None:
     """Let nobody change the table until the transaction ends, once those who do have ended."""
     run(connection, "set lock mode to wait 60")
     run(connection, f"lock table {_named(table)} in share mode")
 
 
 def read_table(
-    connection: Database, table: Described, lock: Lock, number: int, name: tuple[str | None, str], owner: str
-) -> Iterator[Change | Refused | Span]:
+    connection: CapturedDatabase,
+    table: CapturableTable,
+    lock: Lock,
+    number: int,
+    name: tuple[str | None, str],
+    owner: str,
+) -> Iterator[Change | Refused | ReadSpan]:
     """The rows of a table, and last between which moments they were read."""
     schema, called = name
     if lock is Lock.SHARE:
@@ -121,17 +126,17 @@ def read_table(
         yield Change(Op.SNAPSHOT, schema, called, key, fields, str(before.sequence), extra=facts)
     after = now(connection, owner)
     connection.commit()
-    yield Span(before, after)
+    yield ReadSpan(before, after)
 
 
-def _named(table: Described) -> str:
+def _named(table: CapturableTable) -> str:
     return f'"{table.table.owner}".{table.table.name}'
 
 
 _AS_TEXT: Final = ("datetime", "interval")
 
 
-def _selected(column: Column) -> str:
+def _selected(column: CapturedColumn) -> str:
     """A column as text where the driver's form of it would depend on its settings."""
     if column.declared == "date":
         return f"to_char({column.name}, '%Y-%m-%d')"
@@ -140,7 +145,7 @@ def _selected(column: Column) -> str:
     return column.name
 
 
-def _value(column: Column, cell: object) -> Value:
+def _value(column: CapturedColumn, cell: object) -> Value:
     """The value as the stream would tell it: written as the stream would write it, and read again."""
     plain = cell is None or isinstance(cell, bool | int | float | str | bytes)
     told: Scalar | None = cast("Scalar | None", cell) if plain else str(cell)

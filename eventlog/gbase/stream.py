@@ -39,7 +39,7 @@ MAX_TABLES: Final = 4096
 _PLAIN: Final = Text()
 
 
-class Row(NamedTuple):
+class RowRecord(NamedTuple):
     """A row record: its values or, where no schema explains it, its image."""
 
     number: int
@@ -54,12 +54,12 @@ class Row(NamedTuple):
 
 
 # a NamedTuple of a sequence, at half the cost of its constructor
-_new_row: Callable[[tuple[Any, ...]], Row] = partial(tuple.__new__, Row)
+_new_row: Callable[[tuple[Any, ...]], RowRecord] = partial(tuple.__new__, RowRecord)
 _row_record = struct.Struct(COMMON.format + ROW_HEAD.format[1:]).unpack_from
 _ROWS: Final = frozenset(map(int, ROWS))
 
 
-class Described(NamedTuple):
+class SchemaRecord(NamedTuple):
     """A TABSCHEM record; without a schema where its text does not add up."""
 
     head: TabSchem
@@ -81,7 +81,7 @@ class Fault(NamedTuple):
     note: bool = False  # wrong, but without effect on what is read
 
 
-Record = Head | Row | Described | Failed
+Record = Head | RowRecord | SchemaRecord | Failed
 Item = Record | Fault
 
 
@@ -122,9 +122,9 @@ class Stream:
         """
         for record in described:
             for item in self.feed(record):
-                if isinstance(item, Described):
+                if isinstance(item, SchemaRecord):
                     yield item.head.table, item.schema
-                elif isinstance(item, Row):
+                elif isinstance(item, RowRecord):
                     yield item.table, None
         self.offset = offset
 
@@ -198,7 +198,7 @@ class Stream:
             self.offset = base + at
         return at
 
-    def _row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
+    def _row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> RowRecord:
         sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
         schema = self._schemas.get(table)
         if schema is None:
@@ -206,9 +206,9 @@ class Stream:
         if start - at < schema.header_size:
             raise Corrupt(at, "header size", start - at, f"{schema.header_size} are needed for this table")
         values = schema.read_plainly(buffer, at + ROW_SIZE, start, end)
-        return Row(number, sequence, transaction, table, flags, schema, values, None, end - at)
+        return RowRecord(number, sequence, transaction, table, flags, schema, values, None, end - at)
 
-    def _undescribed(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
+    def _undescribed(self, buffer: bytes, at: int, start: int, end: int, number: int) -> RowRecord:
         """A row of a table whose schema is not known, which is said once."""
         row = self._raw_row(buffer, at, start, end, number)
         if row.table in self._schemas:
@@ -219,11 +219,11 @@ class Stream:
         why = "no schema text of this table was seen, so its rows are raw"
         raise Corrupt(at + place, "user data", row.table, why)
 
-    def _raw_row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> Row:
+    def _raw_row(self, buffer: bytes, at: int, start: int, end: int, number: int) -> RowRecord:
         sequence, transaction, table, flags = ROW_HEAD.unpack_from(buffer, at + COMMON_SIZE)
         image = Image(buffer[at + ROW_SIZE : start], buffer[start:end])
         schema = self._schemas.get(table)
-        return Row(number, sequence, transaction, table, flags, schema, (), image, end - at)
+        return RowRecord(number, sequence, transaction, table, flags, schema, (), image, end - at)
 
     def _other(self, record: bytes, header: int, scheme: int, number: int) -> Iterator[Item]:
         """A record that is no row, or is none of the known."""
@@ -274,7 +274,7 @@ class Stream:
             self._schemas[head.table] = schema
         else:
             self._schemas.pop(head.table, None)
-        yield Described(head, schema)
+        yield SchemaRecord(head, schema)
 
     def _schema(self, head: TabSchem, payload: bytes) -> Schema:
         stated = (head.fixed_bytes, head.fixed_columns, head.variable_columns)

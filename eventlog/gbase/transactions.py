@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from eventlog.core.errors import EventlogError
-from eventlog.gbase.held import COST, Held, Operation, Spool
+from eventlog.gbase.held import COST, HeldRecords, HeldSpool, Operation
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
-from eventlog.gbase.stream import Row
+from eventlog.gbase.stream import RowRecord
 
 MAX_OPEN: Final = 1 << 30
 _STRANGERS: Final = 100_000
@@ -56,7 +56,7 @@ class Complaint(NamedTuple):
 
 class _Open(NamedTuple):
     begin: BeginTx
-    held: Held
+    held: HeldRecords
 
 
 class Transactions:
@@ -66,7 +66,7 @@ class Transactions:
         self,
         since: Position = START,
         max_open: int = MAX_OPEN,
-        spool: Spool | None = None,
+        spool: HeldSpool | None = None,
         unseen: Unseen = Unseen.REFUSED,
     ) -> None:
         self._open: dict[int, _Open] = {}
@@ -92,7 +92,7 @@ class Transactions:
         self._pass(begin.sequence)
         self._strangers.discard(begin.transaction)
         left = self._close(begin.transaction)
-        self._open[begin.transaction] = _Open(begin, Held())
+        self._open[begin.transaction] = _Open(begin, HeldRecords())
         self._cost += COST
         if self._cost > self._max_open:
             self._make_room()
@@ -101,7 +101,7 @@ class Transactions:
         left.held.drop()
         return Complaint(f"{_called(left)} began again before it ended: it is left out")
 
-    def add_row(self, row: Row) -> Complaint | None:
+    def add_row(self, row: RowRecord) -> Complaint | None:
         """A row of an open transaction; one of a transaction whose beginning was not seen is left out."""
         known = self._open.get(row[2]) or self._taken(row)
         if known is None:
@@ -162,14 +162,14 @@ class Transactions:
         if sequence > self._seen:
             self._pending = None
 
-    def _taken(self, record: Row | Truncate | Discard) -> _Open | None:
+    def _taken(self, record: RowRecord | Truncate | Discard) -> _Open | None:
         """A transaction that began where the capture did not look, as if its first record began it."""
         if self._unseen is not Unseen.TAKEN:
             return None
         self.begin(BeginTx(record.sequence, record.transaction, 0, 0))
         return self._open[record.transaction]
 
-    def _stranger(self, record: Row | Truncate | Discard) -> Complaint | None:
+    def _stranger(self, record: RowRecord | Truncate | Discard) -> Complaint | None:
         transaction = record.transaction
         if transaction in self._strangers or record.sequence <= self._seen:  # ended before the restart
             return None

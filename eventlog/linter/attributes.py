@@ -28,7 +28,7 @@ _NAMES: Final = {
 }
 
 
-class Attribute(NamedTuple):
+class DispatchAttribute(NamedTuple):
     """A row of DISPATCH_ATTRS."""
 
     table: int
@@ -39,19 +39,23 @@ class Attribute(NamedTuple):
     length: int  # in bytes
 
 
-def read_attribute(cells: Sequence[object]) -> Attribute:
+def read_attribute(cells: Sequence[object]) -> DispatchAttribute:
     """The attribute in the cells of a row, in the order of COLUMNS."""
     table, name, number, typ, key, length = cells
     try:
         numbers = [int(str(cell)) for cell in (table, number, typ, key, length)]
     except ValueError:
         raise InvalidTables(f"DISPATCH_ATTRS: {cells!r:.80} does not hold the numbers of a column") from None
-    return Attribute(numbers[0], str(name).rstrip(" "), numbers[1], numbers[2], bool(numbers[3]), numbers[4])
+    return DispatchAttribute(
+        numbers[0], str(name).rstrip(" "), numbers[1], numbers[2], bool(numbers[3]), numbers[4]
+    )
 
 
-def read_attributes(attributes: Iterable[Attribute], form: Mapping[str, object] | None = None) -> list[Table]:
+def read_attributes(
+    attributes: Iterable[DispatchAttribute], form: Mapping[str, object] | None = None
+) -> list[Table]:
     """The tables of all attributes; `form` is what a layout says besides its columns."""
-    tables: dict[int, list[Attribute]] = {}
+    tables: dict[int, list[DispatchAttribute]] = {}
     for attribute in attributes:
         tables.setdefault(attribute.table, []).append(attribute)
     return [
@@ -60,7 +64,7 @@ def read_attributes(attributes: Iterable[Attribute], form: Mapping[str, object] 
     ]
 
 
-def _table(number: int, attributes: Sequence[Attribute], form: Mapping[str, object]) -> Table:
+def _table(number: int, attributes: Sequence[DispatchAttribute], form: Mapping[str, object]) -> Table:
     types = {attribute.name: _type(attribute) for attribute in attributes}
     columns = {name: Column(name, text, kind_of(text), name) for name, text in types.items()}
     key = tuple(attribute.name for attribute in attributes if attribute.key)
@@ -68,7 +72,7 @@ def _table(number: int, attributes: Sequence[Attribute], form: Mapping[str, obje
     return Table(None, f"table_{number}", columns, key, number, linter=linter)
 
 
-def _type(attribute: Attribute) -> str:
+def _type(attribute: DispatchAttribute) -> str:
     length = attribute.length
     known = {2: _INTEGERS, 3: _REALS}.get(attribute.typ)
     name = known.get(length) if known is not None else _NAMES.get(attribute.typ)

@@ -9,7 +9,7 @@ from eventlog.core.change import ABSENT, Change, Fact, Facts, Field, Key, Op, Ra
 from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
-from eventlog.linter.columns import Part, RowReader
+from eventlog.linter.columns import QueueRow, QueueRowReader
 from eventlog.linter.images import ImageLayout, read_layout
 from eventlog.linter.operations import (
     BLOBS,
@@ -22,7 +22,7 @@ from eventlog.linter.operations import (
     done_by,
     read_typ,
 )
-from eventlog.linter.progress import START, Commit, Mark, Progress, State, commit_of
+from eventlog.linter.progress import START, Commit, JournalPlace, QueueProgress, QueueState, commit_of
 from eventlog.linter.times import TimeOrder, load_time
 
 Answer = Change | Refused
@@ -33,7 +33,7 @@ NO_EVIDENCE: Final = (
 )
 
 
-class Reading(NamedTuple):
+class QueueChoices(NamedTuple):
     """How a queue is read, where its description leaves a choice."""
 
     time_order: str = "auto"
@@ -52,46 +52,46 @@ class Named(NamedTuple):
     layout: ImageLayout | None
 
 
-class Ended(NamedTuple):
+class EndedTransaction(NamedTuple):
     """A transaction that committed, and the row that said so."""
 
     transaction: Transaction
-    commit: Part
+    commit: QueueRow
 
 
 class QueueReader:
     """Reads one source."""
 
-    def __init__(self, tables: Tables, reading: Reading, since: State = START) -> None:
+    def __init__(self, tables: Tables, reading: QueueChoices, since: QueueState = START) -> None:
         self._tables = tables
         self._reading = reading
         self._since = since
         self._order = TimeOrder(reading.time_order, reading.now, since.time_order)
         self._open = Open(reading.max_open)
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
-        self._ended: list[Ended] = []  # whose changes are not out yet
+        self._ended: list[EndedTransaction] = []  # whose changes are not out yet
         self._out: dict[str, list[Commit]] = {}  # of each database, the COMMITs met whose changes are out
 
-    def pass_over(self, past: Iterable[Part]) -> None:
+    def pass_over(self, past: Iterable[QueueRow]) -> None:
         """Note the COMMITs among rows from before the start: the journal may come to the same addresses."""
         for part in past:
             if part.typ in (Typ.COMMIT, Typ.END):
                 self._note(part)
 
     @property
-    def state(self) -> State:
+    def state(self) -> QueueState:
         """What a later run needs to go on behind everything that was taken."""
         order = self._order.order or "big"
         nodes = {
             node: self._since.of(node).advanced(self._out.get(node, ()), self._oldest(node, order), order)
             for node in sorted({*self._since.nodes, *self._out, *self._open.nodes(), *self._waiting()})
         }
-        return State(order, nodes)
+        return QueueState(order, nodes)
 
     def _waiting(self) -> set[str]:
         return {ended.commit.dbnode for ended in self._ended}
 
-    def _oldest(self, node: str, order: str) -> Part | None:
+    def _oldest(self, node: str, order: str) -> QueueRow | None:
         """The first row of what is not out yet of a database, from which on it is to be read again."""
         first = self._open.oldest(node)
         for ended in self._ended:
@@ -102,7 +102,7 @@ class QueueReader:
 
     def read(self, source: Source[Row]) -> Iterator[Answer]:
         """The changes of a source, then what its end leaves."""
-        waiting: list[Ended | Refused] = []
+        waiting: list[EndedTransaction | Refused] = []
         for rows, answer in enumerate(self._rows(source), 1):
             if answer is not None:
                 waiting.append(answer)
@@ -121,8 +121,8 @@ class QueueReader:
         if self._order.settle():
             yield Refused(source.name, NO_EVIDENCE, fault=False)
 
-    def _rows(self, source: Source[Row]) -> Iterator[Ended | Refused | None]:
-        reader = RowReader(source.columns)
+    def _rows(self, source: Source[Row]) -> Iterator[EndedTransaction | Refused | None]:
+        reader = QueueRowReader(source.columns)
         if reader.missing:
             yield Refused(
                 source.name, f"there is no column {', '.join(reader.missing)}: is this a queue of LINTER?"
@@ -138,7 +138,7 @@ class QueueReader:
             except WrongRow as fault:
                 yield Refused(where, str(fault), row.raw)
 
-    def _take(self, part: Part, where: str) -> Ended | None:
+    def _take(self, part: QueueRow, where: str) -> EndedTransaction | None:
         """What a row ends, if it ends something; WrongRow says what is wrong with it."""
         if self._since.is_past(part):
             return None
@@ -154,7 +154,7 @@ class QueueReader:
             if commit_of(part) in self._since.of(part.dbnode).delivered:
                 self._note(part)
             elif transaction is not None:
-                ended = Ended(transaction, part)
+                ended = EndedTransaction(transaction, part)
                 self._ended.append(ended)
                 return ended
         elif not self._reading.server or part.dst_server == self._reading.server:
@@ -163,14 +163,14 @@ class QueueReader:
                 raise WrongRow(fault)
         return None
 
-    def _told(self, waiting: list[Ended | Refused]) -> Iterator[Answer]:
+    def _told(self, waiting: list[EndedTransaction | Refused]) -> Iterator[Answer]:
         for item in waiting:
             if isinstance(item, Refused):
                 yield item
             else:
                 yield from self._changes(item)
 
-    def _changes(self, ended: Ended) -> Iterator[Answer]:
+    def _changes(self, ended: EndedTransaction) -> Iterator[Answer]:
         """The changes of a transaction; when the last of them is given, all of it counts as out."""
         answers = self._told_by(ended)
         held = next(answers, None)
@@ -183,7 +183,7 @@ class QueueReader:
         if held is not None:
             yield held
 
-    def _told_by(self, ended: Ended) -> Iterator[Answer]:
+    def _told_by(self, ended: EndedTransaction) -> Iterator[Answer]:
         servers = _servers(ended.transaction)
         for pending in ended.transaction.operations:
             part = pending.parts[0]
@@ -194,10 +194,10 @@ class QueueReader:
             except EventlogError as fault:
                 yield Refused(pending.where, str(fault), b"".join(part.data for part in pending.parts))
 
-    def _note(self, commit: Part) -> None:
+    def _note(self, commit: QueueRow) -> None:
         self._out.setdefault(commit.dbnode, []).append(commit_of(commit))
 
-    def _change(self, operation: Operation, commit: Part) -> Change:
+    def _change(self, operation: Operation, commit: QueueRow) -> Change:
         typ, first, second, part = operation
         contradicts = operation.contradicts_itself
         if contradicts and not self._reading.keep_contradictions:
@@ -219,7 +219,7 @@ class QueueReader:
         fields = tuple(Field(name, *_sides(rows, name)) for name in rows[0] or rows[1] or ())
         return told._replace(key=_key(named.table, rows[1] or rows[0] or {}), fields=fields)
 
-    def _facts(self, typ: Typ, part: Part, commit: Part) -> Facts:
+    def _facts(self, typ: Typ, part: QueueRow, commit: QueueRow) -> Facts:
         facts: dict[str, Fact] = {
             "tabnum_src": part.tabnum_src,
             "rowid_src": part.rowid_src,
@@ -243,7 +243,7 @@ class QueueReader:
     def _time(self, data: bytes) -> str | None:
         return load_time(data, self._order.order or "big") if data else None
 
-    def _name(self, part: Part) -> Named:
+    def _name(self, part: QueueRow) -> Named:
         table = None if part.tabnum_src is None else self._tables.numbered(part.tabnum_src)
         if table is not None:
             return Named(table, table.schema, table.name, self._layouts[table])
@@ -261,19 +261,19 @@ def _servers(transaction: Transaction) -> dict[tuple[object, ...], set[str]]:
     return found
 
 
-def _position(part: Part, servers: set[str]) -> str | None:
+def _position(part: QueueRow, servers: set[str]) -> str | None:
     """The journal's address, and the server where one operation goes to several."""
     if part.syslog_addr is None:
         return None
     return f"{part.syslog_addr}@{part.dst_server}" if len(servers) > 1 else str(part.syslog_addr)
 
 
-def _is_blob(part: Part) -> bool:
+def _is_blob(part: QueueRow) -> bool:
     """Whether a row with the number of COMMIT is a DELETE BLOB of an older version."""
     return part.typ == Typ.COMMIT and bool(part.len1 or part.extdata)
 
 
-def _check_empty(part: Part) -> None:
+def _check_empty(part: QueueRow) -> None:
     if part.len1 or part.len2:
         raise WrongRow(f"TYP {part.typ} ends a transaction, but LEN1 is {part.len1} and LEN2 {part.len2}")
 
@@ -307,9 +307,11 @@ def _key(table: Table | None, row: dict[str, Value]) -> Key:
     return tuple((name, row[name]) for name in found if name is not None) if None not in found else ()
 
 
-def _earlier(one: Part, other: Part, order: str) -> Part:
+def _earlier(one: QueueRow, other: QueueRow, order: str) -> QueueRow:
     """Of two rows of one database that which the journal has first."""
     if one.syslog_addr is None:
         return one
-    past = Progress(Mark(one.syslog_addr, one.oper_date)).is_past(other.syslog_addr, other.oper_date, order)
+    past = QueueProgress(JournalPlace(one.syslog_addr, one.oper_date)).is_past(
+        other.syslog_addr, other.oper_date, order
+    )
     return other if past else one

@@ -17,7 +17,7 @@ DATA_SIZE: Final = 3400
 _DIGITS = re.compile(r" *[+-]?[0-9]{1,24} *")
 
 
-class Part(NamedTuple):
+class QueueRow(NamedTuple):
     """One row of a queue: an operation, or a part of one."""
 
     oper_date: bytes = b""
@@ -125,7 +125,7 @@ RECEIVING: Final = (*DISPATCH[:1], QueueColumn("REPL_DATE", "bytes", _DATE), *DI
 SHEET: Final = Sheet("DISPATCH_QUEUE", tuple(SheetColumn(column.name, column.type) for column in DISPATCH))
 
 
-class RowReader:
+class QueueRowReader:
     """Reads the rows of a source with these columns; one it does not know is passed over."""
 
     def __init__(self, columns: Sequence[str]) -> None:
@@ -133,7 +133,7 @@ class RowReader:
         self._known = [(column, places[column.name]) for column in RECEIVING if column.name in places]
         self.missing = [column.name for column in RECEIVING if column.required and column.name not in places]
 
-    def read(self, cells: Sequence[Cell]) -> Part:
+    def read(self, cells: Sequence[Cell]) -> QueueRow:
         """The part in a row; WrongRow names the column that cannot be understood."""
         if len(cells) <= max((at for _, at in self._known), default=0):
             raise WrongRow(f"the row has only {len(cells)} cells")
@@ -148,10 +148,10 @@ class RowReader:
                 found[column.name.lower()] = column.read(cell)
             except InvalidValue as fault:
                 raise WrongRow(f"{column.name}: {fault}") from None
-        return Part(**found)
+        return QueueRow(**found)
 
 
-def write_cells(part: Part) -> tuple[Cell, ...]:
+def write_cells(part: QueueRow) -> tuple[Cell, ...]:
     """The cells of a part, in the order of DISPATCH_QUEUE; no bytes are a null."""
     cells = (getattr(part, column.name.lower()) for column in DISPATCH)
     return tuple(None if cell == b"" else cell for cell in cells)

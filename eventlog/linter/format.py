@@ -10,14 +10,14 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Format, Row, Shape, SheetRow, Source
 from eventlog.core.settings import setting
 from eventlog.core.tables import Tables
-from eventlog.linter.changes import QueueReader, Reading
+from eventlog.linter.changes import QueueChoices, QueueReader
 from eventlog.linter.columns import SHEET
 from eventlog.linter.operations import MAX_OPEN
 from eventlog.linter.writer import write_changes
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class LinterSettings:
     time_order: str = setting(
         "auto",
         "Byte order of OPER_DATE; auto takes the one in which all dates lie between 1990 and now.",
@@ -38,9 +38,9 @@ class Settings:
     )
     max_open: int = setting(MAX_OPEN, "Bytes that unfinished transactions may take in memory together.")
 
-    def reading(self) -> Reading:
+    def reading(self) -> QueueChoices:
         """How a queue is read."""
-        return Reading(
+        return QueueChoices(
             self.time_order,
             self.now,
             self.lengths,
@@ -51,13 +51,17 @@ class Settings:
         )
 
 
-def read(sources: Iterable[Source[Row]], tables: Tables, settings: Settings) -> Iterator[Change | Refused]:
+def read(
+    sources: Iterable[Source[Row]], tables: Tables, settings: LinterSettings
+) -> Iterator[Change | Refused]:
     """The changes of queues, each of which stands for itself."""
     for source in sources:
         yield from QueueReader(tables, settings.reading()).read(source)
 
 
-def write(changes: Iterable[Change], tables: Tables, settings: Settings) -> Iterator[SheetRow | Refused]:
+def write(
+    changes: Iterable[Change], tables: Tables, settings: LinterSettings
+) -> Iterator[SheetRow | Refused]:
     """The rows of DISPATCH_QUEUE that would have told these changes."""
     order = "little" if settings.time_order == "little" else "big"
     return write_changes(changes, tables, order, settings.lengths)
@@ -67,7 +71,7 @@ FORMAT: Format = Format(
     name="linter",
     help="LINTER replication queue (DISPATCH_QUEUE, RECEIVING_QUEUE)",
     shape=Shape.ROWS,
-    settings=Settings,
+    settings=LinterSettings,
     read=read,
     write=write,
     sheet=SHEET,

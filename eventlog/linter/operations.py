@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from eventlog.core.errors import WrongRow
-from eventlog.linter.columns import DATA_SIZE, Part
+from eventlog.linter.columns import DATA_SIZE, QueueRow
 
 MAX_OPEN: Final = 1 << 30  # bytes that open transactions may take
 MAX_TRANSACTIONS: Final = 1 << 20
@@ -46,7 +46,7 @@ class Operation(NamedTuple):
     typ: Typ
     first: bytes
     second: bytes
-    part: Part  # the first of its rows, for all else that it says
+    part: QueueRow  # the first of its rows, for all else that it says
 
     @property
     def contradicts_itself(self) -> bool:
@@ -55,14 +55,14 @@ class Operation(NamedTuple):
 
 
 @dataclass(slots=True)
-class Pending:
+class PendingOperation:
     """An operation whose parts are still coming."""
 
     where: str
-    parts: list[Part]
+    parts: list[QueueRow]
     fault: str | None = None
 
-    def add(self, part: Part) -> None:
+    def add(self, part: QueueRow) -> None:
         if part.extdata != len(self.parts):
             self.fault = (
                 f"part {part.extdata} follows part {len(self.parts) - 1}: the operation is incomplete"
@@ -72,13 +72,13 @@ class Pending:
 
 @dataclass(slots=True)
 class Transaction:
-    operations: list[Pending] = field(default_factory=list)
-    latest: dict[tuple[object, ...], Pending] = field(default_factory=dict)
+    operations: list[PendingOperation] = field(default_factory=list)
+    latest: dict[tuple[object, ...], PendingOperation] = field(default_factory=dict)
     size: int = 0
     given_up: bool = False
 
 
-def read_typ(part: Part, legacy: str) -> Typ:
+def read_typ(part: QueueRow, legacy: str) -> Typ:
     """What a row is; `legacy` is what TYP 5 means."""
     try:
         typ = Typ(part.typ)
@@ -91,17 +91,17 @@ def read_typ(part: Part, legacy: str) -> Typ:
     return typ
 
 
-def done_by(part: Part) -> tuple[object, ...]:
+def done_by(part: QueueRow) -> tuple[object, ...]:
     """What tells an operation of the source from the others of its transaction, wherever it is sent."""
     return part.syslog_addr, part.tabnum_src, part.rowid_src, part.typ, part.channel
 
 
-def key_of(part: Part) -> tuple[object, ...]:
+def key_of(part: QueueRow) -> tuple[object, ...]:
     """What the parts of one operation for one destination have in common."""
     return *done_by(part), part.dst_server, part.dst_owner, part.dst_table
 
 
-def assemble(typ: Typ, pending: Pending, lengths: str) -> Operation:
+def assemble(typ: Typ, pending: PendingOperation, lengths: str) -> Operation:
     """The operation of all its parts; WrongRow where they do not make one."""
     first, *others = pending.parts
     if pending.fault is not None:
@@ -114,13 +114,13 @@ def assemble(typ: Typ, pending: Pending, lengths: str) -> Operation:
     return Operation(typ, *images, first)
 
 
-def _by_row(parts: Sequence[Part]) -> tuple[bytes, bytes]:
+def _by_row(parts: Sequence[QueueRow]) -> tuple[bytes, bytes]:
     """The lengths of each row are of its own data."""
     cuts = [_cut(part.data, part.len1, part.len2) for part in parts]
     return b"".join(first for first, _ in cuts), b"".join(second for _, second in cuts)
 
 
-def _by_operation(first: Part, others: Sequence[Part]) -> tuple[bytes, bytes]:
+def _by_operation(first: QueueRow, others: Sequence[QueueRow]) -> tuple[bytes, bytes]:
     """The lengths are those of the operation, repeated in each row or left 0."""
     for part in others:
         if (part.len1, part.len2) not in ((first.len1, first.len2), (0, 0)):
@@ -144,7 +144,7 @@ class Open:
         self._size = 0
         self._full = False
 
-    def add(self, part: Part, where: str) -> str | None:
+    def add(self, part: QueueRow, where: str) -> str | None:
         """One more part; what is wrong with it, if anything is."""
         name = (part.dbnode, part.transact_id)
         self._full = self._full or len(self._transactions) >= MAX_TRANSACTIONS
@@ -156,7 +156,7 @@ class Open:
         key = key_of(part)
         known = transaction.latest.get(key)
         if part.extdata == 0:
-            fresh = transaction.latest[key] = Pending(where, [part])
+            fresh = transaction.latest[key] = PendingOperation(where, [part])
             transaction.operations.append(fresh)
         elif known is None:
             return f"EXTDATA is {part.extdata}, but no part 0 of this operation was seen"
@@ -167,7 +167,7 @@ class Open:
         self._size += size
         return self._give_up(name, transaction) if self._size > self._limit else None
 
-    def end(self, part: Part) -> Transaction | None:
+    def end(self, part: QueueRow) -> Transaction | None:
         """The transaction of a COMMIT or ROLLBACK, which is open no longer."""
         transaction = self._transactions.pop((part.dbnode, part.transact_id), None)
         if transaction is not None:
@@ -185,7 +185,7 @@ class Open:
         """The databases that have open transactions."""
         return (node for node, _ in self._transactions)
 
-    def oldest(self, dbnode: str) -> Part | None:
+    def oldest(self, dbnode: str) -> QueueRow | None:
         """The first row of what is open longest of a database: from there on it can be read again."""
         for (node, _), transaction in self._transactions.items():
             if node == dbnode and transaction.operations:

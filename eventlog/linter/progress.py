@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from eventlog.core.errors import InvalidValue
-from eventlog.linter.columns import Part
+from eventlog.linter.columns import QueueRow
 from eventlog.linter.times import ORDERS, is_earlier
 
 
-class Mark(NamedTuple):
+class JournalPlace(NamedTuple):
     """The place of a row in its database's journal."""
 
     address: int
@@ -29,10 +29,11 @@ class Commit(NamedTuple):
     date: bytes = b""
 
 
-class Progress(NamedTuple):
+class QueueProgress(NamedTuple):
     """How far the rows of one database were delivered."""
 
-    start: Mark | None = None  # the first row of what is open longest, else the last COMMIT that is out
+    # the first row of what is open longest, else the last COMMIT that is out
+    start: JournalPlace | None = None
     delivered: frozenset[Commit] = frozenset()  # behind the start
 
     def is_past(self, address: int | None, date: bytes, order: str) -> bool:
@@ -41,59 +42,59 @@ class Progress(NamedTuple):
             return False
         return not (date and self.start.date) or not is_earlier(self.start.date, date, order)
 
-    def advanced(self, out: Sequence[Commit], oldest: Part | None, order: str) -> Progress:
+    def advanced(self, out: Sequence[Commit], oldest: QueueRow | None, order: str) -> QueueProgress:
         """The progress of a run that met these COMMITs, all out now; `oldest` is the first row still open."""
-        marks = [Mark(c.address, c.date) for c in out if c.address is not None]
+        marks = [JournalPlace(c.address, c.date) for c in out if c.address is not None]
         start = next((m for m in reversed(marks) if not self.is_past(*m, order)), self.start)
         if oldest is not None:
-            start = None if oldest.syslog_addr is None else Mark(oldest.syslog_addr, oldest.oper_date)
-        moved = Progress(start)
+            start = None if oldest.syslog_addr is None else JournalPlace(oldest.syslog_addr, oldest.oper_date)
+        moved = QueueProgress(start)
         behind = frozenset(c for c in out if not moved.is_past(c.address, c.date, order))
         return moved._replace(delivered=behind)
 
 
-class State(NamedTuple):
+class QueueState(NamedTuple):
     """What a run leaves to the next one."""
 
     time_order: str | None = None
-    nodes: Mapping[str, Progress] = {}  # by DBNODE
+    nodes: Mapping[str, QueueProgress] = {}  # by DBNODE
 
-    def of(self, node: str) -> Progress:
+    def of(self, node: str) -> QueueProgress:
         """The progress of one database."""
         return self.nodes.get(node, _NOTHING)
 
-    def is_past(self, part: Part) -> bool:
+    def is_past(self, part: QueueRow) -> bool:
         """Whether a row lies before the start of its database."""
         progress = self.of(part.dbnode)
         return progress.is_past(part.syslog_addr, part.oper_date, self.time_order or "big")
 
 
-_NOTHING: Final = Progress()
-START: Final = State()
+_NOTHING: Final = QueueProgress()
+START: Final = QueueState()
 
 
-def commit_of(part: Part) -> Commit:
+def commit_of(part: QueueRow) -> Commit:
     """The identity of a COMMIT."""
     return Commit(part.transact_id, part.syslog_addr, part.oper_date)
 
 
-def dump_state(state: State) -> dict[str, Any]:
+def dump_state(state: QueueState) -> dict[str, Any]:
     """The state as JSON holds it."""
     return {"time-order": state.time_order, "nodes": {n: _dump(p) for n, p in state.nodes.items()}}
 
 
-def load_state(found: Any) -> State:
+def load_state(found: Any) -> QueueState:
     """The state that was kept; InvalidValue if it is none."""
     try:
         order, nodes = found["time-order"], found["nodes"]
         if order not in ORDERS:
             raise ValueError
-        return State(order, {str(node): _load(kept) for node, kept in nodes.items()})
+        return QueueState(order, {str(node): _load(kept) for node, kept in nodes.items()})
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InvalidValue(str(found)[:40], "the state of a LINTER queue") from None
 
 
-def _dump(progress: Progress) -> dict[str, Any]:
+def _dump(progress: QueueProgress) -> dict[str, Any]:
     start = progress.start
     commits = [(number, address, date.hex()) for number, address, date in progress.delivered]
     return {
@@ -102,13 +103,13 @@ def _dump(progress: Progress) -> dict[str, Any]:
     }
 
 
-def _load(kept: Mapping[str, Any]) -> Progress:
-    start = None if kept["start"] is None else Mark(int(kept["start"][0]), _date(kept["start"][1]))
+def _load(kept: Mapping[str, Any]) -> QueueProgress:
+    start = None if kept["start"] is None else JournalPlace(int(kept["start"][0]), _date(kept["start"][1]))
     commits = (
         Commit(int(number), None if address is None else int(address), _date(date))
         for number, address, date in kept["delivered"]
     )
-    return Progress(start, frozenset(commits))
+    return QueueProgress(start, frozenset(commits))
 
 
 def _date(text: str) -> bytes:

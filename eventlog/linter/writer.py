@@ -11,7 +11,7 @@ from eventlog.core.change import Change, Op, Raw
 from eventlog.core.errors import EventlogError, NotExpressible, Refused
 from eventlog.core.formats import SheetRow
 from eventlog.core.tables import Tables
-from eventlog.linter.columns import DATA_SIZE, SHEET, Part, write_cells
+from eventlog.linter.columns import DATA_SIZE, SHEET, QueueRow, write_cells
 from eventlog.linter.images import read_layout
 from eventlog.linter.operations import BLOBS, Typ
 from eventlog.linter.times import dump_time
@@ -41,7 +41,7 @@ class _Writer:
         self._address = 0  # the last that was written
 
     def transaction(self, name: str, changes: Iterable[Change]) -> Iterator[SheetRow | Refused]:
-        last: tuple[Change, Part] | None = None
+        last: tuple[Change, QueueRow] | None = None
         for change in changes:
             try:
                 parts = list(self._parts(change, name))
@@ -53,11 +53,11 @@ class _Writer:
         if last is not None:
             yield SheetRow(SHEET, write_cells(self._commit(*last)))
 
-    def _commit(self, change: Change, part: Part) -> Part:
+    def _commit(self, change: Change, part: QueueRow) -> QueueRow:
         address, time = change.fact("commit_syslog_addr"), change.fact("commit_oper_date")
         address = address if isinstance(address, int) else self._address + 1
         self._address = max(self._address, address)
-        return Part(
+        return QueueRow(
             oper_date=dump_time(time, self._order) if isinstance(time, str) else part.oper_date,
             dbnode=part.dbnode,
             transact_id=part.transact_id,
@@ -66,12 +66,12 @@ class _Writer:
             channel=part.channel,
         )
 
-    def _parts(self, change: Change, transaction: str) -> Iterator[Part]:
+    def _parts(self, change: Change, transaction: str) -> Iterator[QueueRow]:
         typ, first, second = self._images(change)
         dbnode, number = _transaction(transaction)
         stated = _number((change.position or "").partition("@")[0])
         address = self._address + 1 if stated is None else stated
-        part = Part(
+        part = QueueRow(
             oper_date=dump_time(change.time, self._order) if change.time else b"",
             dbnode=dbnode,
             transact_id=number,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from eventlog.compare.events import as_it_is, in_chunks
 from eventlog.compare.ordering import Order, Phase
-from eventlog.compare.polling import Found, poll
+from eventlog.compare.polling import PolledChange, poll
 from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
@@ -19,7 +19,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.publisher.config import Config
 from eventlog.publisher.opening import read_readable
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.known import Known, LogRow, Mark, Step
+from eventlog.sql.log.known import KnownStates, LogRow, Mark, StateStep
 from eventlog.sql.log.store import Store
 
 _SHOWN = 5
@@ -57,14 +57,14 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
     for table in tables:
         name = str(table)
         with snapshot(store.engine) as connection:
-            known = Known(connection, store.queries)
+            known = KnownStates(connection, store.queries)
             begun, counts, now = known.marks(), known.counted(), known.mark()
             mark = begun.get(name)
             if name in begun and mark is None:
                 raise OthersState(name)
             fresh = mark is None or mark.purged != now.purged
             explained = set() if fresh or mark is None else _explained(known, tables, table, mark)
-            order: Order[Step] = Order([table], _MEMORY)
+            order: Order[StateStep] = Order([table], _MEMORY)
             counts = {name: 0 if fresh else counts[name]}
             if not (fresh and not log):
                 source = readable[table]
@@ -78,7 +78,7 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
         yield Audited(table, None if fresh else differ, tuple(shown))
 
 
-def _explained(known: Known, tables: Tables, table: Table, mark: Mark) -> set[str]:
+def _explained(known: KnownStates, tables: Tables, table: Table, mark: Mark) -> set[str]:
     """The keys of the table's objects of which the log speaks since."""
     own = tables.name_of(table)
     named = (object_of(tables, *row) for row in known.named(mark))
@@ -86,7 +86,7 @@ def _explained(known: Known, tables: Tables, table: Table, mark: Mark) -> set[st
 
 
 def _sort(
-    order: Order[Step], table: Table, found: Iterable[Found], explained: set[str], *, silent: bool
+    order: Order[StateStep], table: Table, found: Iterable[PolledChange], explained: set[str], *, silent: bool
 ) -> tuple[list[str], int]:
     """Put the differences in their order; the first keys of those that nothing explains, and their number."""
     shown: list[str] = []
@@ -103,7 +103,7 @@ def _sort(
 
 
 def _keep(
-    store: Store, name: str, order: Order[Step], counts: dict[str, int], mark: Mark, *, fresh: bool
+    store: Store, name: str, order: Order[StateStep], counts: dict[str, int], mark: Mark, *, fresh: bool
 ) -> None:
     """Log what differs and let the state be as it is now."""
     with store.upkeep() as upkeep:

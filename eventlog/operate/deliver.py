@@ -22,14 +22,14 @@ from eventlog.files.durable import write_all
 from eventlog.files.statefile import need_memory
 from eventlog.files.written import naming
 from eventlog.publisher.tally import Waits
-from eventlog.sinks.sink import Document, Item, Reply, Sink
+from eventlog.sinks.sink import Item, OutgoingDocument, Reply, Sink
 from eventlog.xds.answers import Level, Status, match
 from eventlog.xds.split import MAX_EVENT, Broken, Element, split
 
 Chunks = Callable[[], Iterable[bytes]]
 
 
-class Memory:
+class AnswerMemory:
     """What was answered, event by event: a line each, and a cut last line is none."""
 
     def __init__(self, path: Path) -> None:
@@ -58,13 +58,13 @@ class Memory:
         os.close(self._file)
 
 
-class Delivery:
+class FileDelivery:
     """One file on its way."""
 
     def __init__(
         self,
         sink: Sink,
-        memory: Memory,
+        memory: AnswerMemory,
         waits: Waits,
         tell: Callable[[str], None],
         sleep: Callable[[float], None] = time.sleep,
@@ -100,7 +100,7 @@ class Delivery:
         left = [i for i in items if i.event_id not in self._memory.done and i.association not in waiting]
         if not left:
             return True
-        document = Document(_name(number, left), left)
+        document = OutgoingDocument(_name(number, left), left)
         reply = Reply() if self._sink.knows(document.name) else next(self._sink.deliver([document]))
         if reply.divide:
             middle = len(left) // 2
@@ -135,10 +135,10 @@ class Delivery:
             self._tell(f"{broken.where}: {broken.reason}")
 
 
-def memory_beside(file: Path) -> Memory:
+def memory_beside(file: Path) -> AnswerMemory:
     """The memory of a file's delivery."""
     try:
-        return Memory(file.with_name(file.name + ".delivered"))
+        return AnswerMemory(file.with_name(file.name + ".delivered"))
     except OSError as fault:
         raise Misuse(
             f"the record beside {file} cannot be kept: {fault.strerror}; name one with --memory"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
-from eventlog.convert.by_row import Found
-from eventlog.core.entry import Entry, Status, read_entry, read_event_time, shown, whole
+from eventlog.convert.by_row import PlacedEntry
+from eventlog.core.entry import Entry, Letter, read_entry, read_event_time, shown, whole
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import longest_value, speaks_of
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
@@ -18,9 +18,9 @@ from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Fates, Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Unusable
-from eventlog.sql.log.work import Waiting
+from eventlog.sql.log.work import WaitingEvent
 
-Explained = tuple[Found, Outcome]
+Explained = tuple[PlacedEntry, Outcome]
 PAGE = 10_000  # pending rows read at a time
 _EVER = datetime(9999, 1, 1)
 _MOST_WAITING = 100_000
@@ -74,7 +74,7 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
     return told
 
 
-def _tell_held(held: Fates, waiting: Iterable[Waiting]) -> str:
+def _tell_held(held: Fates, waiting: Iterable[WaitingEvent]) -> str:
     first = min(waiting, key=lambda one: one.next_at, default=None)
     until = "" if first is None else f": the first goes again at {first.next_at}, behind {first.event_id}"
     return f"{held.rows} rows are held{until}"
@@ -93,7 +93,7 @@ class _Judge:
         reading: Reading,
         rules: Rules,
         now: str,
-        waiting: Mapping[ObjectName, Waiting],
+        waiting: Mapping[ObjectName, WaitingEvent],
         object_of: Callable[[str, str], ObjectName],
     ) -> None:
         self._outcomes = reading.outcomes
@@ -123,7 +123,7 @@ class _Judge:
     def of(self, entry: Entry, fault: str = "") -> Outcome:
         """What becomes of a row, which a fault keeps from being understood."""
         fault = self._refused.get(entry.record_id, fault)
-        if entry.status != Status.NEW:
+        if entry.status != Letter.NEW:
             return Outcome(Fate.NOT_NEW, f"its status is {entry.status}")
         if fault:
             return Outcome(Fate.REFUSED, fault)
@@ -148,7 +148,7 @@ class _Judge:
 def _explain_excluded(row: Unusable) -> Explained:
     entry = Entry(0, "N", 0, "", None, row.table_name or "", row.table_key or "", row.column_name)
     outcome = Outcome(Fate.REFUSED, f"no usable record_id: {row.reason}")
-    return Found(entry, f"record_id {row.record_id}", b""), outcome
+    return PlacedEntry(entry, f"record_id {row.record_id}", b""), outcome
 
 
 def _as_far_as_told(row: Cells) -> Entry:
@@ -159,11 +159,11 @@ def _as_far_as_told(row: Cells) -> Entry:
     return Entry(int(number or 0), shown(status), known, "", None, shown(name), shown(key))
 
 
-def _found(entry: Entry) -> Found:
-    return Found(entry, f"record_id {entry.record_id}", b"")
+def _found(entry: Entry) -> PlacedEntry:
+    return PlacedEntry(entry, f"record_id {entry.record_id}", b"")
 
 
-def _waiting(store: Store) -> dict[ObjectName, Waiting]:
+def _waiting(store: Store) -> dict[ObjectName, WaitingEvent]:
     """The events that wait for a retry, by their objects."""
     return {one.object: one for one in store.waiting(_EVER, _MOST_WAITING)}
 

@@ -23,7 +23,7 @@ from eventlog.publisher.opening import read_tables, readable_of
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.finishing import FinishMode, agreed
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Failed, Relative, Upkeep, Which
+from eventlog.sql.log.upkeep import FailedRow, Relative, Upkeep, Which
 
 PAGE = 1000  # rows of one transaction
 LISTED = 20  # rows named in one line
@@ -73,7 +73,7 @@ def how_to_redrive(
     return How(readable, as_query_back, as_logged, mode is FinishMode.DELETE)
 
 
-class Told(NamedTuple):
+class RedriveTold(NamedTuple):
     """What became of some rows, or why they stay."""
 
     words: str  # of one row
@@ -91,7 +91,7 @@ class Redriven(NamedTuple):
     """What a redrive came to."""
 
     rows: int
-    told: tuple[Told, ...]
+    told: tuple[RedriveTold, ...]
     refused: tuple[int, ...]  # that stay as they are
 
 
@@ -122,7 +122,7 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
                 changed |= types or {}
                 done.update(event.ids)
             rows += upkeep.redrive(good, changed)
-    told = tuple(Told(words, tuple(ids)) for words, ids in said.items())
+    told = tuple(RedriveTold(words, tuple(ids)) for words, ids in said.items())
     return Redriven(rows, told, tuple(sorted(refused)))
 
 
@@ -130,7 +130,7 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
 class _Event:
     """Failed rows that go together."""
 
-    rows: Sequence[Failed]
+    rows: Sequence[FailedRow]
     inserts: Sequence[_Insert]
 
     @property
@@ -238,7 +238,7 @@ def _events(upkeep: Upkeep, ids: Sequence[int]) -> Iterator[_Event]:
     for insert in inserts:  # what one insert holds together is one
         names = {name[row] for row in insert.failed}
         name |= {row: min(names) for row, found in name.items() if found in names}
-    events: dict[str, list[Failed]] = {}
+    events: dict[str, list[FailedRow]] = {}
     for number, row in sorted(rows.items()):
         events.setdefault(name[number], []).append(row)
     for found in events.values():

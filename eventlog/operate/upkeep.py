@@ -10,14 +10,14 @@ from datetime import UTC, datetime, timedelta
 from itertools import chain
 from typing import Any, NamedTuple
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Failed, Unusable, Which
+from eventlog.sql.log.upkeep import FailedRow, Unusable, Which
 from eventlog.sql.stored import demand_time
 
 PAGE = 1000  # rows of one transaction
-HANDLED = (Status.SUCCESS, Status.WARNING)
+HANDLED = (Letter.SUCCESS, Letter.WARNING)
 _AGE = re.compile(r"(\d+)\s*([smhdw])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 
@@ -29,7 +29,7 @@ class Skipped(NamedTuple):
     others: tuple[int, ...]  # that were not named, and are of the same events
 
 
-def failures(store: Store, which: Which) -> Iterator[Failed]:
+def failures(store: Store, which: Which) -> Iterator[FailedRow]:
     """The rows with E or F, oldest first."""
     after = 0
     while True:
@@ -68,7 +68,7 @@ class Purge:
     """What is to be deleted."""
 
     before: datetime  # in UTC
-    letters: Sequence[Status] = HANDLED
+    letters: Sequence[Letter] = HANDLED
     chunk: int = PAGE
     rest: float = 0.0  # seconds between two chunks
 
@@ -91,10 +91,10 @@ def purge(store: Store, wanted: Purge) -> int:
     return deleted
 
 
-def read_letters(text: str) -> tuple[Status, ...]:
+def read_letters(text: str) -> tuple[Letter, ...]:
     """The letters of a list such as S,W,E."""
     try:
-        return tuple(Status(part.strip()) for part in text.split(","))
+        return tuple(Letter(part.strip()) for part in text.split(","))
     except ValueError:
         raise Misuse(f"{text!r} names a letter that is none of N, S, W, E, F") from None
 

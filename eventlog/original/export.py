@@ -25,7 +25,7 @@ class NotAnExport(EventlogError):
     """{0} is no exported configuration: {1}"""
 
 
-class Said(NamedTuple):
+class StatedParameter(NamedTuple):
     """One parameter as it stands there."""
 
     tag: str
@@ -37,7 +37,7 @@ class Said(NamedTuple):
 
 
 class Export(NamedTuple):
-    parameters: tuple[Said, ...]
+    parameters: tuple[StatedParameter, ...]
     server: str = ""
     user: str = ""
 
@@ -62,7 +62,7 @@ def _parse(name: str, data: bytes) -> etree._Element:
         raise NotAnExport(name, f"it is not read: {fault}") from fault
 
 
-def _parameters(root: etree._Element) -> Iterator[Said]:
+def _parameters(root: etree._Element) -> Iterator[StatedParameter]:
     for element in root.iter("definition", *_OPTIONS):
         if element.tag == "definition":
             yield _definition(element)
@@ -70,9 +70,9 @@ def _parameters(root: etree._Element) -> Iterator[Said]:
             yield from _options(element)
 
 
-def _definition(element: etree._Element) -> Said:
+def _definition(element: etree._Element) -> StatedParameter:
     value = element.find("value")
-    return Said(
+    return StatedParameter(
         element.get("name", ""),
         element.get("display-name", ""),
         _text(value),
@@ -82,12 +82,12 @@ def _definition(element: etree._Element) -> Said:
     )
 
 
-def _options(element: etree._Element) -> Iterator[Said]:
+def _options(element: etree._Element) -> Iterator[StatedParameter]:
     """The older form: each option is an element of its own name."""
     for option in element.iterchildren(etree.Element):
         if option.tag != "configuration-values":
             display = option.get("display-name", "")
-            yield Said(str(option.tag), display, _text(option), _name(element), _is_secret(option))
+            yield StatedParameter(str(option.tag), display, _text(option), _name(element), _is_secret(option))
 
 
 def _unless(element: etree._Element) -> str:
@@ -121,7 +121,7 @@ def _is_secret(element: etree._Element) -> bool:
     return element.get("is-sensitive", "").lower() in ("1", "yes", "true") or any(map(looks_secret, told))
 
 
-def _resolve(said: Said, all_said: dict[str, Said]) -> Said:
+def _resolve(said: StatedParameter, all_said: dict[str, StatedParameter]) -> StatedParameter:
     """A value that is the name of another: ~name~ of a global configuration value."""
     named = all_said.get(said.value[1:-1])
     if named is None or said.value != f"~{named.tag}~" or named.value.startswith("~"):

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 
-class Address(NamedTuple):
+class JdbcAddress(NamedTuple):
     """Where a JDBC URL leads, and the names of what else stands in it."""
 
     url: str
     left_out: tuple[str, ...] = ()
 
 
-def read_jdbc(server: str, user: str) -> Address | None:
+def read_jdbc(server: str, user: str) -> JdbcAddress | None:
     """The SQLAlchemy URL of a JDBC URL; None for a database that eventlog does not publish from."""
     for pattern, form in _FORMS:
         if match := pattern.fullmatch(server.strip()):
@@ -28,7 +28,7 @@ def read_jdbc(server: str, user: str) -> Address | None:
                 port=port,
                 name=quote(found["name"], safe=""),
             )
-            return Address(url, tuple(_left_out(found)))
+            return JdbcAddress(url, tuple(_left_out(found)))
     return None
 
 

@@ -9,9 +9,9 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError
-from eventlog.original.export import Export, Said
+from eventlog.original.export import Export, StatedParameter
 from eventlog.original.hush import looks_secret
-from eventlog.original.jdbc import Address, read_jdbc
+from eventlog.original.jdbc import JdbcAddress, read_jdbc
 from eventlog.original.known import find
 from eventlog.original.parameters import PARAMETERS, Parameter, Setting
 from eventlog.original.unneeded import Unneeded
@@ -79,7 +79,7 @@ class _Draft:
         self.without: list[Without] = []
         self.doubtful: set[str] = set()  # tags of what is there, and could not be read
 
-    def take(self, said: Said) -> None:
+    def take(self, said: StatedParameter) -> None:
         """One parameter: a line, a reason, or nothing where it has no value."""
         known = None if _is_foreign(said) else find(said.tag, said.display)
         try:
@@ -113,7 +113,7 @@ class _Draft:
                 assert value is not None
                 yield Line(known.tag, value)
 
-    def _reason(self, said: Said, known: Parameter | Unneeded | None) -> str | None:
+    def _reason(self, said: StatedParameter, known: Parameter | Unneeded | None) -> str | None:
         if _is_secret(said):
             return "it may hold a secret, which is not carried over; set it in the environment"
         if known is None:
@@ -128,7 +128,7 @@ class _Draft:
             return "it refers to a global configuration value that is not in the file: fill it in"
         return None
 
-    def _refuse(self, said: Said, known: Parameter | Unneeded | None, reason: str) -> None:
+    def _refuse(self, said: StatedParameter, known: Parameter | Unneeded | None, reason: str) -> None:
         shown = isinstance(known, Parameter) or (known is not None and known.shown)
         value = said.value if shown and not _is_secret(said) else None
         self.without.append(Without(said.tag or said.display, reason, value))
@@ -136,12 +136,12 @@ class _Draft:
             self.doubtful |= {known.tag} - self.lines.keys()
 
 
-def _is_foreign(said: Said) -> bool:
+def _is_foreign(said: StatedParameter) -> bool:
     """Whether a parameter is of the Subscriber channel, which has some of the same names."""
     return said.channel == "subscriber" or "subscriber" in said.display.lower()
 
 
-def _is_secret(said: Said) -> bool:
+def _is_secret(said: StatedParameter) -> bool:
     return said.secret or looks_secret(said.value)
 
 
@@ -281,7 +281,7 @@ _NO_SOURCE = (
 )
 
 
-def _of_address(server: str, address: Address | None, nowhere: str) -> Iterator[Without]:
+def _of_address(server: str, address: JdbcAddress | None, nowhere: str) -> Iterator[Without]:
     """What of the database's address has to be said by somebody else; `nowhere` where it is none of ours."""
     if server and address is None:
         yield Without("server", nowhere)

@@ -22,11 +22,11 @@ from eventlog.core.typenames import kind_of
 from eventlog.files.statefile import read_state, write_state
 from eventlog.gbase import snapshot
 from eventlog.gbase.address import Address
-from eventlog.gbase.catalogue import Described, describe, read_wanted
+from eventlog.gbase.catalogue import CapturableTable, describe, read_wanted
 from eventlog.gbase.changes import Answer, StreamReader
-from eventlog.gbase.format import Settings, reader
+from eventlog.gbase.format import GbaseSettings, reader
 from eventlog.gbase.session import Captured, MissingCatalogue, ServerError, Session
-from eventlog.gbase.snapshot import Database, Lock, Moment, Span
+from eventlog.gbase.snapshot import CapturedDatabase, Lock, ReadSpan, ServerMoment
 from eventlog.gbase.transactions import Position, Unseen
 from eventlog.places.overlap import Overlap, Shown
 
@@ -56,8 +56,8 @@ class CaptureSettings:
 class Transport(Protocol):
     """The way to a server: connections to its databases, and the bytes of a session."""
 
-    def connect(self, database: str, *, transactions: bool) -> Database: ...
-    def read(self, connection: Database, session: int, size: int) -> bytes: ...
+    def connect(self, database: str, *, transactions: bool) -> CapturedDatabase: ...
+    def read(self, connection: CapturedDatabase, session: int, size: int) -> bytes: ...
     def close(self) -> None: ...
 
 
@@ -66,12 +66,12 @@ class LogGone(EventlogError):
     remove the state file, and take the tables anew"""
 
 
-class State(NamedTuple):
+class CaptureState(NamedTuple):
     """What a capture has to know when it goes on."""
 
     position: Position = Position()
     unseen: Unseen = Unseen.REFUSED
-    spans: tuple[tuple[str, Span], ...] = ()  # of the tables that were read whole
+    spans: tuple[tuple[str, ReadSpan], ...] = ()  # of the tables that were read whole
     started: bool = False
 
 
@@ -84,7 +84,7 @@ class Capture:
         address: Address,
         names: Sequence[str],
         given: Tables,
-        reading: Settings,
+        reading: GbaseSettings,
         settings: CaptureSettings,
         *,
         state: Path | None = None,
@@ -99,9 +99,9 @@ class Capture:
         self._path = state
         self._stopping = stopping
         self._owner = address.vendor.owner
-        self._databases: dict[str, Database] = {}
+        self._databases: dict[str, CapturedDatabase] = {}
         self._exit = ExitStack()
-        self._state = State() if state is None else read_state(state, _load, State())
+        self._state = CaptureState() if state is None else read_state(state, _load, CaptureState())
         wanted = [read_wanted(name, address.database) for name in dict.fromkeys(names)]
         self._tables = [describe(self._database(w.database), w, reading.text, self._owner) for w in wanted]
         self.tables = Tables([_named(t, n, given) for n, t in enumerate(self._tables, 1)], "informix")
@@ -137,14 +137,14 @@ class Capture:
             position, now = self._start()
         except ServerError:
             session = self._session_under_lock(stack)
-            self._state = State(Position(), Unseen.TAKEN, (), True)
+            self._state = CaptureState(Position(), Unseen.TAKEN, (), True)
             return session
         session = self._session(stack, position)
         past = now.sequence if self._lock is Lock.NONE else 0
-        self._state = State(Position(position, past), Unseen.NOTED, (), True)
+        self._state = CaptureState(Position(position, past), Unseen.NOTED, (), True)
         return session
 
-    def _start(self) -> tuple[int, Moment]:
+    def _start(self) -> tuple[int, ServerMoment]:
         """A position before all that is open now and all that will be, and this moment."""
         connection = self._any_database()
         now = snapshot.now(connection, self._owner)
@@ -172,7 +172,7 @@ class Capture:
         session.activate(position)
         return session
 
-    def _connect_catalogue(self, stack: ExitStack) -> Database:
+    def _connect_catalogue(self, stack: ExitStack) -> CapturedDatabase:
         try:
             connection = self._transport.connect(CATALOGUE, transactions=False)
         except ServerError as fault:
@@ -204,11 +204,11 @@ class Capture:
             connection = self._database(table.table.database)
             found = snapshot.read_table(connection, table, self._lock, number, name, self._owner)
             overlap = Overlap({}, self._shown)
-            span: Span | None = None
+            span: ReadSpan | None = None
             while piece := list(islice(found, _ROWS)):
                 if self._stopping():
                     return
-                if isinstance(piece[-1], Span):
+                if isinstance(piece[-1], ReadSpan):
                     span = piece[-1]
                 yield _rows(piece, overlap)
             assert span is not None
@@ -243,7 +243,7 @@ class Capture:
             write_state(self._path, _dump(self._state))
             self._kept = self._state
 
-    _kept: State | None = None
+    _kept: CaptureState | None = None
 
     def _check_log(self, position: int) -> None:
         """LogGone if the log of a position is not there; where we may not ask, the server says so itself."""
@@ -254,14 +254,14 @@ class Capture:
             if oldest is not None and snapshot.log_of(position) < oldest:
                 raise LogGone(snapshot.log_of(position), oldest)
 
-    def _database(self, name: str) -> Database:
+    def _database(self, name: str) -> CapturedDatabase:
         if name not in self._databases:
             connection = self._transport.connect(name, transactions=True)
             self._exit.callback(connection.close)
             self._databases[name] = connection
         return self._databases[name]
 
-    def _any_database(self) -> Database:
+    def _any_database(self) -> CapturedDatabase:
         return next(iter(self._databases.values()))
 
     def _name(self, number: int) -> tuple[str | None, str]:
@@ -273,11 +273,11 @@ class Capture:
         return Shown(None if self._path is None else self._path.with_name(self._path.name + ".rows"))
 
 
-def _rows(piece: Sequence[Change | Refused | Span], overlap: Overlap) -> Iterator[Answer]:
+def _rows(piece: Sequence[Change | Refused | ReadSpan], overlap: Overlap) -> Iterator[Answer]:
     for found in piece:
         if isinstance(found, Change):
             overlap.snapshot(found)
-        if not isinstance(found, Span):
+        if not isinstance(found, ReadSpan):
             yield found
 
 
@@ -289,7 +289,7 @@ def _told(stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answ
             yield answer
 
 
-def _named(described: Described, number: int, given: Tables) -> Table:
+def _named(described: CapturableTable, number: int, given: Tables) -> Table:
     """The table as changes name it: as the tables file does, else as the catalogue does."""
     wanted = described.table
     known = given.of(wanted.owner, wanted.name)
@@ -310,7 +310,7 @@ def _named(described: Described, number: int, given: Tables) -> Table:
     return Table(wanted.owner, wanted.name, columns, described.key, number)
 
 
-def _dump(state: State) -> dict[str, Any]:
+def _dump(state: CaptureState) -> dict[str, Any]:
     return {
         **state.position._asdict(),
         "unseen": state.unseen.value,
@@ -318,10 +318,10 @@ def _dump(state: State) -> dict[str, Any]:
     }
 
 
-def _load(found: Any) -> State:
+def _load(found: Any) -> CaptureState:
     spans = []
     for name, (sequence, seconds, last, until) in found["tables"].items():
-        before, after = Moment(int(sequence), int(seconds)), Moment(int(last), int(until))
-        spans.append((str(name), Span(before, after)))
+        before, after = ServerMoment(int(sequence), int(seconds)), ServerMoment(int(last), int(until))
+        spans.append((str(name), ReadSpan(before, after)))
     position = Position(int(found["restart"]), int(found["delivered"]))
-    return State(position, Unseen(found["unseen"]), tuple(spans), True)
+    return CaptureState(position, Unseen(found["unseen"]), tuple(spans), True)

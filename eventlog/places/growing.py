@@ -21,7 +21,7 @@ from eventlog.files.statefile import read_state, write_state
 from eventlog.gbase.changes import Answer, StreamReader
 from eventlog.gbase.dump import read_dump
 from eventlog.gbase.faults import BadDump
-from eventlog.gbase.format import Settings, reader
+from eventlog.gbase.format import GbaseSettings, reader
 from eventlog.gbase.transactions import START, Position
 
 CHUNK: Final = 1 << 16
@@ -58,7 +58,7 @@ def load_position(found: Any) -> Position:
 def follow(
     name: str,
     tables: Tables,
-    settings: Settings,
+    settings: GbaseSettings,
     *,
     state: StateFile | None = None,
     chunks: Iterable[bytes],
@@ -101,7 +101,7 @@ def _batches(
 class Growing:
     """A stream that stays open: whenever it is asked, it gives what came since the last time."""
 
-    def __init__(self, name: str, tables: Tables, settings: Settings, since: Position) -> None:
+    def __init__(self, name: str, tables: Tables, settings: GbaseSettings, since: Position) -> None:
         if settings.framed:
             raise Misuse("--framed: a dump that is followed is not written in parts: name a file with -o")
         source: Source[bytes] = Source(name, name, (), ())

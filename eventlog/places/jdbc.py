@@ -17,7 +17,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.extras import extra
 from eventlog.gbase.address import Address
 from eventlog.gbase.session import ServerError
-from eventlog.gbase.snapshot import Database
+from eventlog.gbase.snapshot import CapturedDatabase
 
 _INT: Final = 1 << 31
 
@@ -49,7 +49,7 @@ class Jdbc:
             told = f"the driver lacks {fault.getMessage()}: name the jar that has it too, after a comma"
             raise Misuse(f"{told} (org.bson is in org.mongodb:bson of Maven Central)") from None
 
-    def connect(self, database: str, *, transactions: bool) -> Database:
+    def connect(self, database: str, *, transactions: bool) -> CapturedDatabase:
         """A connection to a database."""
         properties = self._jpype.JClass("java.util.Properties")()
         properties.setProperty("user", self._address.user)
@@ -62,7 +62,7 @@ class Jdbc:
             self._asked(lambda: connection.setAutoCommit(False))
         return _Connection(connection, self._asked)
 
-    def read(self, connection: Database, session: int, size: int) -> bytes:
+    def read(self, connection: CapturedDatabase, session: int, size: int) -> bytes:
         """The bytes that a capture session has for us, at most so many."""
         assert isinstance(connection, _Connection)
         if connection.blob is None:

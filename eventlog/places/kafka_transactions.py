@@ -17,12 +17,12 @@ from eventlog.places.kafka import KafkaFault, asked, identity
 from eventlog.places.kafka_writing import Sender, keys_of
 from eventlog.places.topics import KafkaSettings, KafkaStates
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import Writer
+from eventlog.qlik.message_writer import MessageWriter
 
 T = TypeVar("T")
 
 
-class Transactions:
+class KafkaTransactions:
     """Writes to topics under a transactional id; who begins under the same id ends what another left open."""
 
     def __init__(self, kafka: KafkaSettings, states: KafkaStates) -> None:
@@ -45,7 +45,7 @@ class Transactions:
         except (ValueError, KeyError, TypeError, EventlogError) as fault:
             raise Misuse(f"what {self._topic} holds under {self._id} is not a state") from fault
 
-    def write(self, changes: Iterable[Change], writer: Writer) -> Iterator[Refused]:
+    def write(self, changes: Iterable[Change], writer: MessageWriter) -> Iterator[Refused]:
         """Write the messages of changes in the transaction that is open, or in a new one."""
         self._started()
         assert self._sender is not None

@@ -18,7 +18,7 @@ from eventlog.places.topics import KafkaSettings
 from eventlog.qlik import message_writer
 from eventlog.qlik.keys import KeyWriter
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import Writer, Written
+from eventlog.qlik.message_writer import MessageWriter, WrittenMessage
 from eventlog.qlik.structure import Structure
 
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -29,7 +29,7 @@ def publish(
 ) -> Iterator[Refused]:
     """Writes the messages of the changes; ends when the brokers have all of them."""
     sender = Sender(kafka, keys_of(settings, kafka))
-    yield from sender.write(Writer(tables, settings).write(changes))
+    yield from sender.write(MessageWriter(tables, settings).write(changes))
     sender.flush()
 
 
@@ -53,14 +53,14 @@ class Sender:
         client = settings.client(**{"enable.idempotence": True, "partitioner": "murmur2_random", **more})
         self.producer = asked(lambda: Producer(client))
 
-    def write(self, messages: Iterable[Written | Refused]) -> Iterator[Refused]:
+    def write(self, messages: Iterable[WrittenMessage | Refused]) -> Iterator[Refused]:
         """Hands messages to the client; what has none comes back."""
         for written in messages:
             refused = written if isinstance(written, Refused) else self.send(written)
             if refused is not None:
                 yield refused
 
-    def send(self, written: Written) -> Refused | None:
+    def send(self, written: WrittenMessage) -> Refused | None:
         """Hands a message to the client; what has no legal topic comes back."""
         try:
             topic = self._topic(written.structure)
@@ -124,14 +124,14 @@ class Sender:
                 raise KafkaFault(f"topic {topic!r} is not there, and the brokers make none")
             time.sleep(0.1)
 
-    def _key(self, written: Written) -> bytes | None:
+    def _key(self, written: WrittenMessage) -> bytes | None:
         assert written.change is not None
         if self._settings.kafka_key_encoding == "avro":
             return self._keys.write(written.change, written.structure)
         return KEYS[self._settings.kafka_key](written.change, written.structure)
 
 
-def _position(written: Written) -> str:
+def _position(written: WrittenMessage) -> str:
     return (written.change.position or "") if written.change is not None else ""
 
 

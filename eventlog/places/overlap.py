@@ -15,7 +15,7 @@ from typing import Any
 
 from eventlog.core.change import ABSENT, Change, Key, Op, Side, row_events
 from eventlog.gbase.records import seconds_of
-from eventlog.gbase.snapshot import Span
+from eventlog.gbase.snapshot import ReadSpan
 
 _MARK = (("overlap", True),)
 _NO_ROW = b""
@@ -56,7 +56,7 @@ class Shown:
 class Overlap:
     """Compares each change with the snapshot of its table."""
 
-    def __init__(self, spans: Mapping[int, Span], shown: Shown | None) -> None:
+    def __init__(self, spans: Mapping[int, ReadSpan], shown: Shown | None) -> None:
         self._spans = spans  # by the number of the table
         self._shown = shown  # for a writer of events
 
@@ -90,7 +90,7 @@ class Overlap:
                 yield event
 
 
-def _within(change: Change, span: Span) -> bool:
+def _within(change: Change, span: ReadSpan) -> bool:
     """Whether a change was committed before its table had been read."""
     if _sequence(change) <= span.after.sequence:
         return True

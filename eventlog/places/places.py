@@ -23,7 +23,7 @@ from eventlog.files.statefile import read_state, write_state
 from eventlog.linter.changes import QueueReader as LinterReader
 from eventlog.linter.progress import START, dump_state, load_state
 from eventlog.places import change_tables, queues
-from eventlog.places.registry import Access, Registry
+from eventlog.places.registry import Registry, RegistryAccess
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.control import control_table
 from eventlog.sinks.secured import authorization
@@ -69,7 +69,7 @@ def connected(given: Mapping[str, Any]) -> dict[str, Any]:
     if not given.get("schema_registry"):
         return {"spool": Spool}
     kafka = settings.build(KafkaSettings, given)
-    access = Access(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
+    access = RegistryAccess(authorization(*kafka.registry_identity), kafka.registry_ca, kafka.registry_cert)
     registry = Registry(kafka.schema_registry, access=access)
     return {
         "spool": Spool,

@@ -12,37 +12,37 @@ from eventlog.core.errors import Misuse, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table
 from eventlog.linter import attributes
-from eventlog.linter.columns import Part, RowReader
-from eventlog.linter.progress import START, State
+from eventlog.linter.columns import QueueRow, QueueRowReader
+from eventlog.linter.progress import START, QueueState
 
 _FETCH: Final = 1000
 _IDENTITY: Final = ("OPER_DATE", "DBNODE", "TRANSACT_ID", "SYSLOG_ADDR", "TYP")
 Columns = dict[str, sa.ColumnElement[Any]]
 
 
-class Waiting(NamedTuple):
+class QueueRest(NamedTuple):
     """What a queue holds beyond a state."""
 
     source: Source[Row]
-    past: tuple[Part, ...] = ()  # rows from before the start that are still there, without their data
+    past: tuple[QueueRow, ...] = ()  # rows from before the start that are still there, without their data
 
 
-def rows(connection: sa.Connection, table: str, since: State = START) -> Waiting:
+def rows(connection: sa.Connection, table: str, since: QueueState = START) -> QueueRest:
     """The rows of a table, or `schema.table`, that a state leaves: in the journal's order, and behind them
     those of journal files that were used again since."""
     queue = _reflect(connection, table)
     before = _before(queue, since)
     if before is None:
-        return Waiting(_source(connection, table, queue, _in_order(queue)))
-    past: list[Part] = []
-    reused: list[Part] = []
+        return QueueRest(_source(connection, table, queue, _in_order(queue)))
+    past: list[QueueRow] = []
+    reused: list[QueueRow] = []
     for part in _found(connection, queue, before):
         (past if since.is_past(part) else reused).append(part)
     wanted = [_in_order(queue).where(~before)]
     if addresses := [part.syslog_addr for part in reused if part.syslog_addr is not None]:
         within = queue["SYSLOG_ADDR"].between(min(addresses), max(addresses))
         wanted.append(_in_order(queue).where(before & within))
-    return Waiting(_source(connection, table, queue, *wanted), tuple(past))
+    return QueueRest(_source(connection, table, queue, *wanted), tuple(past))
 
 
 def described(connection: sa.Connection, table: str = "DISPATCH_ATTRS") -> list[Table]:
@@ -61,7 +61,7 @@ def _in_order(queue: Columns) -> sa.Select[Any]:
     return sa.select(*queue.values()).order_by(*order)
 
 
-def _before(queue: Columns, since: State) -> sa.ColumnElement[bool] | None:
+def _before(queue: Columns, since: QueueState) -> sa.ColumnElement[bool] | None:
     """The condition of rows whose address lies before the start of their database."""
     starts = [
         sa.and_(_is_of(queue, node), queue["SYSLOG_ADDR"] < progress.start.address)
@@ -75,11 +75,11 @@ def _is_of(queue: Columns, node: str) -> sa.ColumnElement[bool]:
     return sa.func.rtrim(queue["DBNODE"]) == node if "DBNODE" in queue else sa.true()
 
 
-def _found(connection: sa.Connection, queue: Columns, before: sa.ColumnElement[bool]) -> Iterator[Part]:
+def _found(connection: sa.Connection, queue: Columns, before: sa.ColumnElement[bool]) -> Iterator[QueueRow]:
     """The rows before the start, without their data. They are looked up at first, so that whatever precedes
     one of them is there to be read."""
     names = [name for name in _IDENTITY if name in queue]
-    reader = RowReader(names)
+    reader = QueueRowReader(names)
     for row in _fetch(connection, sa.select(*(queue[name] for name in names)).where(before)):
         with suppress(WrongRow):
             yield reader.read(row.cells)

@@ -30,7 +30,7 @@ class UnknownSchema(RegistryFault):
     """schema registry: {0}"""
 
 
-class Access(NamedTuple):
+class RegistryAccess(NamedTuple):
     """Who we are to a registry."""
 
     headers: Mapping[str, str] = MappingProxyType({})
@@ -41,8 +41,8 @@ class Access(NamedTuple):
 class Registry:
     """Its methods fit `MessageSettings.schema_of`, `.register` and `.register_key`."""
 
-    def __init__(self, url: str, seconds: float = _SECONDS, access: Access | None = None) -> None:
-        access = access or Access()
+    def __init__(self, url: str, seconds: float = _SECONDS, access: RegistryAccess | None = None) -> None:
+        access = access or RegistryAccess()
         self._made = url, seconds, access
         self._address = http_address(url)
         self._seconds = seconds

@@ -13,7 +13,7 @@ from sqlalchemy.types import TypeEngine
 
 from eventlog.core.errors import NotExpressible
 from eventlog.qlik.headers import Header
-from eventlog.qlik.structure import Column
+from eventlog.qlik.structure import DataColumn
 from eventlog.qlik.types import Spec, exact_decimal
 
 _LONGEST = 4_000  # characters or bytes of a column that is no LOB, in the least of the dialects
@@ -90,7 +90,7 @@ HEADER_TYPES: dict[str, Callable[[Header], TypeEngine[Any]]] = {
 }
 
 
-def sql_type(column: Column) -> TypeEngine[Any]:
+def sql_type(column: DataColumn) -> TypeEngine[Any]:
     spec = column.spec or Spec("STRING")
     return SQL_TYPES[spec.name](spec)
 

@@ -12,21 +12,21 @@ from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.places.kafka import Topics
 from eventlog.places.topics import KafkaSettings
-from eventlog.qlik.memory import Memory
+from eventlog.qlik.memory import SequenceMemory
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 
 _TAIL = 100  # messages at the end of a partition: the last of them may be metadata, or marks of a transaction
 
 
-def standing(tables: Tables, settings: MessageSettings, kafka: KafkaSettings) -> Memory:
+def standing(tables: Tables, settings: MessageSettings, kafka: KafkaSettings) -> SequenceMemory:
     """What stands in the topics to which messages will be written; those that are not there tell nothing.
 
     Metadata messages stand in a topic of their own, else among the data of each partition: then one is read
     as a whole.
     """
     topics = {kafka.topic_of(table.schema, table.name) for table in tables} or {kafka.kafka}
-    reading = Standing(kafka, settings.encoding)
+    reading = TopicEnds(kafka, settings.encoding)
     try:
         known = reading.known()
         published = reading.metadata() if kafka.kafka_metadata_topic in known else ()
@@ -38,10 +38,10 @@ def standing(tables: Tables, settings: MessageSettings, kafka: KafkaSettings) ->
                 last = max([last, *_sequences(reader, source)])
     finally:
         reading.close()
-    return Memory(last, reader.known.values())
+    return SequenceMemory(last, reader.known.values())
 
 
-class Standing(Topics):
+class TopicEnds(Topics):
     """Reads the ends of topics, and commits nothing."""
 
     def known(self) -> frozenset[str]:

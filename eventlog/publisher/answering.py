@@ -35,7 +35,7 @@ _AT_ONCE = 50  # objects that are read together
 _ALL = 2**31 - 1
 
 
-class Known(NamedTuple):
+class KnownTables(NamedTuple):
     """What is known of the tables, and how their values are told."""
 
     tables: Tables
@@ -44,14 +44,14 @@ class Known(NamedTuple):
     xds: XdsSettings
 
 
-class Answers:
+class QueryAnswers:
     """Answers the queries of documents; `look` reads what is known of the tables."""
 
-    def __init__(self, store: Store, look: Callable[[], Known], rounds: int) -> None:
+    def __init__(self, store: Store, look: Callable[[], KnownTables], rounds: int) -> None:
         self.rounds = rounds
         self._store = store
         self._look = look
-        self._known: Known | None = None
+        self._known: KnownTables | None = None
 
     @contextmanager
     def conversation(self) -> Iterator[Answer]:
@@ -59,7 +59,7 @@ class Answers:
         with self._store.snapshot() as snapshot:
             yield Conversation(snapshot, self._known, self._learn).answer
 
-    def _learn(self) -> Known:
+    def _learn(self) -> KnownTables:
         self._known = self._look()
         return self._known
 
@@ -68,7 +68,9 @@ class Conversation:
     """The questions about one document. Before one is refused, the catalogue is read again, once: perhaps
     the tables changed."""
 
-    def __init__(self, snapshot: Snapshot, known: Known | None, learn: Callable[[], Known]) -> None:
+    def __init__(
+        self, snapshot: Snapshot, known: KnownTables | None, learn: Callable[[], KnownTables]
+    ) -> None:
         self._snapshot = snapshot
         self._learn = learn
         self._fresh = known is None

@@ -14,7 +14,7 @@ from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from eventlog.fold import ObjectName, event_id
-from eventlog.sinks.sink import Document, Item
+from eventlog.sinks.sink import Item, OutgoingDocument
 from eventlog.xds.answers import Level, Status
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Draft(Protocol):
     @property
     def sendings(self) -> Sequence[Sending]: ...
 
-    def document(self, name_of: Callable[[ObjectName], str]) -> Document: ...
+    def document(self, name_of: Callable[[ObjectName], str]) -> OutgoingDocument: ...
 
     def memory(self, worst: Worst) -> Memory: ...
 
@@ -104,11 +104,11 @@ class PlainDraft(NamedTuple):
         """The objects of its events."""
         return {sending.object for sending in self.sendings}
 
-    def document(self, name_of: Callable[[ObjectName], str]) -> Document:
+    def document(self, name_of: Callable[[ObjectName], str]) -> OutgoingDocument:
         """What goes out."""
         new = tuple.__new__
         items = [new(Item, (s.event_id, s.text, None, name_of(s.object))) for s in self.sendings]
-        return Document(self.name, items)
+        return OutgoingDocument(self.name, items)
 
     def memory(self, worst: Worst) -> Memory:
         """What is remembered of it."""

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import Current, Engine, Events, Rows
+from eventlog.columnar import CurrentColumns, Engine, Events, Rows
 from eventlog.columnar.current import nothing
 from eventlog.columnar.vectors import Flags, Ints, spread
 from eventlog.core.entry import EVENT_TYPES, read_entry
@@ -142,7 +142,7 @@ class _Asking:
         self.seconds += time.monotonic() - begun
         return self._rows.lookup
 
-    def read_back(self, table: Table, keys: pa.Array) -> Current:
+    def read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
         """The current rows of the objects with these keys, which are in their plain form."""
         begun = time.monotonic()
         source = self._readable[table]
@@ -156,7 +156,7 @@ class _Asking:
         finally:
             self.seconds += time.monotonic() - begun
         self._allowance.taken += sum(column.nbytes for column in columns)
-        return Current(places[found], columns, np.setdiff1d(np.arange(len(keys)), places))
+        return CurrentColumns(places[found], columns, np.setdiff1d(np.arange(len(keys)), places))
 
 
 def _values(table: Table, keys: pa.Array) -> list[pa.Array]:

@@ -13,7 +13,7 @@ from typing import Any
 
 from eventlog.compare.events import as_it_is, in_chunks, step_of
 from eventlog.compare.ordering import Order, Phase
-from eventlog.compare.polling import Found, poll, read_again, why_here
+from eventlog.compare.polling import PolledChange, poll, read_again, why_here
 from eventlog.compare.sieve import version_of
 from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError, Misuse
@@ -21,10 +21,10 @@ from eventlog.core.tables import Column, Table, Tables
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
 from eventlog.publisher.opening import read_readable, read_tables, source_of
-from eventlog.publisher.source import Reading
+from eventlog.publisher.source import SourceView
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
-from eventlog.sql.log.known import Known, StateGone, StateLost, Step
+from eventlog.sql.log.known import KnownStates, StateGone, StateLost, StateStep
 from eventlog.sql.log.store import Store
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.schema.migrate import has_companion
@@ -125,7 +125,7 @@ class Comparison:
                 known.doubt()
         return counts
 
-    def _counts(self, known: Known, tables: Tables, *, first: bool) -> dict[str, int]:
+    def _counts(self, known: KnownStates, tables: Tables, *, first: bool) -> dict[str, int]:
         """How many objects stand in the state; a state that is lost is begun anew where the start says what
         the receiver has."""
         try:
@@ -148,7 +148,7 @@ class Comparison:
         table that cannot be read to its end nothing is told, and it is named in `unread`."""
         if not self._begun and self._settings.startup_option == "future":
             self._awaited = set(map(str, tables))
-        order: Order[Step] = Order(tables, self._settings.compare_memory << 20)
+        order: Order[StateStep] = Order(tables, self._settings.compare_memory << 20)
         late = False
         for table, found in self._differences(tables, counts, unread):
             if str(table) in self._awaited:
@@ -171,7 +171,7 @@ class Comparison:
 
     def _differences(
         self, tables: Tables, counts: dict[str, int], unread: dict[str, str]
-    ) -> Iterator[tuple[Table, Found]]:
+    ) -> Iterator[tuple[Table, PolledChange]]:
         """What differs of all tables, in one snapshot; of one with a fault, what was found before it too."""
         store, memory = self._store, self._settings.compare_memory << 20
         with ExitStack() as stack:
@@ -181,7 +181,7 @@ class Comparison:
             remote = (
                 None
                 if source is None
-                else Reading(source, stack.enter_context(source.view(one_moment=one_moment)))
+                else SourceView(source, stack.enter_context(source.view(one_moment=one_moment)))
             )
             # a fault may end the transaction of its database: what had one comes last
             for table in sorted(tables, key=lambda table: str(table) in self.unread):
@@ -213,8 +213,8 @@ class Comparison:
         return version_of(table, own.get("version"))
 
     def _settled(
-        self, found: Iterable[Found], readable: ReadableTable, version: Column | None
-    ) -> Iterator[Found]:
+        self, found: Iterable[PolledChange], readable: ReadableTable, version: Column | None
+    ) -> Iterator[PolledChange]:
         """The differences; where not all was read at one moment, as each object is when it is read alone."""
         if not self._store.log.dialect.holds_zero:
             found = map(_without_zero, found)
@@ -230,12 +230,12 @@ class Comparison:
                 yield again
 
 
-def _attempt(remote: Reading | None) -> AbstractContextManager[Any]:
+def _attempt(remote: SourceView | None) -> AbstractContextManager[Any]:
     """A block whose failing statement costs only itself, in the database of a source."""
     return nullcontext() if remote is None else remote.source.attempt(remote.connection)
 
 
-def _without_zero(one: Found) -> Found:
+def _without_zero(one: PolledChange) -> PolledChange:
     """The difference, if a database can keep it whose texts hold no zero character."""
     if "\0" in one.key or any("\0" in text for text in one.texts or () if text is not None):
         raise ZeroCharacter(one.key.replace("\0", "\\0"))

@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 
-from eventlog.core.entry import Status as Letter
+from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Draft, PlainDraft, Remembered
@@ -25,7 +25,7 @@ from eventlog.publisher.taking import (
     without_collections,
 )
 from eventlog.sinks.sink import ACCEPTED, Parallel, Recording, Reply, Sequential, Sink
-from eventlog.sql.log.position import Position
+from eventlog.sql.log.position import IdPosition
 from eventlog.sql.log.store import Store
 from eventlog.xds.answers import Level
 
@@ -121,7 +121,7 @@ class Publisher(Taking):
             logger.info("%s", told)
             self._cycle.full = True
 
-    def _position(self) -> Position:
+    def _position(self) -> IdPosition:
         position = super()._position()
         return position.came_out(self._sink.highest()) if isinstance(self._sink, Recording) else position
 

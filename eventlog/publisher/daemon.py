@@ -18,7 +18,7 @@ from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.opening import opened
 from eventlog.publisher.schedule import read_times, seconds_until
-from eventlog.publisher.session import Session
+from eventlog.publisher.session import PublishingSession
 from eventlog.publisher.taking import Cycle
 from eventlog.publisher.wake import Signals
 from eventlog.sql.connect import ConnectionLost
@@ -123,7 +123,7 @@ class Daemon:
             self._signals.sleep(STANDBY)
             if self._interrupted:
                 return
-        with Session(self._config, store, leader, self._signals, self._alive) as session:
+        with PublishingSession(self._config, store, leader, self._signals, self._alive) as session:
             logger.info("leading", extra={"leader": name, "epoch": leader.epoch})
             self._begun = True
             self._monitor.leading(True)
@@ -141,7 +141,7 @@ class Daemon:
             self._told = holder
         self._seen = holder
 
-    def _cycles(self, session: Session) -> None:
+    def _cycles(self, session: PublishingSession) -> None:
         self._spoke, nap = time.monotonic(), NAPS
         while not self._interrupted:
             cycle = session.cycle()
@@ -176,7 +176,7 @@ class Daemon:
         if cycle.unread:
             raise TablesUnread("; ".join(f"{table}: {why}" for table, why in cycle.unread.items()))
 
-    def _rest(self, session: Session, cycle: Cycle, nap: float) -> None:
+    def _rest(self, session: PublishingSession, cycle: Cycle, nap: float) -> None:
         """Sleep until the next cycle is due, or until somebody wakes us."""
         sleep = self._signals.sleep
         if cycle.down is not None:
@@ -193,7 +193,7 @@ class Daemon:
         else:
             self._sleep(session, sleep, self._settings.polling_interval)
 
-    def _sleep(self, session: Session, sleep: Callable[[float], bool], seconds: float) -> None:
+    def _sleep(self, session: PublishingSession, sleep: Callable[[float], bool], seconds: float) -> None:
         """Sleep so long, unless somebody wakes us; heartbeats go out meanwhile."""
         until = time.monotonic() + seconds
         while (now := time.monotonic()) < until:

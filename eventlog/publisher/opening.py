@@ -31,7 +31,7 @@ from eventlog.sql.schema.migrate import exists
 from eventlog.sql.statements import templates
 
 if TYPE_CHECKING:
-    from eventlog.publisher.source import Source
+    from eventlog.publisher.source import TableSource
 
 logger = logging.getLogger("eventlog.publishing")
 
@@ -61,7 +61,7 @@ class DatabaseSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class TableSettings:
+class TablePublishing:
     """What may be queried back, and how it is published."""
 
     sync_schema: str | None = setting(
@@ -169,7 +169,7 @@ def driver_user(engine: Engine, log: Log) -> str:
 def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None = None) -> Tables:
     """The tables that are published, as the catalogue knows them. Where states are compared, a name that no
     table has (any more) is told to `absent`, else to the log, and stops nothing."""
-    settings = config.build(TableSettings)
+    settings = config.build(TablePublishing)
     if absent is None and config.given.get("publication_mode") == "compare":
         absent = _tell_absent
     named, children = names(settings.sync_tables), settings.sync_children
@@ -186,7 +186,7 @@ def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None 
     )
 
 
-def source_of(config: Config) -> Source | None:
+def source_of(config: Config) -> TableSource | None:
     """The database whose tables are published, None where it is the log's."""
     url = config.build(SourceSettings).source_url
     if url is None:
@@ -242,7 +242,7 @@ def _readable(catalogue: Catalogue, table: Table) -> ReadableTable:
     return readable(catalogue.connection, placed, catalogue.dialect, children)
 
 
-def _filter(settings: TableSettings) -> Callable[[str], bool]:
+def _filter(settings: TablePublishing) -> Callable[[str], bool]:
     """Whether a table of sync-schema may pass, by its name."""
     if settings.sync_schema is None and (settings.include_table_filter or settings.exclude_table_filter):
         raise Misuse("include-table-filter and exclude-table-filter choose among the tables of sync-schema")
@@ -257,7 +257,7 @@ def _filter(settings: TableSettings) -> Callable[[str], bool]:
     return passes
 
 
-def _adapt(table: Table, published: Iterable[Table], settings: TableSettings) -> Table:
+def _adapt(table: Table, published: Iterable[Table], settings: TablePublishing) -> Table:
     """The table with what the settings say about its columns."""
     targets = list(published) if settings.enable_refs else []
 

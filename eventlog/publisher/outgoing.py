@@ -24,7 +24,7 @@ from eventlog.publisher.batches import (
     facts_of,
     remember_rows,
 )
-from eventlog.sinks.sink import Document, Item
+from eventlog.sinks.sink import Item, OutgoingDocument
 
 _OPERATION = 1  # the place of an event's text whose letter tells its operation
 
@@ -132,7 +132,7 @@ class PackedDraft:
         """The events one by one."""
         return self._outgoing.sendings(self._first, self._last)
 
-    def document(self, name_of: Callable[[ObjectName], str]) -> Document:
+    def document(self, name_of: Callable[[ObjectName], str]) -> OutgoingDocument:
         """What goes out."""
         return PackedDocument(self, name_of, bytes(self._data))
 
@@ -174,7 +174,7 @@ class PackedDraft:
         return [(self._first + low, self._first + high, bool(cut[low])) for low, high in pairwise(edges)]
 
 
-class PackedDocument(Document):
+class PackedDocument(OutgoingDocument):
     """A document whose events are told one by one only where somebody asks."""
 
     def __init__(self, draft: PackedDraft, name_of: Callable[[ObjectName], str], data: bytes) -> None:

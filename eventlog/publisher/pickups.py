@@ -11,12 +11,12 @@ from eventlog.fold import ObjectName
 from eventlog.publisher import batches
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.taking import Coming, Taking, without_collections
-from eventlog.sql.log.work import Batch
+from eventlog.sql.log.work import RememberedBatch
 
 MOST_EVENTS = 500  # that are remembered together, and finished
 
 
-class Event(NamedTuple):
+class LeavingEvent(NamedTuple):
     """An event on its way, and what the receiver calls its object in every event."""
 
     sending: Sending
@@ -26,7 +26,7 @@ class Event(NamedTuple):
 class Taken(NamedTuple):
     """What a pick-up gives, in the order in which it leaves, and marks of what is remembered of it."""
 
-    events: Sequence[Event]
+    events: Sequence[LeavingEvent]
     marks: Sequence[str]
 
     @property
@@ -61,7 +61,7 @@ class PickUps(Taking):
                     return False
             coming = [self._coming(some) for some in _groups(_firsts(sendings))]
             name_of = self._reader.association_of
-            events = [Event(sending, name_of(sending.object)) for sending in sendings]
+            events = [LeavingEvent(sending, name_of(sending.object)) for sending in sendings]
             keep(Taken(events, [_mark(batch.content) for batch in coming]))
             self._write(coming)
             return True
@@ -78,7 +78,7 @@ class PickUps(Taking):
             self._finish(batch, waited)
         self._open = [] if len(ours) == len(remembered) else None
 
-    def _finish(self, batch: Batch, waited: Mapping[str, ObjectName]) -> None:
+    def _finish(self, batch: RememberedBatch, waited: Mapping[str, ObjectName]) -> None:
         self._begin()
         facts = list(_facts(batch))
         self._tally.settle(facts)
@@ -86,7 +86,7 @@ class PickUps(Taking):
         self._open = [batch.number]
         self._write()
 
-    def _again(self, remembered: Iterable[Batch]) -> list[Sending]:
+    def _again(self, remembered: Iterable[RememberedBatch]) -> list[Sending]:
         """The events that were about to go out when somebody stopped, under the same event-ids."""
         facts = [fact for batch in remembered for fact in _facts(batch)]
         for fact in facts:
@@ -109,7 +109,7 @@ def _mark(content: str) -> str:
     return hashlib.sha256(content.encode()).hexdigest()
 
 
-def _facts(batch: Batch) -> Iterator[Remembered]:
+def _facts(batch: RememberedBatch) -> Iterator[Remembered]:
     return chain.from_iterable(facts for _, facts in batches.read_memory(batch.content))
 
 

@@ -10,7 +10,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
-from eventlog.sql.capture.record import Record, Recorded, read_record
+from eventlog.sql.capture.record import Recorded, TrackRecord, read_record
 from eventlog.sql.capture.subject import children_of, is_child
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.names import COMPANIONS, Log
@@ -67,7 +67,7 @@ def published_elsewhere(
     """The same of a database in which no log is."""
     catalogue = Catalogue(connection)
     found = _asked_for(catalogue, (), sync_tables, sync_schema, passes, children, absent)
-    return _each_once(catalogue, Record(), found)
+    return _each_once(catalogue, TrackRecord(), found)
 
 
 def _asked_for(
@@ -88,7 +88,7 @@ def _asked_for(
     ]
 
 
-def _each_once(catalogue: Catalogue, record: Record, found: Sequence[Relation]) -> list[Table]:
+def _each_once(catalogue: Catalogue, record: TrackRecord, found: Sequence[Relation]) -> list[Table]:
     """The tables of relations, with their children; a child that stands among them is none by itself."""
     relations = list({relation.place: relation for relation in found}.values())
     named = [relation for relation in relations if record.get(relation.place) is None]
@@ -110,7 +110,7 @@ def _listed(catalogue: Catalogue, names: Sequence[str], absent: Absent | None) -
             absent(name, fault)
 
 
-def _tracked(catalogue: Catalogue, record: Record) -> Iterator[Relation]:
+def _tracked(catalogue: Catalogue, record: TrackRecord) -> Iterator[Relation]:
     """The tables on record, but for those that are not what they were when they were tracked."""
     for entry in record:
         relation = catalogue.at(entry.place)
@@ -144,7 +144,7 @@ def _children_beside(catalogue: Catalogue, parents: Sequence[Relation]) -> Itera
                 yield relation
 
 
-def _described(record: Record, relation: Relation, children: Sequence[Child]) -> Table:
+def _described(record: TrackRecord, relation: Relation, children: Sequence[Child]) -> Table:
     table = with_children(relation.table, children)
     logged_as = record.logged_as(relation.place)
     return table if logged_as == table.name else replace(table, logged_as=logged_as)

@@ -96,7 +96,7 @@ def _loopback(rows: int, user: str | None) -> str:
     return f"{told.format(user)} loopback: finished without being sent"
 
 
-class Writer(Protocol):
+class TextWriter(Protocol):
     """Writes the text of an event."""
 
     def write(self, change: Change, event_id: str) -> str: ...
@@ -111,14 +111,14 @@ class Reader:
         readable: Mapping[Table, ReadableTable],
         rules: Rules,
         xds: XdsSettings,
-        writer: Writer | None = None,
+        writer: TextWriter | None = None,
     ) -> None:
         self.tables = tables
         self._readable = readable
         self._rules = rules
         self._xds = xds
         self._again = replace(rules, driver_user=None)
-        self._writer: Writer = writer or EventWriter(tables, xds)
+        self._writer: TextWriter = writer or EventWriter(tables, xds)
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
     def pick_up(

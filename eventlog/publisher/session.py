@@ -14,7 +14,7 @@ from typing import Self
 
 from eventlog.core.settings import setting
 from eventlog.fold import Rules
-from eventlog.publisher.answering import Answers, Known
+from eventlog.publisher.answering import KnownTables, QueryAnswers
 from eventlog.publisher.children import told
 from eventlog.publisher.comparing import comparing
 from eventlog.publisher.config import Config, statements
@@ -26,7 +26,7 @@ from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.taking import Cycle
 from eventlog.publisher.wake import Bed, Signals, make_bed
 from eventlog.sinks import open_sink, sink_kind
-from eventlog.sinks.sink import Document
+from eventlog.sinks.sink import OutgoingDocument
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
 from eventlog.sql.stored import demand_time
@@ -81,11 +81,11 @@ def read_rules(config: Config, store: Store) -> Rules:
     return rules
 
 
-def read_known(config: Config, store: Store) -> Known:
+def read_known(config: Config, store: Store) -> KnownTables:
     """What is known of the tables as the catalogue has them now, and how the settings tell their values."""
     tables = read_tables(store.engine, store.log, config)
     readable = readable_of(config, store.engine, store.log, tables)
-    return Known(tables, readable, read_rules(config, store), config.build(XdsSettings))
+    return KnownTables(tables, readable, read_rules(config, store), config.build(XdsSettings))
 
 
 def make_reader(config: Config, store: Store) -> Reader:
@@ -93,7 +93,7 @@ def make_reader(config: Config, store: Store) -> Reader:
     return Reader(*read_known(config, store))
 
 
-class Session:
+class PublishingSession:
     """One leadership, from its election to its end."""
 
     def __init__(
@@ -118,7 +118,7 @@ class Session:
             with store.work(leader.epoch) as work:
                 work.agree(config.build(PublisherSettings).delete_from_log)
             check_safe(self._after, store.log, store.finish_mode())
-            answers = Answers(store, lambda: read_known(config, store), self._settings.max_queries)
+            answers = QueryAnswers(store, lambda: read_known(config, store), self._settings.max_queries)
             self._sink = open_sink(self._settings.sink, config.given, answers)
             stack.callback(self._sink.close)
             self.bed: Bed = make_bed(
@@ -182,7 +182,7 @@ class Session:
     def heartbeat(self) -> str | None:
         """Send a heartbeat; why it did not arrive."""
         name = f"heartbeat-{time.time_ns()}"
-        (reply,) = self._sink.deliver([Document(name, (), HEARTBEAT)])
+        (reply,) = self._sink.deliver([OutgoingDocument(name, (), HEARTBEAT)])
         if reply.fault is None:
             with self.store.work(self._leader.epoch) as work:
                 work.record_heartbeat()

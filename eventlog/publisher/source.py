@@ -28,7 +28,7 @@ from eventlog.sql.readable import ReadableTable, readable
 Passes = Callable[[str], bool]
 
 
-class Source(Protocol):
+class TableSource(Protocol):
     """A database whose tables are read."""
 
     engine: Engine
@@ -66,10 +66,10 @@ class Source(Protocol):
         """Those with these keys, and which of the keys found each."""
 
 
-class Reading(NamedTuple):
+class SourceView(NamedTuple):
     """Reads the tables of a source in one view of it."""
 
-    source: Source
+    source: TableSource
     connection: Connection
 
     def rows(self, table: ReadableTable) -> Iterator[pa.RecordBatch]:
@@ -81,7 +81,7 @@ class Reading(NamedTuple):
         return self.source.some(self.connection, table, keys)
 
 
-def source_at(url: str) -> Source:
+def source_at(url: str) -> TableSource:
     """The database of this URL; read as we read a log's own where we know how."""
     engine = connect_any(url)
     known = engine.dialect.name in DIALECTS

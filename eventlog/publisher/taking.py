@@ -13,19 +13,19 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from eventlog.core.entry import Status as Letter
+from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.head import Head
 from eventlog.publisher.queryback import MOST_BYTES
 from eventlog.publisher.reading import PickUpTooLarge, Reader, Reading
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.publisher.tally import Tally, Waits
+from eventlog.publisher.tally import AnswerTally, Waits
 from eventlog.sql.current import NO_BOUND, TooMuch
-from eventlog.sql.log.position import Position
+from eventlog.sql.log.position import IdPosition
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import Batch, Spelling, Waiting, Work
+from eventlog.sql.log.work import RememberedBatch, Spelling, WaitingEvent, Work
 
 logger = logging.getLogger("eventlog.publisher")
 
@@ -85,7 +85,7 @@ class Taking:
         self._begin()
 
     def _begin(self) -> None:
-        self._tally = Tally(self._waits)
+        self._tally = AnswerTally(self._waits)
         self._cycle = Cycle(answers=self._tally.levels)
 
     @property
@@ -93,7 +93,7 @@ class Taking:
         """Whether nothing more is to be read."""
         return False
 
-    def _adopt(self) -> Sequence[Batch]:
+    def _adopt(self) -> Sequence[RememberedBatch]:
         """What was about to go out when somebody stopped, which is ours from now on."""
         if self._open is None:
             self._check_ids()
@@ -119,7 +119,7 @@ class Taking:
             for some in _portions(sized, self._settings.choice().most_bytes):
                 yield from self._waited(some)
 
-    def _waited(self, waiting: Sequence[Waiting]) -> Iterator[list[Sending]]:
+    def _waited(self, waiting: Sequence[WaitingEvent]) -> Iterator[list[Sending]]:
         """The events that waited; in halves, where their current rows cannot be held."""
         facts = [Remembered(w.event_id, w.record_ids, tries=w.tries) for w in waiting]
         try:
@@ -163,7 +163,7 @@ class Taking:
         self._account(reading)
         return reading
 
-    def _position(self) -> Position:
+    def _position(self) -> IdPosition:
         """Where the record ids stand."""
         return self._store.position()
 
@@ -260,9 +260,9 @@ class Taking:
         return self._clock + timedelta(seconds=time.monotonic())
 
 
-def _portions(sized: Iterable[tuple[int, Waiting]], most: int) -> Iterator[list[Waiting]]:
+def _portions(sized: Iterable[tuple[int, WaitingEvent]], most: int) -> Iterator[list[WaitingEvent]]:
     """Events whose rows have these sizes, as many at a time as have no more together, but for one."""
-    portion: list[Waiting] = []
+    portion: list[WaitingEvent] = []
     left = most
     for size, one in sized:
         if portion and size > left:

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from eventlog.core.entry import Status as Letter
+from eventlog.core.entry import Letter
 from eventlog.fold import ObjectName
 from eventlog.publisher.batches import Draft, Remembered, Sending
 from eventlog.sinks.sink import ACCEPTED, Reply
-from eventlog.sql.log.work import Failure, Spelling, Waiting, Work
+from eventlog.sql.log.work import Failure, Spelling, WaitingEvent, Work
 from eventlog.xds.answers import Answer, Level, Status, match
 from eventlog.xds.documents import document
 
@@ -39,7 +39,7 @@ class Waits(NamedTuple):
         return timedelta(seconds=min(self.longest, self.first * 2 ** min(tries - 1, 40)))
 
 
-class Tally:
+class AnswerTally:
     """The answers of one cycle, until a transaction writes them."""
 
     def __init__(self, waits: Waits) -> None:
@@ -49,7 +49,7 @@ class Tally:
         self.fatal: Status | None = None
         self.letters: dict[Letter, list[int]] = {}
         self.failures: list[Failure] = []
-        self.waiting: list[Waiting] = []
+        self.waiting: list[WaitingEvent] = []
         self.released: list[tuple[ObjectName, str]] = []  # the object of each event that waits no longer
         self.spelled: list[Spelling] = []  # how rows of held objects name them
         self._waits = waits
@@ -139,7 +139,7 @@ class Tally:
         tries = sending.tries + 1
         until = now + self._waits.after(tries)
         reason = _short(status.text or "the receiver answered retry")
-        held = Waiting(sending.run_id, *sending.object, sending.settles, tries, until, reason)
+        held = WaitingEvent(sending.run_id, *sending.object, sending.settles, tries, until, reason)
         self.waiting.append(held)
         self.held[sending.object] = sending.settles[0]
         self.blocked.add(sending.object)

@@ -17,7 +17,7 @@ from typing import Any, cast
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.core.extras import extra
 from eventlog.qlik.plans import avro_type
-from eventlog.qlik.structure import Column
+from eventlog.qlik.structure import DataColumn
 
 Schema = dict[str, Any]
 MAGIC = b"atMSG"
@@ -74,7 +74,7 @@ def _optional(name: str, avro: Any) -> Schema:
     return {"name": name, "type": ["null", avro], "default": None}
 
 
-def data_schema(columns: Sequence[Column], logical: bool, names: str, external: bool) -> Schema:
+def data_schema(columns: Sequence[DataColumn], logical: bool, names: str, external: bool) -> Schema:
     """The schema of the data messages of a table."""
     own = [{"name": "schema", "type": "string"}, {"name": "table", "type": "string"}]
     headers = [

@@ -13,7 +13,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.qlik import mask, sequence
 from eventlog.qlik.headers import Heading
 from eventlog.qlik.mask import MaskLayout
-from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure
+from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure
 from eventlog.qlik.types import DATA_TYPES, Spec
 
 _MAX_TEXT: Final = 4_000_000
@@ -24,12 +24,12 @@ class InvalidDdl(EventlogError):
     """attrep_ddl_history: {0}"""
 
 
-class Altered(NamedTuple):
+class AlteredColumn(NamedTuple):
     """What became of one column."""
 
     action: str
     name: str  # before
-    column: Column  # as it is then
+    column: DataColumn  # as it is then
     ordinal: int  # from 1; 0: not told
 
 
@@ -38,7 +38,7 @@ class Ddl(NamedTuple):
 
     seq: str
     version: int
-    columns: tuple[Altered, ...]
+    columns: tuple[AlteredColumn, ...]
     of_change_table: bool = False  # whose ordinals count the header columns too
 
 
@@ -61,7 +61,7 @@ def read_ddl(cells: Mapping[str, Any]) -> Ddl:
         raise InvalidDdl(f"DETAILS or TABLE_VERSION has not the form of one: {fault}") from fault
 
 
-def _columns(details: Any) -> Iterator[Altered]:
+def _columns(details: Any) -> Iterator[AlteredColumn]:
     if details is None or details == "":
         return
     if len(details) > _MAX_TEXT:
@@ -77,15 +77,17 @@ def _columns(details: Any) -> Iterator[Altered]:
         sizes = (int(told.get(size) or 0) for size in ("length", "precision", "scale"))
         spec = Spec(kind, *sizes) if kind in DATA_TYPES else None
         position = int(told.get("primaryKeyPosition") or 0)
-        column = Column(str(told.get("columnNewName") or name), spec, position, not position, declared=True)
-        yield Altered(action, str(name), column, int(told.get("ordinal") or 0))
+        column = DataColumn(
+            str(told.get("columnNewName") or name), spec, position, not position, declared=True
+        )
+        yield AlteredColumn(action, str(name), column, int(told.get("ordinal") or 0))
 
 
 def structure_told(
     schema: str | None, table: str, names: Sequence[str], history: Sequence[Ddl]
 ) -> Structure | None:
     """The structure that the history leads to, of the columns with these names; None if it names none."""
-    known: dict[str, Column] = {}
+    known: dict[str, DataColumn] = {}
     for ddl in history:
         for action, name, column, _ in ddl.columns:
             known.pop(name, None)
@@ -93,7 +95,7 @@ def structure_told(
                 known[column.name] = column
     if not known.keys() & set(names):
         return None
-    return Structure(schema, table, tuple(known.get(name, Column(name)) for name in names))
+    return Structure(schema, table, tuple(known.get(name, DataColumn(name)) for name in names))
 
 
 def version_of(history: Sequence[Ddl], seq: str) -> int:

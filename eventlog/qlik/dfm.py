@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from eventlog.core.errors import EventlogError
 from eventlog.core.formats import Layout
 from eventlog.qlik import headers
-from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure
+from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure
 from eventlog.qlik.types import DATA_TYPES, Spec
 
 _HEADER_TYPES = {"text": "STRING", "bytes": "BYTES", "timestamp": "DATETIME"}
@@ -86,12 +86,12 @@ def _mark(text: str) -> str:
     return _TAB.get(text, text)
 
 
-def _read_column(column: Mapping[str, Any]) -> Column:
+def _read_column(column: Mapping[str, Any]) -> DataColumn:
     name = str(column["type"])
     sizes = (int(column.get(size) or 0) for size in ("length", "precision", "scale"))
     spec = Spec(name, *sizes) if name in DATA_TYPES else None
     position = int(column.get("primaryKeyPos") or 0)
-    return Column(str(column["name"]), spec, position, nullable=not position, declared=True)
+    return DataColumn(str(column["name"]), spec, position, nullable=not position, declared=True)
 
 
 def write(structure: Structure, names: tuple[str, ...], prefix: str, lineage: Lineage) -> str:

@@ -8,20 +8,21 @@ from dataclasses import replace
 from eventlog.core.change import Change
 from eventlog.qlik import avro, metadata
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.plans import Plan, avro_type, dumping_avro
-from eventlog.qlik.structure import Column, Structure
+from eventlog.qlik.plans import RowPlan, avro_type, dumping_avro
+from eventlog.qlik.structure import DataColumn, Structure
 
 _NAME = "KeyRecord"
 _MAX_KNOWN = 10_000
 
 
-def key_schema(columns: tuple[Column, ...], logical: bool) -> avro.Schema:
+def key_schema(columns: tuple[DataColumn, ...], logical: bool) -> avro.Schema:
     """The schema of the keys of a table; a key column is never null, so none is optional."""
     fields = [{"name": column.name, "type": avro_type(column, logical)} for column in columns]
     return {"type": "record", "name": _NAME, "fields": fields}
 
 
-_Known = tuple[tuple[Column, ...], avro.Schema, Plan, int | None]  # the number: of the schema in a registry
+# the number: of the schema in a registry
+_Known = tuple[tuple[DataColumn, ...], avro.Schema, RowPlan, int | None]
 
 
 class KeyWriter:

@@ -22,13 +22,13 @@ class InvalidMask(EventlogError):
     """{0}"""
 
 
-class Order(enum.StrEnum):
+class MaskOrder(enum.StrEnum):
     LITTLE = "little"
     BIG = "big"
 
     @property
-    def other(self) -> Order:
-        return Order.BIG if self is Order.LITTLE else Order.LITTLE
+    def other(self) -> MaskOrder:
+        return MaskOrder.BIG if self is MaskOrder.LITTLE else MaskOrder.LITTLE
 
 
 def join(places: Iterable[int]) -> int:
@@ -44,17 +44,17 @@ def split(bits: int) -> tuple[int, ...]:
     return tuple(i for i in range(bits.bit_length()) if bits >> i & 1)
 
 
-def read(data: bytes, order: Order) -> int:
+def read(data: bytes, order: MaskOrder) -> int:
     """The bits of a mask."""
-    return int.from_bytes(data, "little" if order is Order.LITTLE else "big")
+    return int.from_bytes(data, "little" if order is MaskOrder.LITTLE else "big")
 
 
-def trimmed(bits: int, order: Order) -> bytes:
+def trimmed(bits: int, order: MaskOrder) -> bytes:
     """The mask of a change table: zero bytes at the high end dropped, empty for no bit."""
     return bits.to_bytes((bits.bit_length() + 7) // 8, order.value)
 
 
-def whole(bits: int, columns: int, order: Order) -> bytes:
+def whole(bits: int, columns: int, order: MaskOrder) -> bytes:
     """The mask of a message: as long as its columns ask for."""
     return bits.to_bytes(columns // 8 + 1, order.value)
 
@@ -91,7 +91,7 @@ class MaskLayout:
         return None
 
 
-def evidence(data: bytes, layout: MaskLayout, differing: int | None = None) -> Order | None:
+def evidence(data: bytes, layout: MaskLayout, differing: int | None = None) -> MaskOrder | None:
     """The order that a mask proves, if it proves one.
 
     An order is out when it sets a header's bit or one past the last column; for a U row with its
@@ -99,7 +99,7 @@ def evidence(data: bytes, layout: MaskLayout, differing: int | None = None) -> O
     """
     if len(data) < 2:
         return None
-    little, big = read(data, Order.LITTLE), read(data, Order.BIG)
+    little, big = read(data, MaskOrder.LITTLE), read(data, MaskOrder.BIG)
     if little == big:
         return None
     little_can, big_can = layout.fault(little) is None, layout.fault(big) is None
@@ -107,4 +107,4 @@ def evidence(data: bytes, layout: MaskLayout, differing: int | None = None) -> O
         little_can, big_can = little == differing, big == differing
     if little_can == big_can:
         return None
-    return Order.LITTLE if little_can else Order.BIG
+    return MaskOrder.LITTLE if little_can else MaskOrder.BIG

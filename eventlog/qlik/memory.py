@@ -9,7 +9,7 @@ from eventlog.qlik import metadata, sequence
 from eventlog.qlik.metadata import Metadata
 
 
-class Memory:
+class SequenceMemory:
     """The greatest change_seq that was given, and the last metadata message of each table."""
 
     def __init__(self, last: str = sequence.START, published: Iterable[Metadata] = ()) -> None:
@@ -22,7 +22,7 @@ class Memory:
         return {"last_sequence": self.last, "published": told}
 
     @classmethod
-    def load(cls, found: Mapping[str, Any]) -> Memory:
+    def load(cls, found: Mapping[str, Any]) -> SequenceMemory:
         """What was dumped; an error of any kind where it was something else."""
         last = found["last_sequence"]
         sequence.check(last)
@@ -36,14 +36,16 @@ class Remembering(Protocol):
     def last_sequence(self) -> str: ...
 
     @property
-    def memory(self) -> Memory | None: ...
+    def memory(self) -> SequenceMemory | None: ...
 
 
-def goes_on(settings: Remembering, dumped: Any) -> Memory:
+def goes_on(settings: Remembering, dumped: Any) -> SequenceMemory:
     """The memory of a writer: what it dumped at the end of its last run, else what its settings say."""
-    return Memory(settings.last_sequence) if dumped is None else Memory.load(dumped)
+    return SequenceMemory(settings.last_sequence) if dumped is None else SequenceMemory.load(dumped)
 
 
-def remembered(settings: Remembering, published: Iterable[Metadata] = ()) -> Memory:
+def remembered(settings: Remembering, published: Iterable[Metadata] = ()) -> SequenceMemory:
     """What a writer with these settings goes on from."""
-    return settings.memory if settings.memory is not None else Memory(settings.last_sequence, published)
+    return (
+        settings.memory if settings.memory is not None else SequenceMemory(settings.last_sequence, published)
+    )

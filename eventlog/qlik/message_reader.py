@@ -12,12 +12,12 @@ from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, envelope, metadata
 from eventlog.qlik.envelope import Body, InvalidMessage
-from eventlog.qlik.mask import Order
+from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.records import RecordReader
 from eventlog.qlik.registered import Registered
-from eventlog.qlik.structure import Column, Structure
+from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.tables import read_structure, table_name
 
 _MAX_READERS = 1_000
@@ -30,7 +30,7 @@ class MessageReader:
     def __init__(self, tables: Tables, settings: MessageSettings) -> None:
         self._tables = tables
         self._settings = settings
-        self._order = None if settings.mask_order == "auto" else Order(settings.mask_order)
+        self._order = None if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
         self._only = next(iter(tables)) if len(tables) == 1 else None
         self._topic = settings.table
         self._readers: dict[object, RecordReader] = {}
@@ -183,7 +183,7 @@ class MessageReader:
         if structure is None:
             self._tell(own)
             return RecordReader(own, own, self._order)
-        added = tuple(Column(name) for name in names if name not in structure.index)
+        added = tuple(DataColumn(name) for name in names if name not in structure.index)
         whole = Structure(schema, table, structure.columns + added)
         self._tell(whole)
         if any(name not in whole.index for name in own.names):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from eventlog.core.settings import setting
 from eventlog.qlik import sequence
-from eventlog.qlik.memory import Memory
+from eventlog.qlik.memory import SequenceMemory
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.structure import Structure
 
@@ -44,7 +44,7 @@ class MessageSettings:
     last_sequence: str = setting(sequence.START, "the change_seq to continue after", metavar="SEQ")
     now: str = setting("", "the time of metadata messages, and of changes that have none", metavar="TIME")
     published: tuple[Metadata, ...] = ()  # what was written or read before, in its order
-    memory: Memory | None = None  # what a writer goes on from, and keeps up to date
+    memory: SequenceMemory | None = None  # what a writer goes on from, and keeps up to date
     table_of_topic: bool = False  # a source is named as its table is, if its messages name none
     heard: Callable[[Structure], None] | None = None  # is told of each structure that is read
     schema_of: Callable[[int], str] | None = None  # of a registry, by id

@@ -12,7 +12,7 @@ from eventlog.core.counted import unchanging
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, metadata
-from eventlog.qlik.mask import Order
+from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.memory import remembered
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
@@ -25,7 +25,7 @@ _MAX_KNOWN = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenMessage:
     """A message, with what decides where it goes."""
 
     message: Message
@@ -42,7 +42,7 @@ class Unnumbered(NamedTuple):
     encode: Callable[[dict[str, Any]], Message]
 
 
-class Writer:
+class MessageWriter:
     """Writes messages, and knows which structure each table had last."""
 
     def __init__(self, tables: Tables, settings: MessageSettings) -> None:
@@ -58,7 +58,7 @@ class Writer:
             settings.table_names,
             settings.external_schema_id,
             settings.before_images,
-            Order.BIG if settings.mask_order == "auto" else Order(settings.mask_order),
+            MaskOrder.BIG if settings.mask_order == "auto" else MaskOrder(settings.mask_order),
         )
         self._last = remembered(settings, settings.published).published
         for at, known in self._last.items():
@@ -67,7 +67,7 @@ class Writer:
         self._due: set[str] = set()  # of structures whose metadata message comes before the next message
         self._encoders: dict[str | None, Callable[[dict[str, Any]], Message]] = {}
 
-    def write(self, changes: Iterable[Change]) -> Iterator[Written | Refused]:
+    def write(self, changes: Iterable[Change]) -> Iterator[WrittenMessage | Refused]:
         """The messages of the changes: before the first of a structure its metadata message."""
         settings = self._settings
         drops = settings.no_op_updates == "drop"
@@ -101,7 +101,7 @@ class Writer:
             self._due.add(writer.metadata.schema_id)
         return draft
 
-    def _finished(self, numbered: Numbered, draft: Unnumbered) -> Iterator[Written | Refused]:
+    def _finished(self, numbered: Numbered, draft: Unnumbered) -> Iterator[WrittenMessage | Refused]:
         """The messages of one change: one, or the metadata message first."""
         change, (message, writer, encode) = numbered.change, draft
         known = writer.metadata
@@ -109,10 +109,10 @@ class Writer:
             self._due.remove(known.schema_id)
             if self._settings.framing == "envelope":
                 dumped = metadata.write_avro if self._style.avro else metadata.write
-                yield Written(dumped(known), known, None, writer.structure)
+                yield WrittenMessage(dumped(known), known, None, writer.structure)
         try:
             writer.fill(message, numbered)
-            yield Written(encode(message), None, change, writer.structure)
+            yield WrittenMessage(encode(message), None, change, writer.structure)
         except EventlogError as fault:
             yield Refused(f"{change.table}:{change.position or numbered.sequence}", str(fault))
 

@@ -12,7 +12,7 @@ from eventlog.qlik import sequence, transactions
 from eventlog.qlik.memory import goes_on
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import Message, Writer, Written
+from eventlog.qlik.message_writer import Message, MessageWriter, WrittenMessage
 
 
 def read(
@@ -29,8 +29,8 @@ def write(
     changes: Iterable[Change], tables: Tables, settings: MessageSettings
 ) -> Iterator[Message | Refused]:
     """The messages: before the first of a structure its metadata message."""
-    for written in Writer(tables, settings).write(changes):
-        yield written.message if isinstance(written, Written) else written
+    for written in MessageWriter(tables, settings).write(changes):
+        yield written.message if isinstance(written, WrittenMessage) else written
 
 
 FORMAT: Format = Format(

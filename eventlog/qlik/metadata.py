@@ -11,7 +11,7 @@ from typing import Any
 
 from eventlog.core.errors import EventlogError, NotExpressible
 from eventlog.qlik import avro
-from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure
+from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure
 from eventlog.qlik.types import DATA_TYPES, Spec
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -68,11 +68,11 @@ def read(message: Mapping[str, Any], message_schema: str | None = None) -> Metad
         raise InvalidMetadata(f"it has not the form of one: {fault}") from fault
 
 
-def _read_column(name: str, column: Mapping[str, Any]) -> Column:
+def _read_column(name: str, column: Mapping[str, Any]) -> DataColumn:
     data_type = str(column["type"])
     known = data_type in DATA_TYPES
     sizes = (int(column.get(size, 0)) for size in ("length", "precision", "scale"))
-    return Column(
+    return DataColumn(
         name,
         Spec(data_type, *sizes) if known else None,
         int(column.get("primaryKeyPosition", 0)),
@@ -109,7 +109,7 @@ def registered(number: int, schema: str) -> Metadata:
         data = next((branch for branch in data if isinstance(branch, dict)), None)
     if not isinstance(data, dict) or "fields" not in data:
         raise InvalidMetadata(f"schema {number} of the registry has no record `data`")
-    columns = tuple(Column(f["name"], _spec(f["type"]), declared=True) for f in data["fields"])
+    columns = tuple(DataColumn(f["name"], _spec(f["type"]), declared=True) for f in data["fields"])
     names = str(record.get("name", "")).split(".")
     own = names[-3:-1] if len(names) > 3 else ["", ""]
     return Metadata(f"{_REGISTRY}{number}", Structure(own[0] or None, own[1], columns), 1, schema)
@@ -154,7 +154,7 @@ def payload(metadata: Metadata) -> dict[str, Any]:
     }
 
 
-def _column(ordinal: int, column: Column) -> dict[str, Any]:
+def _column(ordinal: int, column: DataColumn) -> dict[str, Any]:
     spec = column.spec or _NO_SPEC
     return {
         "ordinal": ordinal,

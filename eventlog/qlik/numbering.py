@@ -14,7 +14,7 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Tables
 from eventlog.core.values import Kind, read_moment
 from eventlog.qlik import sequence
-from eventlog.qlik.memory import Memory
+from eventlog.qlik.memory import SequenceMemory
 from eventlog.qlik.plans import alike
 from eventlog.qlik.structure import structure_of
 
@@ -43,14 +43,20 @@ class _Held(NamedTuple):
     ends: bool = False  # the one that its source called the last was left out behind it
 
 
-def number(changes: Iterable[Change], memory: Memory, now: str | None) -> Iterator[Numbered | Refused]:
+def number(
+    changes: Iterable[Change], memory: SequenceMemory, now: str | None
+) -> Iterator[Numbered | Refused]:
     """The changes with their numbers, which the memory keeps the greatest of."""
     for item in number_made(((change, None) for change in changes), memory, now):
         yield item if isinstance(item, Refused) else item[0]
 
 
 def number_made(
-    changes: Iterable[tuple[Change, T | Refused]], memory: Memory, now: str | None, *, recounted: bool = False
+    changes: Iterable[tuple[Change, T | Refused]],
+    memory: SequenceMemory,
+    now: str | None,
+    *,
+    recounted: bool = False,
 ) -> Iterator[tuple[Numbered, T] | Refused]:
     """The changes with their numbers, each with what was made of it; one that was refused is not counted.
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from eventlog.qlik.mask import InvalidMask, Order, evidence, join
+from eventlog.qlik.mask import InvalidMask, MaskOrder, evidence, join
 from eventlog.qlik.rows import ChangeRow
 
 HELD_BACK = 10_000
-DOCUMENTED = Order.LITTLE
+DOCUMENTED = MaskOrder.LITTLE
 X = TypeVar("X")
 Paired = tuple[ChangeRow, ChangeRow | None]
 
@@ -17,7 +17,7 @@ Paired = tuple[ChangeRow, ChangeRow | None]
 class Seen(NamedTuple):
     """What some rows of a change table prove of its byte order."""
 
-    order: Order | None
+    order: MaskOrder | None
     proof: int | None  # the row that proves it,
     least: tuple[str, int] | None  # and where that stands in the sequence
     unsure: bool  # whether there are masks that prove nothing by themselves
@@ -30,7 +30,7 @@ class Finder:
     the reader cannot know which.
     """
 
-    def __init__(self, given: Order | None) -> None:
+    def __init__(self, given: MaskOrder | None) -> None:
         self.order = given
         self._given = given is not None
         self._proof: int | None = None
@@ -94,7 +94,7 @@ class Finder:
         """Read the documented order where nothing proved one."""
         self.order = self.order or DOCUMENTED
 
-    def check(self, row: ChangeRow, image: ChangeRow | None) -> Order:
+    def check(self, row: ChangeRow, image: ChangeRow | None) -> MaskOrder:
         """The order to read a row in, if the row does not prove the other."""
         assert self.order is not None
         proof = self._evidence(row, image)
@@ -112,7 +112,7 @@ class Finder:
         if self.order is not None:
             self._proof = row.where
 
-    def _evidence(self, row: ChangeRow, image: ChangeRow | None) -> Order | None:
+    def _evidence(self, row: ChangeRow, image: ChangeRow | None) -> MaskOrder | None:
         data = row.mask
         if data is None or len(data) < 2 or row.letter in "BT":
             return None

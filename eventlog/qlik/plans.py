@@ -14,7 +14,7 @@ from typing import Any
 
 from eventlog.core.change import Absent, Undecoded, Value
 from eventlog.core.errors import EventlogError, InvalidValue, NotExpressible
-from eventlog.qlik.structure import Column
+from eventlog.qlik.structure import DataColumn
 from eventlog.qlik.types import DATA_TYPES, Schema, Spec
 
 _NO_SPEC = Spec("")
@@ -33,10 +33,10 @@ def alike(one: Any, other: Any) -> bool:
     return one == other and type(one) is type(other) and (one != 0 or str(one) == str(other))
 
 
-class Plan:
+class RowPlan:
     """Converts rows of one structure; a value that cannot be converted is an error that names its column."""
 
-    def __init__(self, columns: Sequence[Column], steps: Sequence[Steps]) -> None:
+    def __init__(self, columns: Sequence[DataColumn], steps: Sequence[Steps]) -> None:
         self._columns = columns
         self._steps = steps
         self._plans: dict[tuple[type, ...], tuple[tuple[int, Step, Spec], ...]] = {}
@@ -101,34 +101,34 @@ class Plan:
         return self._plans[types]
 
 
-def loading(columns: Sequence[Column]) -> Plan:
+def loading(columns: Sequence[DataColumn]) -> RowPlan:
     """Reads cells, JSON values and what an Avro decoder returns."""
-    return Plan(columns, [_LOAD if c.spec is None else DATA_TYPES[c.spec.name].loads for c in columns])
+    return RowPlan(columns, [_LOAD if c.spec is None else DATA_TYPES[c.spec.name].loads for c in columns])
 
 
-def dumping(columns: Sequence[Column]) -> Plan:
+def dumping(columns: Sequence[DataColumn]) -> RowPlan:
     """Writes JSON values."""
-    return Plan(columns, [_DUMP if c.spec is None else DATA_TYPES[c.spec.name].json for c in columns])
+    return RowPlan(columns, [_DUMP if c.spec is None else DATA_TYPES[c.spec.name].json for c in columns])
 
 
-def dumping_cells(columns: Sequence[Column]) -> Plan:
+def dumping_cells(columns: Sequence[DataColumn]) -> RowPlan:
     """Writes cells of a table: as JSON, but that bytes stay bytes."""
-    return Plan(columns, [_CELL if c.spec is None else _cells(c.spec.name) for c in columns])
+    return RowPlan(columns, [_CELL if c.spec is None else _cells(c.spec.name) for c in columns])
 
 
-def dumping_avro(columns: Sequence[Column], logical: bool) -> Plan:
+def dumping_avro(columns: Sequence[DataColumn], logical: bool) -> RowPlan:
     """Writes what an Avro encoder takes."""
-    return Plan(columns, [_avro(c, logical) for c in columns])
+    return RowPlan(columns, [_avro(c, logical) for c in columns])
 
 
-def avro_type(column: Column, logical: bool) -> Schema:
+def avro_type(column: DataColumn, logical: bool) -> Schema:
     """The Avro type of a column's values."""
     spec = column.spec or Spec("STRING")
     data_type = DATA_TYPES[spec.name]
     return data_type.logical(spec) if logical else data_type.avro
 
 
-def _avro(column: Column, logical: bool) -> Steps:
+def _avro(column: DataColumn, logical: bool) -> Steps:
     data_type = DATA_TYPES[column.spec.name if column.spec else "STRING"]
     return data_type.as_logical if logical else data_type.plain
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.qlik import avro, plans, sequence
 from eventlog.qlik.envelope import Body, InvalidMessage
-from eventlog.qlik.mask import InvalidMask, MaskLayout, Order, evidence, join, load, whole
+from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, evidence, join, load, whole
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
@@ -44,7 +44,7 @@ _HEADERS = (
 _MAX_FLAGS = 10_000
 
 
-class Flags(NamedTuple):
+class MessageFlags(NamedTuple):
     """What the two masks of a message say of each of its columns."""
 
     changed: tuple[bool, ...] | None
@@ -55,14 +55,14 @@ class Flags(NamedTuple):
 class RecordReader:
     """Reads the data messages that hold the same columns in the same order."""
 
-    def __init__(self, structure: Structure, own: Structure, order: Order | None) -> None:
+    def __init__(self, structure: Structure, own: Structure, order: MaskOrder | None) -> None:
         self.structure = structure  # of the table, whose ordinals are the bits
         self.names = own.names  # of the messages
         self._own = own
         self._places = tuple(structure.index[name] for name in own.names)
         self._load = plans.loading(own.columns)
         self._order = order
-        self._flags: dict[tuple[object, object], Flags] = {}
+        self._flags: dict[tuple[object, object], MessageFlags] = {}
 
     def change(self, body: Body) -> Change:
         """The change that a message states."""
@@ -92,13 +92,13 @@ class RecordReader:
             raise InvalidMessage("neither data nor beforeData holds the row")
         return self._load(tuple(row.values()))
 
-    def _insert(self, values: Sequence[Value], flags: Flags) -> tuple[Key, tuple[Field, ...]]:
+    def _insert(self, values: Sequence[Value], flags: MessageFlags) -> tuple[Key, tuple[Field, ...]]:
         if flags.captured is None:
             return self._own.key_of(values), make_fields(self.names, repeat(ABSENT), values, False)
         after = [v if seen else ABSENT for v, seen in zip(values, flags.captured, strict=True)]
         return self._own.key_of(after), make_fields(self.names, repeat(ABSENT), after, True)
 
-    def _delete(self, headers: Mapping[str, Any], values: Sequence[Value], flags: Flags) -> Change:
+    def _delete(self, headers: Mapping[str, Any], values: Sequence[Value], flags: MessageFlags) -> Change:
         before: Sequence[Side] = values
         if flags.captured is not None:
             before = [v if seen else ABSENT for v, seen in zip(values, flags.captured, strict=True)]
@@ -110,7 +110,11 @@ class RecordReader:
         )
 
     def _update(
-        self, cells: Sequence[Any], values: Sequence[Value], flags: Flags, image: Mapping[str, Any] | None
+        self,
+        cells: Sequence[Any],
+        values: Sequence[Value],
+        flags: MessageFlags,
+        image: Mapping[str, Any] | None,
     ) -> tuple[Key, tuple[Field, ...]]:
         given: Sequence[bool] = ()
         befores: list[Side]
@@ -129,7 +133,7 @@ class RecordReader:
         return self._own.key_of(values), make_fields(self.names, befores, values, False)
 
     def _shorter_update(
-        self, data: Mapping[str, Any], flags: Flags, image: Mapping[str, Any] | None
+        self, data: Mapping[str, Any], flags: MessageFlags, image: Mapping[str, Any] | None
     ) -> tuple[Key, tuple[Field, ...]]:
         """An update whose beforeData holds columns that data lacks: what they hold now was not captured."""
         captured = flags.captured or (True,) * len(self.names)
@@ -145,7 +149,12 @@ class RecordReader:
         return [ABSENT if bit or lob else v for v, bit, lob in zip(values, changed, lobs, strict=True)]
 
     def _partial(
-        self, values: Sequence[Value], befores: list[Side], flags: Flags, given: Sequence[bool], image: bool
+        self,
+        values: Sequence[Value],
+        befores: list[Side],
+        flags: MessageFlags,
+        given: Sequence[bool],
+        image: bool,
     ) -> tuple[Key, tuple[Field, ...]]:
         """The row before and after, where not all of it is there."""
         count = len(values)
@@ -163,7 +172,7 @@ class RecordReader:
         key = self._own.key_of([b if a is ABSENT else a for b, a in zip(befores, after, strict=True)])
         return key, make_fields(self.names, befores, after, True)
 
-    def _masks(self, change_mask: Any, column_mask: Any) -> Flags:
+    def _masks(self, change_mask: Any, column_mask: Any) -> MessageFlags:
         flags = self._flags.get((change_mask, column_mask))
         if flags is None:
             flags = self._read_masks(change_mask, column_mask)
@@ -172,19 +181,19 @@ class RecordReader:
             self._flags[change_mask, column_mask] = flags
         return flags
 
-    def _read_masks(self, change_mask: Any, column_mask: Any) -> Flags:
+    def _read_masks(self, change_mask: Any, column_mask: Any) -> MessageFlags:
         change_data, column_data = (
             load(m) if m not in (None, "") else None for m in (change_mask, column_mask)
         )
         layout = MaskLayout(0, len(self.structure.columns))
-        order = self._order or (evidence(column_data, layout) if column_data else None) or Order.BIG
+        order = self._order or (evidence(column_data, layout) if column_data else None) or MaskOrder.BIG
         changed = self._bits("changeMask", change_data, order, layout)
         captured = self._bits("columnMask", column_data, order, layout)
         places = tuple(i for i, bit in enumerate(changed or ()) if bit)
-        return Flags(changed, None if captured is None or all(captured) else captured, places)
+        return MessageFlags(changed, None if captured is None or all(captured) else captured, places)
 
     def _bits(
-        self, name: str, data: bytes | None, order: Order, layout: MaskLayout
+        self, name: str, data: bytes | None, order: MaskOrder, layout: MaskLayout
     ) -> tuple[bool, ...] | None:
         if data is None:
             return None
@@ -242,7 +251,7 @@ class Style(NamedTuple):
     names: str = "message"  # where schema and table stand: message, headers, off
     external: bool = False  # whether externalSchemaId is written
     images: bool = True
-    order: Order = Order.BIG
+    order: MaskOrder = MaskOrder.BIG
 
 
 class RecordWriter:

@@ -19,9 +19,9 @@ from eventlog.core.formats import Row, Source
 from eventlog.qlik import sequence
 from eventlog.qlik.ddl import Era
 from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
-from eventlog.qlik.mask import InvalidMask, MaskLayout, Order, evidence, join, load, read, trimmed
+from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, evidence, join, load, read, trimmed
 from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
-from eventlog.qlik.plans import Plan
+from eventlog.qlik.plans import RowPlan
 from eventlog.qlik.sides import differing, sides
 from eventlog.qlik.structure import Structure
 
@@ -33,7 +33,7 @@ _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as 
 _new = tuple.__new__
 
 
-class Flags(NamedTuple):
+class RowFlags(NamedTuple):
     """What a mask says of the data columns."""
 
     set: tuple[bool, ...]
@@ -57,7 +57,12 @@ class RowReader:
     """Reads the rows of one source, whose heading and structure are known."""
 
     def __init__(
-        self, source: Source[Row], heading: Heading, structure: Structure, plan: Plan, era: Era | None = None
+        self,
+        source: Source[Row],
+        heading: Heading,
+        structure: Structure,
+        plan: RowPlan,
+        era: Era | None = None,
     ) -> None:
         """`era` tells where the bits of its masks stand, where that is not where the columns do."""
         self.source = source
@@ -79,8 +84,8 @@ class RowReader:
         # what few rows differ in, worked out once
         self._letters: dict[tuple[object, object], str] = {}
         self._masks: dict[object, bytes] = {}
-        self._proofs: dict[bytes, Order | None] = {}
-        self._flags: dict[tuple[bytes, Order], Flags] = {}
+        self._proofs: dict[bytes, MaskOrder | None] = {}
+        self._flags: dict[tuple[bytes, MaskOrder], RowFlags] = {}
 
     def parse(self, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
         """The row, as far as it can be understood without its byte order."""
@@ -105,7 +110,7 @@ class RowReader:
         found = self._circumstance(row.cells)[0]
         return (str(found), row.seq[: sequence.TIME]) if found and row.seq else None
 
-    def same(self, one: ChangeRow, other: ChangeRow, order: Order) -> bool:
+    def same(self, one: ChangeRow, other: ChangeRow, order: MaskOrder) -> bool:
         """Whether two rows say the same, however their containers hold it."""
         if one.mask != other.mask and one.table.marked(one, order) != other.table.marked(other, order):
             return False
@@ -114,7 +119,7 @@ class RowReader:
         said, again = (repr(row.table._plan(row.data)) for row in (one, other))
         return one.data == other.data or said == again
 
-    def marked(self, row: ChangeRow, order: Order) -> frozenset[str] | None:
+    def marked(self, row: ChangeRow, order: MaskOrder) -> frozenset[str] | None:
         """The columns whose bits a mask sets, however many zero bytes it has; None where there is no mask."""
         if row.mask is None:
             return None
@@ -133,7 +138,7 @@ class RowReader:
         found = {name.lower(): value for name, value in zip(own, image.data, strict=True)}
         return image._replace(data=tuple(found.get(name.lower(), ABSENT) for name in names))
 
-    def contradicted(self, row: ChangeRow, image: ChangeRow, order: Order) -> str | None:
+    def contradicted(self, row: ChangeRow, image: ChangeRow, order: MaskOrder) -> str | None:
         """A column whose bit says that it did not change, and that is not what it was in the B row."""
         flags = () if row.mask is None else self._flags_of(row.mask, order).set
         for i, (new, old) in enumerate(zip(row.data, image.data, strict=False)):
@@ -142,14 +147,14 @@ class RowReader:
                 return self.structure.names[i]
         return None
 
-    def proof(self, mask: bytes) -> Order | None:
+    def proof(self, mask: bytes) -> MaskOrder | None:
         """The byte order that a mask proves by itself."""
         if mask not in self._proofs:
             self._proofs[mask] = evidence(mask, self.layout)
             _bound(self._proofs)
         return self._proofs[mask]
 
-    def change(self, row: ChangeRow, image: ChangeRow | None, order: Order) -> Change:
+    def change(self, row: ChangeRow, image: ChangeRow | None, order: MaskOrder) -> Change:
         """What a row states, with its B row where there is one."""
         if row.letter == "T":
             return self._make(Op.TRUNCATE, row, (), ())
@@ -181,26 +186,26 @@ class RowReader:
         self._last_seq = sequence.check("" if seq is None else str(seq))
         return self._last_seq
 
-    def _flags_of(self, mask: bytes, order: Order) -> Flags:
+    def _flags_of(self, mask: bytes, order: MaskOrder) -> RowFlags:
         flags = self._flags.get((mask, order))
         if flags is None:
             bits = read(mask, order)
             if fault := self.layout.fault(bits):
                 raise InvalidMask(f"mask {mask.hex().upper()} in {order} byte order: {fault}")
             bools = tuple(bits >> place & 1 == 1 for place in self.places)
-            flags = Flags(bools, tuple(i for i, bit in enumerate(bools) if bit))
+            flags = RowFlags(bools, tuple(i for i, bit in enumerate(bools) if bit))
             self._flags[mask, order] = flags
             _bound(self._flags)
         return flags
 
-    def _insert(self, row: ChangeRow, values: Sequence[Value], flags: Flags | None) -> Change:
+    def _insert(self, row: ChangeRow, values: Sequence[Value], flags: RowFlags | None) -> Change:
         op = Op.SNAPSHOT if row.seq == "" else Op.INSERT
         after = _supplied(values, flags)
         return self._make(
             op, row, self.structure.key_of(after), self._fields(repeat(ABSENT), after, ABSENT in after)
         )
 
-    def _delete(self, row: ChangeRow, values: Sequence[Value], flags: Flags | None) -> Change:
+    def _delete(self, row: ChangeRow, values: Sequence[Value], flags: RowFlags | None) -> Change:
         before = _captured(values, flags)
         key = self.structure.key_of(before)
         if not self.structure.key and flags is not None:  # the mask of a D row names the key
@@ -208,7 +213,7 @@ class RowReader:
         return self._make(Op.DELETE, row, key, self._fields(before, repeat(ABSENT), ABSENT in before))
 
     def _update(
-        self, row: ChangeRow, values: Sequence[Value], flags: Flags | None, image: Sequence[Side] | None
+        self, row: ChangeRow, values: Sequence[Value], flags: RowFlags | None, image: Sequence[Side] | None
     ) -> Change:
         """An update without a mask, or without a B row."""
         before: Sequence[Side]
@@ -218,7 +223,7 @@ class RowReader:
             before = [ABSENT] * len(values) if image is None else image
         return self._made_update(row, before, _supplied(values, flags))
 
-    def _paired(self, row: ChangeRow, image: ChangeRow, values: Sequence[Value], flags: Flags) -> Change:
+    def _paired(self, row: ChangeRow, image: ChangeRow, values: Sequence[Value], flags: RowFlags) -> Change:
         """An update with both rows, of which the B row is asked only where it can differ."""
         before: list[Side] = list(values)
         after: Sequence[Side] = values
@@ -291,14 +296,14 @@ def make_change(
     return _new(Change, made)
 
 
-def _supplied(values: Sequence[Value], flags: Flags | None) -> Sequence[Side]:
+def _supplied(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]:
     """The row after a change: a null that no bit marks was not supplied."""
     if flags is None or len(flags.places) == len(values) or None not in values:
         return values
     return [v if flag or v is not None else ABSENT for v, flag in zip(values, flags.set, strict=True)]
 
 
-def _captured(values: Sequence[Value], flags: Flags | None) -> Sequence[Side]:
+def _captured(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]:
     """The row before a delete: where only the masked columns hold values, the others were not logged."""
     if flags is None or not flags.places:
         return values
@@ -319,7 +324,7 @@ class RowWriter:
     """Writes the changes of one table as rows of its change table."""
 
     def __init__(
-        self, structure: Structure, plan: Plan, names: Sequence[str], order: Order, images: bool
+        self, structure: Structure, plan: RowPlan, names: Sequence[str], order: MaskOrder, images: bool
     ) -> None:
         self.structure = structure
         self._plan = plan

@@ -19,7 +19,7 @@ def check_limits(since: str, until: str) -> None:
             raise Misuse(f"{flag}: {fault}") from None
 
 
-class Place(NamedTuple):
+class SequencePlace(NamedTuple):
     """The place of a record in the sequence; records sort by it.
 
     Those of one table under one change_seq stand together. One without a change_seq stands behind
@@ -34,14 +34,14 @@ class Place(NamedTuple):
     number: int
 
 
-class Mark(NamedTuple):
+class SequenceMark(NamedTuple):
     """Where a record stands in its source, and the greatest change_seq before it."""
 
     number: int
     greatest: str
 
 
-class Stretch:
+class WantedStretch:
     """Where the records of one source stand, and which of them are wanted."""
 
     def __init__(self, task: int, source: int, since: str, until: str) -> None:
@@ -54,31 +54,31 @@ class Stretch:
         self._number = 0
         self.beyond = 0  # records behind what is read
 
-    def mark(self) -> Mark:
+    def mark(self) -> SequenceMark:
         """The mark of the next record."""
         self._number += 1
-        return Mark(self._number, self._greatest)
+        return SequenceMark(self._number, self._greatest)
 
-    def place(self, seq: str | None, table: int) -> Place | None:
+    def place(self, seq: str | None, table: int) -> SequencePlace | None:
         """The place of the next record; None if it lies outside what is read."""
         mark = self.mark()
         self._greatest = max(self._greatest, seq or "")
         return self._placed(mark, seq, table)
 
-    def place_late(self, mark: Mark, seq: str | None, table: int) -> Place | None:
+    def place_late(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
         """The same of a record that was marked before; late ones are placed in their order."""
         self._greatest_late = max(self._greatest_late, seq or "")
-        return self._placed(Mark(mark.number, max(mark.greatest, self._greatest_late)), seq, table)
+        return self._placed(SequenceMark(mark.number, max(mark.greatest, self._greatest_late)), seq, table)
 
-    def _placed(self, mark: Mark, seq: str | None, table: int) -> Place | None:
+    def _placed(self, mark: SequenceMark, seq: str | None, table: int) -> SequencePlace | None:
         if not seq:
-            return Place(self._task, mark.greatest, True, self._source, self._source, mark.number)
+            return SequencePlace(self._task, mark.greatest, True, self._source, self._source, mark.number)
         if seq <= self._since:
             return None
         if self._until and seq > self._until:
             self.beyond += 1
             return None
-        return Place(self._task, seq, False, table, self._source, mark.number)
+        return SequencePlace(self._task, seq, False, table, self._source, mark.number)
 
 
 def lone_images() -> Counted:

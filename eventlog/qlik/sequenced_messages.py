@@ -15,7 +15,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.numbering import transaction_of
-from eventlog.qlik.sequenced import Mark, Place, Stretch, check_limits, repeats
+from eventlog.qlik.sequenced import SequenceMark, SequencePlace, WantedStretch, check_limits, repeats
 
 MAX_EARLY = 100_000  # messages that wait for metadata; those beyond are read without it
 _MESSAGE = 1000  # bytes that a message takes at least
@@ -24,7 +24,7 @@ _MESSAGE = 1000  # bytes that a message takes at least
 class SequencedMessage(NamedTuple):
     """What a message states, with its place in the sequence."""
 
-    place: Place
+    place: SequencePlace
     change: Change
     where: str
     raw: bytes | None
@@ -38,8 +38,8 @@ class _Early(NamedTuple):
     task: tuple[int, str]
     source: Source[Object]
     record: Object
-    stretch: Stretch
-    mark: Mark
+    stretch: WantedStretch
+    mark: SequenceMark
 
 
 class Numbers:
@@ -82,7 +82,7 @@ class MessageSequencer:
         self.reader = MessageReader(tables, settings)
         self._settings = settings
         self._since = since
-        self._stretches: dict[str, Stretch] = {}
+        self._stretches: dict[str, WantedStretch] = {}
         self._numbers = Numbers()
         self._early: list[_Early] = []
         self._repeats = repeats()
@@ -99,7 +99,9 @@ class MessageSequencer:
         stretch = self._stretches.get(source.name)
         if stretch is None:
             number = len(self._stretches)
-            stretch = Stretch(self._numbers.given((task, named)), number, self._since, self._settings.until)
+            stretch = WantedStretch(
+                self._numbers.given((task, named)), number, self._since, self._settings.until
+            )
             self._stretches[source.name] = stretch
         for record in source.records:
             if isinstance(record, Refused):
@@ -120,8 +122,8 @@ class MessageSequencer:
         given: tuple[int, str],
         source: Source[Object],
         record: Object,
-        stretch: Stretch,
-        mark: Mark | None = None,
+        stretch: WantedStretch,
+        mark: SequenceMark | None = None,
     ) -> Iterator[SequencedMessage | Refused]:
         change = stated(self.reader, source, record)
         if change is None or isinstance(change, Refused):
@@ -194,7 +196,9 @@ def sequence_of(change: Change) -> str | None:
     return None if change.op is Op.SNAPSHOT else change.position
 
 
-def with_place(place: Place, change: Change, source: Source[Object], record: Object) -> SequencedMessage:
+def with_place(
+    place: SequencePlace, change: Change, source: Source[Object], record: Object
+) -> SequencedMessage:
     """A change of a source with its place."""
     return SequencedMessage(place, change, source.at(record.where), record.raw, source.name, record.where)
 

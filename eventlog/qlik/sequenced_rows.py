@@ -15,11 +15,11 @@ from eventlog.qlik import plans
 from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.ddl import Ddl, eras, structure_told, version_of
 from eventlog.qlik.headers import read_heading
-from eventlog.qlik.mask import Order
+from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
-from eventlog.qlik.sequenced import Place, Stretch, check_limits, lone_images, repeats
+from eventlog.qlik.sequenced import SequencePlace, WantedStretch, check_limits, lone_images, repeats
 from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure, table_name
 
 _ROW = 400  # bytes that a row takes beside its cells
@@ -35,7 +35,7 @@ def _none(table: str, seq: str) -> bool:
 class SequencedRow(NamedTuple):
     """A row with its place in the sequence."""
 
-    place: Place
+    place: SequencePlace
     where: int
     letter: str
     mask: bytes | None
@@ -48,7 +48,7 @@ class _Opened(NamedTuple):
 
     source: Source[Row]
     table: int
-    stretch: Stretch
+    stretch: WantedStretch
     readers: tuple[int, ...]
     untils: tuple[str, ...]
 
@@ -146,7 +146,7 @@ class RowSequencer:
         at = self._tables.setdefault((task, structure.schema, structure.table), len(self._tables))
         if at == len(self._finders):
             self._finders.append(
-                Finder(None if settings.mask_order == "auto" else Order(settings.mask_order))
+                Finder(None if settings.mask_order == "auto" else MaskOrder(settings.mask_order))
             )
         numbers = []
         for era in (*before, None):
@@ -157,7 +157,7 @@ class RowSequencer:
             self._finder_of[reader] = self._finders[at]
             if history:
                 self._history_of[reader] = history
-        stretch = Stretch(task, numbers[-1], self._since, self._until)
+        stretch = WantedStretch(task, numbers[-1], self._since, self._until)
         opened = _Opened(source, at, stretch, tuple(numbers), tuple(era.until for era in before))
         self._opened.append(opened)
         yield from self._rows(opened, source.records)
@@ -340,7 +340,7 @@ class RowSequencer:
         except EventlogError:  # of a value or a mask that cannot be read
             return False
 
-    def _order(self, row: ChangeRow, image: ChangeRow | None) -> Order:
+    def _order(self, row: ChangeRow, image: ChangeRow | None) -> MaskOrder:
         return self._finder_of[row.table].check(row, image)
 
     def _change(self, row: ChangeRow, image: ChangeRow | None) -> Placed | Refused:

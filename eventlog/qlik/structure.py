@@ -16,7 +16,7 @@ MAX_COLUMNS = 8 * 128  # change_mask is varbinary(128)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class DataColumn:
     name: str
     spec: Spec | None = None  # None: nobody told
     key_position: int = 0  # from 1; 0: not in the key
@@ -28,7 +28,7 @@ class Column:
 class Structure:
     schema: str | None
     table: str
-    columns: tuple[Column, ...]
+    columns: tuple[DataColumn, ...]
 
     def __str__(self) -> str:
         return self.table if self.schema is None else f"{self.schema}.{self.table}"
@@ -90,7 +90,7 @@ def structure_of(table: Table) -> Structure:
         table.schema,
         table.name,
         tuple(
-            Column(
+            DataColumn(
                 column.name,
                 spec_of(column),
                 table.key.index(column.name) + 1 if column.name in table.key else 0,
@@ -128,10 +128,10 @@ def observe(known: Structure | None, change: Change) -> Structure:
     return structure if found == structure.columns else Structure(structure.schema, structure.table, found)
 
 
-def _fits(column: Column, value: Value) -> bool:
+def _fits(column: DataColumn, value: Value) -> bool:
     return column.declared or column.spec is None or holds(column.spec, value)
 
 
-def _guess(column: Column | None, name: str, value: Value, position: int) -> Column:
+def _guess(column: DataColumn | None, name: str, value: Value, position: int) -> DataColumn:
     position = column.key_position if column else position
-    return Column(name, spec_of_value(value), position, nullable=not position)
+    return DataColumn(name, spec_of_value(value), position, nullable=not position)

@@ -29,13 +29,13 @@ from eventlog.core.tables import Tables
 from eventlog.qlik import dfm, headers, partitions, plans, sequence
 from eventlog.qlik.control import check_control, control_table
 from eventlog.qlik.headers import read_heading
-from eventlog.qlik.mask import Order
-from eventlog.qlik.memory import Memory, goes_on, remembered
+from eventlog.qlik.mask import MaskOrder
+from eventlog.qlik.memory import SequenceMemory, goes_on, remembered
 from eventlog.qlik.numbering import Numbered, number, without_no_ops
 from eventlog.qlik.ordering import DOCUMENTED, Finder
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import Cells, ChangeRow, RowReader, RowWriter
-from eventlog.qlik.structure import MAX_COLUMNS, Column, Structure, observe, structure_of
+from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure, observe, structure_of
 
 SUFFIX = "__ct"
 
@@ -73,7 +73,7 @@ class TableSettings:
     now: str = setting("", "the time of changes that have none", metavar="TIME")
     described: tuple[Structure, ...] = ()  # by .dfm files
     heard: Callable[[Structure], None] | None = None  # is told of each structure that is read
-    memory: Memory | None = None  # what a writer goes on from, and keeps up to date
+    memory: SequenceMemory | None = None  # what a writer goes on from, and keeps up to date
 
 
 def table_name(stem: str, tables: Tables, suffix: str = SUFFIX) -> tuple[str | None, str]:
@@ -124,20 +124,20 @@ def read_structure(
         table_known = tables.of(schema, table)
         known = structure_of(table_known) if table_known else None
     if known is None:
-        return Structure(schema, table, tuple(Column(name) for name in data))
+        return Structure(schema, table, tuple(DataColumn(name) for name in data))
     found = [_described(known, name) for name in data]
     key = {c.key_position for c in found}
     whole = all(known.columns[i].key_position in key for i in known.key)
-    columns = found if whole else [Column(c.name, c.spec) for c in found]
+    columns = found if whole else [DataColumn(c.name, c.spec) for c in found]
     return Structure(schema, table, tuple(columns))
 
 
-def _described(known: Structure, name: str) -> Column:
+def _described(known: Structure, name: str) -> DataColumn:
     """What is known of a column: by its name exactly, else by the only one that is the same without case."""
     place = known.index.get(name)
     if place is None:
         folded = [c for c in known.columns if c.name.lower() == name.lower()]
-        return folded[0] if len(folded) == 1 else Column(name)
+        return folded[0] if len(folded) == 1 else DataColumn(name)
     return known.columns[place]
 
 
@@ -145,7 +145,7 @@ def _read_table(
     name: str, parts: Iterable[Source[Row]], tables: Tables, settings: TableSettings
 ) -> Iterator[Change | Refused]:
     schema, table = table_name(name, tables, settings.suffix)
-    finder = Finder(None if settings.mask_order == "auto" else Order(settings.mask_order))
+    finder = Finder(None if settings.mask_order == "auto" else MaskOrder(settings.mask_order))
     rows = _parse(parts, schema, table, tables, settings)
     for item in finder.run(pair(rows, ChangeRow)):
         if isinstance(item, Refused):
@@ -286,7 +286,7 @@ def change_table(
     columns = headers.sheet_columns(names, settings.header_prefix) + tuple(
         SheetColumn(c.name, _sheet_type(c)) for c in structure.columns
     )
-    order = DOCUMENTED if settings.mask_order == "auto" else Order(settings.mask_order)
+    order = DOCUMENTED if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
     writer = RowWriter(
         structure, plans.dumping_cells(structure.columns), names, order, settings.before_images
     )
@@ -319,7 +319,7 @@ _SHEET_TYPES = {
 }
 
 
-def _sheet_type(column: Column) -> str:
+def _sheet_type(column: DataColumn) -> str:
     """What a column holds: decimals, dates and times are text, for no other type holds all of them."""
     return "text" if column.spec is None else _SHEET_TYPES.get(column.spec.name, "text")
 

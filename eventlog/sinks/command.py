@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.settings import setting
 from eventlog.sinks.conversation import Answering, NothingKnown, converse
-from eventlog.sinks.sink import Document, Reply, SinkKind, answered, unanswered, unreachable
+from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, answered, unanswered, unreachable
 
 LONGEST_ANSWER = 16 << 20  # bytes
 INHERITED = frozenset(
@@ -79,7 +79,7 @@ class CommandSink:
         self._timeout = settings.command_timeout
         self._process: subprocess.Popen[bytes] | None = None
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
             reply = converse(document.text, self._exchange, self._answers)
             yield reply

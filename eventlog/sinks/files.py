@@ -17,7 +17,7 @@ from pathlib import Path
 from eventlog.core.errors import EventlogError
 from eventlog.core.settings import setting
 from eventlog.files.durable import sync, write_all
-from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, too_large, unreachable
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, SinkKind, too_large, unreachable
 
 SUFFIX = ".xml"
 RECORD = "record"
@@ -37,7 +37,7 @@ class FolderFailed(EventlogError):
     """the folder {0} cannot be written: {1}"""
 
 
-class NameTaken(EventlogError):
+class FileInTheWay(EventlogError):
     """{0} exists and is not on record as ours: move it away"""
 
 
@@ -70,7 +70,7 @@ class FilesSink:
             raise FolderFailed(folder, fault.strerror) from fault
         self._size = os.fstat(self._record).st_size
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         """Write all aside, put all on record, give each its place: three flushes for the lot."""
         together = self._per_batch and len(documents) > 1
         replies, files = (self._write_batch if together else self._write_each)(documents)
@@ -100,7 +100,7 @@ class FilesSink:
     def close(self) -> None:
         os.close(self._record)
 
-    def _write_each(self, documents: Sequence[Document]) -> tuple[list[Reply], list[Names]]:
+    def _write_each(self, documents: Sequence[OutgoingDocument]) -> tuple[list[Reply], list[Names]]:
         """Write documents aside, each into a file of its own, up to one that is not taken: the replies, and
         the documents of each file."""
         replies: list[Reply] = []
@@ -108,24 +108,24 @@ class FilesSink:
         for document in documents:
             try:
                 self._write_aside([document])
-            except (OSError, NameTaken) as fault:
+            except (OSError, FileInTheWay) as fault:
                 replies.append(self._not_written(document, fault))
                 break
             replies.append(ACCEPTED)
             files.append([document.name])
         return replies, files
 
-    def _write_batch(self, documents: Sequence[Document]) -> tuple[list[Reply], list[Names]]:
+    def _write_batch(self, documents: Sequence[OutgoingDocument]) -> tuple[list[Reply], list[Names]]:
         """The same into one file; where that is too large for the file system, each into its own."""
         try:
             self._write_aside(documents)
-        except (OSError, NameTaken) as fault:
+        except (OSError, FileInTheWay) as fault:
             if isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
                 return self._write_each(documents)
             return [self._not_written(documents[0], fault)], []
         return [ACCEPTED] * len(documents), [[document.name for document in documents]]
 
-    def _not_written(self, document: Document, fault: Exception) -> Reply:
+    def _not_written(self, document: OutgoingDocument, fault: Exception) -> Reply:
         (self._aside / UNFINISHED).unlink(missing_ok=True)  # room for the record of the others
         if isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
             return too_large(document, f"folder {self._folder}: {fault.strerror}")
@@ -166,11 +166,11 @@ class FilesSink:
                 path.unlink()
         sync(self._folder)
 
-    def _write_aside(self, documents: Sequence[Document]) -> None:
+    def _write_aside(self, documents: Sequence[OutgoingDocument]) -> None:
         """Write documents into one file, which has the name of the first."""
         name = documents[0].name
         if (self._folder / (name + SUFFIX)).exists():
-            raise NameTaken(name + SUFFIX)
+            raise FileInTheWay(name + SUFFIX)
         unfinished = self._aside / UNFINISHED
         file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         try:

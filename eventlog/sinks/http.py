@@ -17,7 +17,7 @@ from eventlog.core.settings import setting
 from eventlog.sinks.conversation import Answering, NothingKnown, converse
 from eventlog.sinks.parallel import ParallelSink
 from eventlog.sinks.secured import authorization, tls_context
-from eventlog.sinks.sink import Document, Reply, Sink, SinkKind, answered, unanswered, unreachable
+from eventlog.sinks.sink import OutgoingDocument, Reply, Sink, SinkKind, answered, unanswered, unreachable
 from eventlog.sinks.timed import TimedConnection
 
 LONGEST_ANSWER = 16 << 20  # bytes
@@ -151,7 +151,7 @@ class HttpSink:
         self._post = post
         self._answers = answers
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
             reply = converse(document.text, self._post.exchange, self._answers)
             yield reply

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.core.extras import extra
 from eventlog.core.settings import setting
-from eventlog.sinks.sink import Document, Reply, SinkKind, unanswered, unreachable
+from eventlog.sinks.sink import OutgoingDocument, Reply, SinkKind, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
 
@@ -37,7 +37,7 @@ class Message(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
-class Fault(NamedTuple):
+class NotDelivered(NamedTuple):
     """Why a message has not arrived."""
 
     reason: str
@@ -45,8 +45,8 @@ class Fault(NamedTuple):
     taken: bool = True  # perhaps it has
 
 
-_IN_COMPANY = Fault("refused with others, and not yet sent alone", taken=False)
-Faults = dict[str, Fault]  # by the messages' names
+_IN_COMPANY = NotDelivered("refused with others, and not yet sent alone", taken=False)
+Faults = dict[str, NotDelivered]  # by the messages' names
 
 
 def read_options(text: str) -> dict[str, str]:
@@ -58,7 +58,7 @@ def read_options(text: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaSettings:
+class KafkaSinkSettings:
     kafka_brokers: str | None = setting(None, "host:port, several with commas", metavar="BROKERS")
     kafka_topic: str = setting("eventlog", "the topic of the messages", metavar="TOPIC")
     kafka_timeout: float = setting(
@@ -72,7 +72,7 @@ class KafkaSettings:
     )
 
 
-def _need_brokers(settings: KafkaSettings) -> dict[str, str]:
+def _need_brokers(settings: KafkaSinkSettings) -> dict[str, str]:
     options = read_options(settings.kafka_options)
     if settings.kafka_brokers is None and "test.mock.num.brokers" not in options:
         raise Misuse("the kafka sink needs the setting kafka-brokers")
@@ -82,7 +82,7 @@ def _need_brokers(settings: KafkaSettings) -> dict[str, str]:
 class KafkaSink:
     """An idempotent producer; one that has failed for good is made anew."""
 
-    def __init__(self, settings: KafkaSettings) -> None:
+    def __init__(self, settings: KafkaSinkSettings) -> None:
         options = _need_brokers(settings)
         self._topic = settings.kafka_topic
         self._timeout = settings.kafka_timeout
@@ -96,7 +96,7 @@ class KafkaSink:
         self._died = False
         self.producer = self._open()
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         """All messages at once; what a broker has not acknowledged in time is taken back."""
         faults = self._send([message for sent in documents for message in _messages(sent)])
         if self._died:
@@ -159,7 +159,7 @@ class KafkaSink:
                 self.producer.produce(self._topic, value, key, headers=list(headers), on_delivery=delivered)
             except BufferError:
                 if not len(self.producer):
-                    faults[name] = Fault("longer than queue.buffering.max.kbytes", final=True)
+                    faults[name] = NotDelivered("longer than queue.buffering.max.kbytes", final=True)
                     return
                 self.producer.poll(1.0)
             except KafkaException as fault:
@@ -173,7 +173,7 @@ class KafkaSink:
         self._died = self._died or bool(error.fatal())
 
 
-def _messages(sent: Document) -> Iterator[Message]:
+def _messages(sent: OutgoingDocument) -> Iterator[Message]:
     for item in sent.items:
         headers = (("event-id", item.event_id.encode()),)
         yield Message(item.event_id, document([item.text]).encode(), item.key.encode(), headers)
@@ -190,13 +190,13 @@ def _halves(batch: Sequence[Message], faults: Faults) -> list[Sequence[Message]]
     return [half for half in (refused[:middle], refused[middle:]) if half]
 
 
-def _fault(error: Any) -> Fault:
+def _fault(error: Any) -> NotDelivered:
     name = error.name()
     reason = "no broker took the message" if name == "_PURGE_QUEUE" else error.str()
-    return Fault(reason, name in _OF_MESSAGES, name not in _NOT_TAKEN)
+    return NotDelivered(reason, name in _OF_MESSAGES, name not in _NOT_TAKEN)
 
 
-def _reply(sent: Document, faults: Faults) -> Reply:
+def _reply(sent: OutgoingDocument, faults: Faults) -> Reply:
     """Each event's own fate; where none of those that may arrive did, the document's."""
     names = [item.event_id for item in sent.items] or [sent.name]
     failed = {name: faults[name] for name in names if name in faults}
@@ -208,4 +208,4 @@ def _reply(sent: Document, faults: Faults) -> Reply:
     return Reply([Status(levels[fault.final], name, fault.reason) for name, fault in failed.items()])
 
 
-KIND = SinkKind(KafkaSettings, lambda settings, answers: KafkaSink(settings), need=_need_brokers)
+KIND = SinkKind(KafkaSinkSettings, lambda settings, answers: KafkaSink(settings), need=_need_brokers)

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Protocol
 
 from eventlog.sinks.conversation import Answering, OneByOne, converse
-from eventlog.sinks.sink import Document, Reply
+from eventlog.sinks.sink import OutgoingDocument, Reply
 
 
 class Way(Protocol):
@@ -35,7 +35,7 @@ class ParallelSink:
         self._most = len(ways)
         self._halted = False
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         self._halted = False
         if len(documents) == 1:  # it needs no thread
             yield self._converse(documents[0])
@@ -65,7 +65,7 @@ class ParallelSink:
         for way in self._free:
             way.close()
 
-    def _converse(self, document: Document) -> Reply:
+    def _converse(self, document: OutgoingDocument) -> Reply:
         """The reply to a document, over a free way: there is one for each thread."""
         way = self._free.pop()
         try:

@@ -45,7 +45,7 @@ class Item(NamedTuple):
         return html.unescape(self.text[start : self.text.index(_AFTER, start)]).strip()
 
 
-class Document:
+class OutgoingDocument:
     """What goes out in one piece."""
 
     def __init__(self, name: str, items: Sequence[Item], text: str | None = None) -> None:
@@ -94,7 +94,7 @@ def unreachable(fault: str, wait: float | None = None) -> Reply:
     return Reply(fault=fault, arrived=False, wait=wait)
 
 
-def too_large(document: Document, reason: str) -> Reply:
+def too_large(document: OutgoingDocument, reason: str) -> Reply:
     """The document cannot be sent at its size; an event that stands alone in it has failed for good."""
     if len(document.items) > 1:
         return Reply(divide=True)
@@ -113,7 +113,7 @@ def answered(reply: bytes) -> Reply:
 class Sink(Protocol):
     """Where documents go."""
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         """Send the documents; a reply for each, in their order. The first that did not arrive is the last."""
 
     def knows(self, name: str) -> bool:

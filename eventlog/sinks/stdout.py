@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import IO
 
 from eventlog.files.standard import standard_output
-from eventlog.sinks.sink import ACCEPTED, Document, Reply, SinkKind, unreachable
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, SinkKind, unreachable
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class StdoutSink:
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
             try:
                 self._out.write(document.data + b"\n")

@@ -15,7 +15,7 @@ from eventlog.core.errors import EventlogError, InvalidValue, Misuse, Refused
 from eventlog.core.formats import Placed
 from eventlog.files.sorting import Sorter
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
-from eventlog.streams.held import Held, Taken
+from eventlog.streams.held import HeldItems, TakenItems
 from eventlog.streams.transactions import size_of
 
 MEMORY: Final = 256 << 20
@@ -33,7 +33,7 @@ COMMITS: Final = {"gbase": Commits("commit", shared=True), "linter": Commits("co
 Order = tuple[int, str, int]  # the place of a commit, a transaction that several may tell, and which tells it
 
 
-class Reading(Protocol):
+class CommitReading(Protocol):
     """One stream or queue that is being read."""
 
     @property
@@ -57,7 +57,7 @@ class Reading(Protocol):
 class _Whole(NamedTuple):
     order: Order
     stream: str
-    changes: Taken[Placed]
+    changes: TakenItems[Placed]
     position: Any
 
 
@@ -67,7 +67,7 @@ class CommitsFeed:
     def __init__(
         self,
         names: Sequence[str],
-        opened: Callable[[str, Any], Reading],
+        opened: Callable[[str, Any], CommitReading],
         commits: Commits,
         since: str,
         state: str | None,
@@ -77,9 +77,9 @@ class CommitsFeed:
         self._commits = commits
         self._since = number_of(since)
         self._positions = _load(state)
-        self._held: Held[Placed] = Held()
+        self._held: HeldItems[Placed] = HeldItems()
         self._turns = 0
-        self._readings: dict[str, Reading] = {}
+        self._readings: dict[str, CommitReading] = {}
 
     @property
     def ended(self) -> bool:
@@ -135,7 +135,7 @@ class CommitsFeed:
             return ([whole] for whole in wholes)
         return (list(told) for _, told in groupby(wholes, key=lambda whole: whole.order[:2]))
 
-    def _joined(self, wholes: Sequence[_Whole], repeated: Counter[str]) -> Taken[Placed]:
+    def _joined(self, wholes: Sequence[_Whole], repeated: Counter[str]) -> TakenItems[Placed]:
         """What several streams tell of one transaction, in the order of its sequences, each change once."""
         ordered = heapq.merge(*(ChangesOf(whole.changes) for whole in wholes), key=sequence_of)
         for number, change in enumerate(_once(ordered, repeated)):
@@ -143,7 +143,7 @@ class CommitsFeed:
             self._held.add(_JOINED, (0, "", number), placed, size_of(placed))
         return self._held.take(_JOINED)
 
-    def _delivery(self, changes: Taken[Placed]) -> Delivery:
+    def _delivery(self, changes: TakenItems[Placed]) -> Delivery:
         self._turns += 1
         turn = self._turns
         return Delivery(ChangesOf(changes), lambda: self._state_at(turn))
@@ -158,7 +158,7 @@ class CommitsFeed:
         number: int,
         name: str,
         answers: Iterable[Change | Refused],
-        reading: Reading,
+        reading: CommitReading,
         refused: list[Refused],
     ) -> Iterator[_Whole]:
         """The transactions of one stream, each with the position as it was when its last change was taken."""

@@ -12,7 +12,7 @@ MEMORY: Final = 64 << 20
 Order = tuple[int, str, int]
 
 
-class Held(Generic[T]):
+class HeldItems(Generic[T]):
     """Items by key, which come back together, in their order.
 
     Beyond the limit all that is in memory moves to a private file, which sqlite removes itself.
@@ -41,7 +41,7 @@ class Held(Generic[T]):
         if self._held > self._memory:
             self._spill()
 
-    def take(self, key: Any) -> Taken[T]:
+    def take(self, key: Any) -> TakenItems[T]:
         """The items of a key in their order; they are no longer held, and go when it is closed."""
         items = self._items.pop(key, [])
         self._held -= self._in_memory.pop(key, 0)
@@ -50,9 +50,9 @@ class Held(Generic[T]):
         number = self._on_disk.pop(key, None)
         if number is None:
             items.sort(key=_order)
-            return Taken(count, lambda: (item for _, item in items))
+            return TakenItems(count, lambda: (item for _, item in items))
         self._write(number, items)
-        return Taken(count, lambda: self._read(number), lambda: self._forget(number))
+        return TakenItems(count, lambda: self._read(number), lambda: self._forget(number))
 
     def close(self) -> None:
         """Give back the disk."""
@@ -100,7 +100,7 @@ def _order(item: tuple[Order, Any]) -> Order:
     return item[0]
 
 
-class Taken(Sequence[T]):
+class TakenItems(Sequence[T]):
     """Items that are read, from disk where they are there, each time they are gone through."""
 
     def __init__(

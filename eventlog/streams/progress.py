@@ -23,7 +23,7 @@ class Changed(EventlogError):
 
 
 @dataclass(slots=True)
-class Stretch:
+class HandedOut:
     """What was handed out of one table between the stretch before and a time, which is in it."""
 
     until: str
@@ -36,9 +36,9 @@ class Stretch:
         digest = hashlib.blake2b(seq.encode(), digest_size=8).digest()
         self.total = (self.total + int.from_bytes(digest)) & _MASK
 
-    def join(self, other: Stretch) -> Stretch:
+    def join(self, other: HandedOut) -> HandedOut:
         """Both as one."""
-        return Stretch(other.until, self.count + other.count, (self.total + other.total) & _MASK)
+        return HandedOut(other.until, self.count + other.count, (self.total + other.total) & _MASK)
 
 
 @dataclass(slots=True)
@@ -64,7 +64,7 @@ class Progress:
 
     done: str = ""  # the time part of change_seq
     ahead: set[Key] = field(default_factory=set)
-    tables: dict[str, list[Stretch]] = field(default_factory=dict)
+    tables: dict[str, list[HandedOut]] = field(default_factory=dict)
     loaded: dict[str, Loaded] = field(default_factory=dict)
     _met: deque[tuple[str, str]] = field(default_factory=deque)
 
@@ -86,7 +86,7 @@ class Progress:
             stretches = self.tables.setdefault(table, [])
             until = seq[:_MINUTE]
             if not stretches or stretches[-1].until < until:
-                stretches.append(Stretch(until))
+                stretches.append(HandedOut(until))
                 if len(stretches) > _MOST:
                     stretches[: _MOST // 2] = [_joined(stretches[: _MOST // 2])]
             stretches[-1].add(seq)
@@ -154,7 +154,7 @@ class Again:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._known = {table: deque(stretches) for table, stretches in progress.tables.items()}
-        self._now: dict[str, tuple[Stretch, str]] = {}
+        self._now: dict[str, tuple[HandedOut, str]] = {}
 
     def meet(self, table: str, seq: str) -> None:
         """One more; Changed where those before it are not what was handed out."""
@@ -166,7 +166,7 @@ class Again:
             while known and known[0].until < seq[:_MINUTE]:
                 known.popleft()
             now = self._now[table] = (
-                Stretch(known[0].until if known else self._progress.done),
+                HandedOut(known[0].until if known else self._progress.done),
                 seq[: sequence.LENGTH],
             )
         now[0].add(seq)
@@ -177,9 +177,9 @@ class Again:
             self._compare(table, *now)
         self._now.clear()
 
-    def _compare(self, table: str, now: Stretch, first: str) -> None:
+    def _compare(self, table: str, now: HandedOut, first: str) -> None:
         known = self._known.get(table)
-        told = known[0] if known and known[0].until == now.until else Stretch(now.until)
+        told = known[0] if known and known[0].until == now.until else HandedOut(now.until)
         if now != told:
             raise Changed(
                 f"{table}: {now.count} changes stand from {first} on up to {now.until}, where {told.count}"
@@ -195,7 +195,9 @@ def load_progress(found: Any) -> Progress:
             _text(found["done"]),
             {tuple(map(_text, key)) for key in found["ahead"]},
             {
-                table: [Stretch(_text(until), _number(count), _number(total)) for until, count, total in kept]
+                table: [
+                    HandedOut(_text(until), _number(count), _number(total)) for until, count, total in kept
+                ]
                 for table, kept in found["tables"].items()
             },
             {source: Loaded(_number(n), _text(digest)) for source, (n, digest) in found["loaded"].items()},
@@ -216,7 +218,7 @@ def _number(found: Any) -> int:
     return found
 
 
-def _joined(stretches: list[Stretch]) -> Stretch:
+def _joined(stretches: list[HandedOut]) -> HandedOut:
     whole = stretches[0]
     for one in stretches[1:]:
         whole = whole.join(one)

@@ -28,7 +28,7 @@ class Spot(NamedTuple):
 
 
 @dataclass(slots=True)
-class Partition:
+class PartitionRead:
     """A partition was read up to an end; what is open of it was not handed out."""
 
     end: int
@@ -48,7 +48,7 @@ class Partition:
 class TopicProgress:
     """What a state holds: each partition's end and open messages, and the last transactions handed out."""
 
-    partitions: dict[At, Partition] = field(default_factory=dict)
+    partitions: dict[At, PartitionRead] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)  # of the topics
     recent: dict[Key, None] = field(default_factory=dict)  # in the order in which they were handed out
 
@@ -96,7 +96,7 @@ def load_topics(state: str) -> TopicProgress:
             if kept["id"] is not None:
                 progress.ids[topic] = str(kept["id"])
             for number, (end, left) in kept["partitions"].items():
-                progress.partitions[topic, int(number)] = Partition(int(end), Ranges(left))
+                progress.partitions[topic, int(number)] = PartitionRead(int(end), Ranges(left))
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InvalidValue(state[:40], "the state of topics") from None
     return progress

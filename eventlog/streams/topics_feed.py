@@ -16,9 +16,9 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
-from eventlog.streams.held import Held, Taken
+from eventlog.streams.held import HeldItems, TakenItems
 from eventlog.streams.settings import StreamSettings
-from eventlog.streams.topic_progress import At, Key, Partition, Spot, TopicProgress, load_topics
+from eventlog.streams.topic_progress import At, Key, PartitionRead, Spot, TopicProgress, load_topics
 from eventlog.streams.transactions import (
     Facts,
     Incomplete,
@@ -81,7 +81,7 @@ class TopicsFeed:
         self._clock = clock
         self._progress = TopicProgress() if state is None else load_topics(state)
         self._sequencer = MessageSequencer(tables, reading, stream.since)
-        self._held: Held[Placed] = Held()
+        self._held: HeldItems[Placed] = HeldItems()
         self._open: dict[Key, _Open] = {}
         self._round = 0
         self._number = 0
@@ -137,16 +137,16 @@ class TopicsFeed:
         known = self._progress.partitions.get(at)
         if known is None:
             begin = spot.low if spot.committed is None else max(spot.committed, spot.low)
-            known = Partition(begin)
+            known = PartitionRead(begin)
         first = self._round == 1
         source = self._reader.between(at, known.start if first else known.end, spot.high)
         self._named[source.name] = at
-        now = Partition(spot.high) if first else Partition(spot.high, known.open)
+        now = PartitionRead(spot.high) if first else PartitionRead(spot.high, known.open)
         self._progress.partitions[at] = now
         yield from self._take(self._sequencer.parse(0, source), known)
 
     def _take(
-        self, items: Iterable[SequencedMessage | Refused], known: Partition | None = None
+        self, items: Iterable[SequencedMessage | Refused], known: PartitionRead | None = None
     ) -> Iterator[Refused]:
         for item in items:
             if isinstance(item, Refused):
@@ -218,7 +218,7 @@ class TopicsFeed:
         taken.close()
 
     def _delivered(
-        self, key: Key, facts: Facts, changes: Taken[Placed], stuck: bool
+        self, key: Key, facts: Facts, changes: TakenItems[Placed], stuck: bool
     ) -> Iterator[Delivery | Refused]:
         if is_final(key, facts):
             self._progress.hand_out(key)

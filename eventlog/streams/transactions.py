@@ -15,7 +15,7 @@ from eventlog.core.formats import Placed
 from eventlog.qlik import sequence
 from eventlog.qlik.numbering import transaction_of
 from eventlog.qlik.sequenced_messages import same
-from eventlog.streams.held import MEMORY, Held, Taken
+from eventlog.streams.held import MEMORY, HeldItems, TakenItems
 from eventlog.streams.ranges import Ranges
 
 Key = tuple[str, ...]
@@ -115,7 +115,7 @@ def assemble(
     policy says; so is one whose last did not come where the sequence has `ended`, else it is left to
     `leave`, and refused where there is none.
     """
-    group = _Group(policy, leave, Held(memory), ended=ended)
+    group = _Group(policy, leave, HeldItems(memory), ended=ended)
     at = ""
     try:
         for item in items:
@@ -139,7 +139,7 @@ class _Group:
     """The changes of one time."""
 
     def __init__(
-        self, policy: str, leave: Callable[[Placed], None] | None, held: Held[Placed], *, ended: bool
+        self, policy: str, leave: Callable[[Placed], None] | None, held: HeldItems[Placed], *, ended: bool
     ) -> None:
         self.held = held
         self._ended = ended
@@ -185,7 +185,7 @@ class _Group:
         """Whether what a transaction lacks may still come."""
         return facts.open and not self._ended
 
-    def _told(self, key: Key, facts: Facts, taken: Taken[Placed]) -> Iterator[Whole | Refused]:
+    def _told(self, key: Key, facts: Facts, taken: TakenItems[Placed]) -> Iterator[Whole | Refused]:
         if key in self._spoilt:
             yield from refused(taken, f"transaction {key[0]}: rows of it contradict each other")
         elif facts.complete:
@@ -235,7 +235,7 @@ def is_final(key: Key, facts: Facts) -> bool:
     return facts.complete and not is_row(key) and (facts.counted or not key[0])
 
 
-def once(taken: Taken[Placed], repeated: Counted) -> tuple[Taken[Placed], str]:
+def once(taken: TakenItems[Placed], repeated: Counted) -> tuple[TakenItems[Placed], str]:
     """The changes of a transaction without those that were sent again; why all are refused, where they
     contradict each other."""
     count = 0
@@ -250,7 +250,7 @@ def once(taken: Taken[Placed], repeated: Counted) -> tuple[Taken[Placed], str]:
             repeated.add(change.table, placed.where, placed.raw)
     if count == len(taken):
         return taken, ""
-    return Taken(count, lambda: (next(again) for _, again in groupby(taken, key=_identity))), ""
+    return TakenItems(count, lambda: (next(again) for _, again in groupby(taken, key=_identity))), ""
 
 
 def _identity(placed: Placed) -> tuple[Any, ...]:

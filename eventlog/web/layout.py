@@ -16,7 +16,7 @@ class MenuEntry(NamedTuple):
     path: str
 
 
-class Column(NamedTuple):
+class PageColumn(NamedTuple):
     """A column of a table, and how wide it is."""
 
     name: str
@@ -60,10 +60,10 @@ def _document(title: str, product: str, style: Node, navigation: Node, content: 
 
 
 def table(
-    caption: str, columns: Sequence[Column | str], rows: Iterable[Sequence[Node]], empty: str = "Nothing."
+    caption: str, columns: Sequence[PageColumn | str], rows: Iterable[Sequence[Node]], empty: str = "Nothing."
 ) -> Markup:
     """A table whose columns keep their width; on a narrow screen each cell says its heading itself."""
-    shown = [column if isinstance(column, Column) else Column(column) for column in columns]
+    shown = [column if isinstance(column, PageColumn) else PageColumn(column) for column in columns]
     written = [
         tag("tr", [_cell(column, cell) for column, cell in zip(shown, row, strict=True)]) for row in rows
     ]
@@ -73,7 +73,7 @@ def table(
     return tag("table", tag("caption", caption), head, tag("tbody", written))
 
 
-def _cell(column: Column, cell: Node) -> Markup:
+def _cell(column: PageColumn, cell: Node) -> Markup:
     return tag("td", tag("div", cell), data_label=column.name, class_=column.kind)
 
 

@@ -56,7 +56,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Reply:
+class HttpReply:
     """What it gets; None hangs up instead."""
 
     body: bytes | str = b""
@@ -65,20 +65,20 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Answerer = Callable[[Request], Reply | None]
+Answerer = Callable[[Request], HttpReply | None]
 
 
-def sorry(status: HTTPStatus, sentence: str, **headers: str) -> Reply:
+def sorry(status: HTTPStatus, sentence: str, **headers: str) -> HttpReply:
     """A refusal, in plain text."""
-    return Reply(f"{sentence}\n", PLAIN, status, headers)
+    return HttpReply(f"{sentence}\n", PLAIN, status, headers)
 
 
-def asset(request: Request) -> Reply | None:
+def asset(request: Request) -> HttpReply | None:
     """The style or the script; None if it is neither."""
     kind = {"/page.css": "text/css; charset=utf-8", "/page.js": "text/javascript; charset=utf-8"}
     if request.path not in kind:
         return None
-    return Reply(packaged(request.path[1:]), kind[request.path])
+    return HttpReply(packaged(request.path[1:]), kind[request.path])
 
 
 @cache
@@ -251,12 +251,12 @@ class _Handler(BaseHTTPRequestHandler):
         if reply is not None:
             self._send(reply)
 
-    def _receive(self) -> Reply | None:
+    def _receive(self) -> HttpReply | None:
         body = self.rfile.read(self._length())
         self.server.asked(self.connection)
         return self._answer(body) if len(body) == self._length() else None
 
-    def _answer(self, body: bytes) -> Reply | None:
+    def _answer(self, body: bytes) -> HttpReply | None:
         method = "GET" if self.command == "HEAD" else self.command
         headers = {name.lower(): value for name, value in self.headers.items()}
         try:
@@ -276,7 +276,7 @@ class _Handler(BaseHTTPRequestHandler):
                 HTTPStatus.INTERNAL_SERVER_ERROR, "this failed; what was said on standard error tells why"
             )
 
-    def _refusal(self) -> Reply | None:
+    def _refusal(self) -> HttpReply | None:
         if "Transfer-Encoding" in self.headers or self._length() < 0:
             return sorry(HTTPStatus.LENGTH_REQUIRED, "say the Content-Length")
         if self._length() > self.server.limit:
@@ -304,7 +304,7 @@ class _Handler(BaseHTTPRequestHandler):
             return site not in ("none", "same-origin")
         return origin is not None and origin.partition("://")[2] != self.headers.get("Host")
 
-    def _send(self, reply: Reply) -> None:
+    def _send(self, reply: HttpReply) -> None:
         self.connection.until = time.monotonic() + PATIENCE
         body = reply.body.encode("utf-8", "replace") if isinstance(reply.body, str) else reply.body
         self.send_response(reply.status)

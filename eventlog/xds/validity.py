@@ -26,7 +26,7 @@ _OCCURS = {"once": "", "opt": "?", "mult": "*", "plus": "+"}
 _MOST_NAMED = 5
 
 
-class Declared(NamedTuple):
+class ContentModel(NamedTuple):
     """What an element may hold."""
 
     content: re.Pattern[str] | None  # the names of its children, each with a comma; None for any
@@ -60,7 +60,7 @@ def _faults(element: etree._Element) -> Iterator[str]:
         yield "may not hold text"
 
 
-def _attribute_faults(element: etree._Element, declared: Declared) -> Iterator[str]:
+def _attribute_faults(element: etree._Element, declared: ContentModel) -> Iterator[str]:
     attributes = {str(name): str(value) for name, value in element.attrib.items()}
     for name, value in attributes.items():
         legal = declared.attributes.get(name)
@@ -84,17 +84,17 @@ def _texts(element: etree._Element) -> Iterator[str | None]:
 
 
 @cache
-def _declarations() -> dict[str, Declared]:
+def _declarations() -> dict[str, ContentModel]:
     with files("eventlog.xds").joinpath("nds.dtd").open("rb") as file:
         return {element.name: _declared(element) for element in cast(Any, read_dtd(file)).iterelements()}
 
 
-def _declared(element: Any) -> Declared:
+def _declared(element: Any) -> ContentModel:
     content = None if element.type == "any" else re.compile(_pattern(element.content))
     attributes = {a.name: frozenset(a.values()) for a in element.iterattributes()}
     required = frozenset(a.name for a in element.iterattributes() if a.default == "required")
     text, empty = element.type in ("any", "mixed"), element.type == "empty"
-    return Declared(content, _model(element.content), text, empty, attributes, required)
+    return ContentModel(content, _model(element.content), text, empty, attributes, required)
 
 
 def _pattern(content: Any) -> str:

@@ -22,14 +22,14 @@ from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.files.inputs import open_sources, stem_of
 from eventlog.files.limits import Limits
-from eventlog.gbase.cuts import Cut, Cuts
-from eventlog.gbase.format import Settings, read_source, reader
+from eventlog.gbase.cuts import Cut, CutFinder
+from eventlog.gbase.format import GbaseSettings, read_source, reader
 from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.columns import needed
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
-from eventlog_spark.output.told import Form, Told, heard_of, told_of
+from eventlog_spark.output.told import FrameForm, Told, heard_of, told_of
 from eventlog_spark.sequence.items import pack, unpack
 
 _CUTS: Final = pa.schema([("file", pa.int32()), ("cuts", pa.binary())])
@@ -37,7 +37,7 @@ _END: Final = -1
 _PIECE: Final = 1 << 20  # bytes of a stream that are read at a time
 
 
-class Stretch(NamedTuple):
+class CaptureStretch(NamedTuple):
     """A part of a capture."""
 
     file: File
@@ -54,8 +54,8 @@ class Captures:
     stores: Stores
 
     @property
-    def reading(self) -> Settings:
-        return settings.build(Settings, self.given)
+    def reading(self) -> GbaseSettings:
+        return settings.build(GbaseSettings, self.given)
 
     def worth_cutting(self, files: Sequence[File], apart: int) -> list[tuple[int, File]]:
         """The files that can be cut, and are long enough for it, with their numbers."""
@@ -67,7 +67,7 @@ class Captures:
         """The cuts of one file; of one that cannot be read, those up to there."""
         return _cuts_of(self._chunks(file, 0, file.size), apart, self.reading)
 
-    def read(self, stretch: Stretch) -> Iterator[Change | Refused]:
+    def read(self, stretch: CaptureStretch) -> Iterator[Change | Refused]:
         """The changes of a stretch."""
         file, cut, end = stretch
         reading = self.reading
@@ -99,8 +99,8 @@ def _packed(file: File) -> bool:
     return file.name.endswith(".gz")
 
 
-def _cuts_of(chunks: Iterable[bytes | Refused], apart: int, reading: Settings) -> list[Cut]:
-    cuts, found = Cuts(apart, reading.max_record), list[Cut]()
+def _cuts_of(chunks: Iterable[bytes | Refused], apart: int, reading: GbaseSettings) -> list[Cut]:
+    cuts, found = CutFinder(apart, reading.max_record), list[Cut]()
     for chunk in chunks:
         if isinstance(chunk, Refused) or cuts.over:
             break
@@ -109,7 +109,7 @@ def _cuts_of(chunks: Iterable[bytes | Refused], apart: int, reading: Settings) -
 
 
 def _read_from(
-    cut: Cut, source: Source[bytes], tables: Tables, reading: Settings
+    cut: Cut, source: Source[bytes], tables: Tables, reading: GbaseSettings
 ) -> Iterator[Change | Refused]:
     """The changes of a stream from a cut on."""
     stream = reader(reading, tables, source)
@@ -117,11 +117,11 @@ def _read_from(
     yield from read_source(stream, source, reading)
 
 
-def between(file: File, cuts: Iterable[Cut]) -> Iterator[Stretch]:
+def between(file: File, cuts: Iterable[Cut]) -> Iterator[CaptureStretch]:
     """The stretches of a file."""
     begins = [Cut(0), *cuts]
     ends = [*(cut.offset for cut in begins[1:]), _END]
-    return (Stretch(file, cut, end) for cut, end in zip(begins, ends, strict=True))
+    return (CaptureStretch(file, cut, end) for cut, end in zip(begins, ends, strict=True))
 
 
 # --- files that one job reads
@@ -149,7 +149,9 @@ class _Look:
         yield pa.record_batch(told, schema=_CUTS)
 
 
-def stretches(spark: Any, files: Sequence[File], captures: Captures, apart: int) -> list[Stretch] | None:
+def stretches(
+    spark: Any, files: Sequence[File], captures: Captures, apart: int
+) -> list[CaptureStretch] | None:
     """The stretches of captures, in the order of the files; None where nothing is worth a cut."""
     large = captures.worth_cutting(files, apart)
     if not large:
@@ -179,7 +181,9 @@ def streams_of(frame: Any) -> Any:
     return frame.select([needed(frame, name, name == "content").alias(name) for name in STREAM])
 
 
-def changes_of(frame: Any, tables: Tables, reading: Settings, form: Form, partitions: int, name: str) -> Any:
+def changes_of(
+    frame: Any, tables: Tables, reading: GbaseSettings, form: FrameForm, partitions: int, name: str
+) -> Any:
     """The changes of captures that are rows of a DataFrame, read in so many tasks.
 
     Each row is a stream of its own, and is cut into so many stretches, where its transactions allow it.
@@ -194,7 +198,7 @@ def changes_of(frame: Any, tables: Tables, reading: Settings, form: Form, partit
 class _Cut:
     """Cuts streams."""
 
-    reading: Settings
+    reading: GbaseSettings
     parts: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -218,8 +222,8 @@ class _Decode:
     """Reads stretches of streams."""
 
     tables: Tables
-    reading: Settings
-    form: Form
+    reading: GbaseSettings
+    form: FrameForm
     name: str  # of a stream without a path
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

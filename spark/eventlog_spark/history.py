@@ -12,7 +12,7 @@ from eventlog.web.words import count, duration
 
 
 @dataclass(frozen=True)
-class Run:
+class BacklogRun:
     """What one run came to."""
 
     ended: str
@@ -29,11 +29,11 @@ class Run:
         return self.rows / max(self.seconds, 0.001)
 
 
-class NoHistory(EventlogError):
+class NotARun(EventlogError):
     """--history: line {1} of {0} is no run of a backlog"""
 
 
-def last(path: Path, source: str, target: str) -> Run | None:
+def last(path: Path, source: str, target: str) -> BacklogRun | None:
     """The last run between these formats; None if there is none, or no file yet."""
     if not path.exists():
         return None
@@ -46,23 +46,23 @@ def last(path: Path, source: str, target: str) -> Run | None:
     return found
 
 
-def _read(path: Path, number: int, line: str) -> Run:
+def _read(path: Path, number: int, line: str) -> BacklogRun:
     try:
-        run = Run(**json.loads(line))
+        run = BacklogRun(**json.loads(line))
         phases = {str(name): float(seconds) for name, seconds in run.phases.items()}
         facts = str(run.ended), str(run.source), str(run.target), int(run.rows), int(run.refused)
-        return Run(*facts, float(run.seconds), phases)
+        return BacklogRun(*facts, float(run.seconds), phases)
     except (ValueError, TypeError, AttributeError, RecursionError) as fault:
-        raise NoHistory(path, number) from fault
+        raise NotARun(path, number) from fault
 
 
-def note(path: Path, run: Run) -> None:
+def note(path: Path, run: BacklogRun) -> None:
     """Keep what this run came to."""
     with path.open("a", encoding="utf-8") as file:
         file.write(json.dumps(asdict(run)) + "\n")
 
 
-def compared(now: Run, before: Run) -> list[str]:
+def compared(now: BacklogRun, before: BacklogRun) -> list[str]:
     """How this run differs from the last one, for people."""
     rows = f"{count(before.rows)} rows in {duration(before.seconds)}, {count(round(before.speed))} rows/s"
     lines = [f"the last run ({before.ended}): {rows}; this one is {_faster(now.speed, before.speed)}"]

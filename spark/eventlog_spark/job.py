@@ -18,12 +18,12 @@ from eventlog.fold import Fate, Rules
 from eventlog_spark import streams
 from eventlog_spark.cluster.gauges import gauges_of
 from eventlog_spark.cluster.stores import Stores, is_remote
-from eventlog_spark.input.current import Answers, CurrentFile, GivenRows
+from eventlog_spark.input.current import CurrentFile, CurrentSource, GivenRows
 from eventlog_spark.input.storage import File, absolute, expand, partitions
 from eventlog_spark.output import documents
-from eventlog_spark.output.commit import Output, job_id
+from eventlog_spark.output.commit import OutputFolder, job_id
 from eventlog_spark.output.files import Files
-from eventlog_spark.output.parts import Layout
+from eventlog_spark.output.parts import PartLayout
 from eventlog_spark.output.store import folder_of
 from eventlog_spark.output.summary import Summary, total
 from eventlog_spark.output.task import Task
@@ -66,7 +66,7 @@ class Result:
     """What a job did, or had done before."""
 
     manifest: Mapping[str, Any]
-    folder: Output
+    folder: OutputFolder
     summary: Summary = field(default_factory=Summary)
     before: bool = False
     finished: int | None = None  # rows of a live log that got their letters
@@ -80,7 +80,7 @@ def run_job(
     backlog: Backlog,
     stage: Stage = lambda name: None,
     name: str | None = None,
-    answers: Answers | None = None,
+    answers: CurrentSource | None = None,
     first: str | None = None,
 ) -> Result:
     """The output folder of a backlog; nothing is done where it stands there already.
@@ -144,7 +144,7 @@ def _convert(spark: Any, backlog: Backlog, task: Task) -> Summary:
     return total(told)
 
 
-def make_task(backlog: Backlog, folder: Output, answers: Answers, stores: Stores) -> Task:
+def make_task(backlog: Backlog, folder: OutputFolder, answers: CurrentSource, stores: Stores) -> Task:
     """What the tasks of this job know."""
     target = format_named(backlog.job.target_format)
     layout = _layout(backlog, target, folder.attempts)
@@ -170,14 +170,14 @@ def _write_first(task: Task, name: str | None) -> list[Summary]:
     return [streams.Streams("changes", [files], task).convert(0)]
 
 
-def _layout(backlog: Backlog, target: Format, folder: Files) -> Layout:
+def _layout(backlog: Backlog, target: Format, folder: Files) -> PartLayout:
     container = backlog.job.output_container or CONTAINERS[target.shape][0]
     if target.name == "xds" and container == "parquet":
-        return Layout(folder, Shape.ROWS, container, documents.SHEET, backlog.per_file)
+        return PartLayout(folder, Shape.ROWS, container, documents.SHEET, backlog.per_file)
     if container not in CONTAINERS[target.shape]:
         legal = " or ".join(CONTAINERS[target.shape])
         raise Misuse(f"--output-as {container}: {target.name} is written as {legal}")
-    return Layout(folder, target.shape, container, target.sheet, backlog.per_file)
+    return PartLayout(folder, target.shape, container, target.sheet, backlog.per_file)
 
 
 def _current_files(job: Job, stores: Stores) -> list[CurrentFile]:

@@ -29,9 +29,9 @@ from eventlog_spark.fold.meeting import by_current_row, met
 from eventlog_spark.fold.told import FoldToRows
 from eventlog_spark.input import frames
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.input.frames import Known, keyed_rows
+from eventlog_spark.input.frames import LogKnown, keyed_rows
 from eventlog_spark.input.kinds import FATES, UNREADABLE
-from eventlog_spark.output.told import Changes, Documents, Form
+from eventlog_spark.output.told import Changes, Documents, FrameForm
 from eventlog_spark.sequence.frames import change_tables
 from eventlog_spark.sequence.message_frames import messages
 
@@ -147,7 +147,7 @@ def changes(
 
 
 def _in_many_tasks(
-    records: Any, source: str, tables: Tables, reading: Any, form: Form, partitions: int, name: str
+    records: Any, source: str, tables: Tables, reading: Any, form: FrameForm, partitions: int, name: str
 ) -> Any:
     """The changes of a sequence or of captures, read in parallel."""
     if source == "qlik-table":
@@ -167,7 +167,7 @@ def _folded(
     unique: bool,
     partitions: int | None,
     given: Mapping[str, Any],
-    form: Form,
+    form: FrameForm,
 ) -> Any:
     """The rows of a log, folded."""
     answers = [(keyed(tables, name), frame) for name, frame in current.items()]
@@ -179,10 +179,10 @@ def _folded(
     return together.mapInArrow(FoldToRows(known, form), from_arrow_schema(form.schema))
 
 
-def _known(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table]) -> Known:
+def _known(given: Mapping[str, Any], tables: Tables, answerable: Iterable[Table]) -> LogKnown:
     now = given.get("now")
     clock = read_event_time(clock_of(given))
-    return Known(
+    return LogKnown(
         tables,
         settings.build(Rules, given),
         clock,

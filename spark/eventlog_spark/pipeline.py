@@ -13,7 +13,7 @@ from eventlog_spark.cluster.progress import aside
 from eventlog_spark.fold.meeting import by_object, met
 from eventlog_spark.fold.tasks import FoldToEvents, FoldToParts, WriteEvents
 from eventlog_spark.input import rows
-from eventlog_spark.input.current import Answers
+from eventlog_spark.input.current import CurrentSource
 from eventlog_spark.input.spelling import Noticed, Watch
 from eventlog_spark.input.storage import File
 from eventlog_spark.output import summary
@@ -31,7 +31,7 @@ class Pipeline:
     spark: Any
     task: Task
     clock: str
-    current: Answers
+    current: CurrentSource
     in_order: bool  # events leave as they do from the log, not object by object
     partitions: int
     stage: Callable[[str], None]

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from pyspark.sql import functions as f
 
 from eventlog.web.chart import bars
-from eventlog.web.layout import Column, clipped, facts, paper, table
+from eventlog.web.layout import PageColumn, clipped, facts, paper, table
 from eventlog.web.markup import Markup, Node, tag
 from eventlog.web.server import packaged
 from eventlog.web.words import count, duration
 from eventlog_spark.cluster.stores import Stores
-from eventlog_spark.history import Run, compared
+from eventlog_spark.history import BacklogRun, compared
 from eventlog_spark.input import rows
 from eventlog_spark.input.storage import File
 from eventlog_spark.job import Backlog, Result
@@ -31,7 +31,7 @@ _REASONS = 200  # that are told apart
 _SAMPLES = 3  # of each reason
 _SHOWN = 200  # letters of a record or a key
 _VALUE = re.compile(r"'[^']*'|\"[^\"]*\"|[0-9]+")
-_NUMBER = Column("Number", "number")
+_NUMBER = PageColumn("Number", "number")
 
 # Beginnings of an event_time: their length, how they are read, the seconds between two where that is fixed.
 _MINUTE, _HOUR, _DAY = (16, "%Y-%m-%d %H:%M", 60), (13, "%Y-%m-%d %H", 3_600), (10, "%Y-%m-%d", 86_400)
@@ -39,7 +39,12 @@ _MONTH, _YEAR = (7, "%Y-%m", 0), (4, "%Y", 0)
 
 
 def write(
-    spark: Any, path: Path, backlog: Backlog, result: Result, done: Run, before: Run | None = None
+    spark: Any,
+    path: Path,
+    backlog: Backlog,
+    result: Result,
+    done: BacklogRun,
+    before: BacklogRun | None = None,
 ) -> None:
     """The page of a job that is done; `before` is what the last one came to."""
     manifest = result.manifest
@@ -60,7 +65,9 @@ def write(
     path.write_text(page, "utf-8", errors="replace")
 
 
-def _facts(backlog: Backlog, result: Result, done: Run, before: Run | None) -> Iterator[tuple[str, Node]]:
+def _facts(
+    backlog: Backlog, result: Result, done: BacklogRun, before: BacklogRun | None
+) -> Iterator[tuple[str, Node]]:
     yield "Rows", count(done.rows)
     yield "Duration", "none: the folder held the output" if result.before else duration(done.seconds)
     if not result.before:
@@ -71,7 +78,7 @@ def _facts(backlog: Backlog, result: Result, done: Run, before: Run | None) -> I
     yield "Order", result.manifest["order"]
 
 
-def _phases(result: Result, done: Run, before: Run | None) -> Node:
+def _phases(result: Result, done: BacklogRun, before: BacklogRun | None) -> Node:
     if result.before:
         return None
     earlier = {} if before is None else before.phases
@@ -79,7 +86,7 @@ def _phases(result: Result, done: Run, before: Run | None) -> Node:
         (name, duration(seconds), duration(earlier[name]) if name in earlier else "")
         for name, seconds in done.phases.items()
     ]
-    columns = ("Phase", Column("Time", "number"), Column("Last run", "number"))
+    columns = ("Phase", PageColumn("Time", "number"), PageColumn("Last run", "number"))
     return [tag("h2", "Time"), table("", columns, rows)]
 
 
@@ -92,7 +99,7 @@ def _largest(frame: Any, rows: int) -> Node:
         (name, clipped(key or "", _SHOWN), count(number), f"{number / max(rows, 1):.1%}")
         for name, key, number in largest
     ]
-    columns = ("Table", "Key", Column("Rows", "number"), Column("Share", "number"))
+    columns = ("Table", "Key", PageColumn("Rows", "number"), PageColumn("Share", "number"))
     return [tag("h2", "Largest objects"), table("One object is the work of one task.", columns, told)]
 
 
@@ -104,15 +111,17 @@ def _parts(parts: Sequence[Mapping[str, Any]]) -> Node:
         (name, *(count(round(of(part[key] for part in parts))) for of in (min, median, max)))
         for name, key in (("Records", "records"), ("Bytes", "bytes"))
     ]
-    numbers = [Column(name, "number") for name in ("Smallest", "Median", "Largest")]
-    columns = [Column(""), *numbers]
+    numbers = [PageColumn(name, "number") for name in ("Smallest", "Median", "Largest")]
+    columns = [PageColumn(""), *numbers]
     return [tag("h2", "Parts"), table(f"{count(len(parts))} files", columns, told)]
 
 
 def _inputs(inputs: Sequence[Mapping[str, Any]]) -> Markup:
     shown = [(file["name"], file["container"], count(file["size"])) for file in inputs[:_LISTED]]
     more = f"Inputs, the first {_LISTED} of {count(len(inputs))}" if len(inputs) > _LISTED else "Inputs"
-    return table(more, ("File", Column("Container", "short"), Column("Bytes", "number")), shown, "No files.")
+    return table(
+        more, ("File", PageColumn("Container", "short"), PageColumn("Bytes", "number")), shown, "No files."
+    )
 
 
 def _counts(title: str, name: str, counted: Mapping[str, int]) -> Node:

@@ -12,7 +12,7 @@ from eventlog.convert.conversion import format_named
 from eventlog.core.extras import extra
 from eventlog_spark.cluster.progress import Tell, watched
 from eventlog_spark.cluster.session import session, translated
-from eventlog_spark.history import Run, compared, last, note
+from eventlog_spark.history import BacklogRun, compared, last, note
 from eventlog_spark.job import Backlog, Result, run_job
 from eventlog_spark.live.delivery import Live, run_live
 from eventlog_spark.output.refused import keep
@@ -100,11 +100,11 @@ def run(
     return done.refused
 
 
-def _done(backlog: Backlog, result: Result, clock: Clock) -> Run:
+def _done(backlog: Backlog, result: Result, clock: Clock) -> BacklogRun:
     counts = result.manifest["counts"]
     ended = datetime.now(UTC).isoformat(" ", "seconds")
     formats = backlog.job.source_format, backlog.job.target_format
-    return Run(ended, *formats, counts["rows"], counts["refused"], clock.seconds, clock.phases())
+    return BacklogRun(ended, *formats, counts["rows"], counts["refused"], clock.seconds, clock.phases())
 
 
 def sentences(result: Result, seconds: float) -> list[str]:

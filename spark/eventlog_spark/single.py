@@ -14,13 +14,13 @@ from eventlog.convert.conversion import format_named
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object, Row, Shape, Source
 from eventlog.core.tables import Tables
-from eventlog.files.parquet import Batch, rows_of
+from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.library import changes_of
 from eventlog_spark.captures import STREAM, chunks_of, streams_of
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.columns import named, named_rows
 from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
-from eventlog_spark.output.told import Form, Told, told_of
+from eventlog_spark.output.told import FrameForm, Told, told_of
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class OneTask:
     given: Mapping[str, Any]
     name: str  # what messages call the records
     columns: tuple[str, ...]
-    form: Form
+    form: FrameForm
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return bounded(self._told(batches), self.form.schema)
@@ -74,7 +74,7 @@ def _rows(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[R
     def rows() -> Iterator[Row]:
         first = 0
         for batch in batches:
-            yield from rows_of(Batch(first, batch))
+            yield from rows_of(PlacedBatch(first, batch))
             first += batch.num_rows
 
     yield Source(task.name, task.name, task.columns, rows())

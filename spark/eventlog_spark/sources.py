@@ -39,7 +39,7 @@ from eventlog.places.places import connected
 from eventlog_spark.captures import Captures, between
 from eventlog_spark.cluster.stores import Stores, said_of_s3
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.input.datasource import Piece
+from eventlog_spark.input.datasource import InputPiece
 from eventlog_spark.input.entries import read_file
 from eventlog_spark.input.storage import File, expand
 from eventlog_spark.output.told import Changes, Told, heard_of, text_of, told_of
@@ -165,8 +165,8 @@ class _LogReader(DataSourceReader):
         self._limits = limits
         self._stores = stores
 
-    def partitions(self) -> Sequence[Piece]:
-        return [Piece(file) for file in self._files]
+    def partitions(self) -> Sequence[InputPiece]:
+        return [InputPiece(file) for file in self._files]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return bounded(self._rows(partition.value), LOG)
@@ -221,8 +221,8 @@ class _ChangesReader(DataSourceReader):
         container = options.given.get("as")
         self._job = Job(form.name, "changes", names, container=container, tables=options.tables, given=given)
 
-    def partitions(self) -> Sequence[Piece]:
-        return [Piece(0)]
+    def partitions(self) -> Sequence[InputPiece]:
+        return [InputPiece(0)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return bounded(self._rows(), self._changes.schema)
@@ -253,11 +253,11 @@ class _StretchesReader(DataSourceReader):
         given = options.settings | connected(options.settings)
         self._captures = Captures(options.tables, given, options.stores)
 
-    def partitions(self) -> Sequence[Piece]:
+    def partitions(self) -> Sequence[InputPiece]:
         captures, file = self._captures, self._file
         apart = max(file.size // self._partitions, 1)
         cuts = captures.cuts(file, apart) if captures.worth_cutting([file], apart) else []
-        return [Piece(stretch) for stretch in between(file, cuts)]
+        return [InputPiece(stretch) for stretch in between(file, cuts)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         heard: list[Refused] = []

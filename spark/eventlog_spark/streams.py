@@ -24,7 +24,7 @@ from eventlog.files.limits import Limits
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 from eventlog_spark import captures
-from eventlog_spark.captures import Captures, Stretch
+from eventlog_spark.captures import Captures, CaptureStretch
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
 from eventlog_spark.input.storage import partitions as by_size
@@ -46,7 +46,7 @@ class Streams:
     task: Task
     expanding: Job | None = None  # its current rows say what a truncate removed
     in_sequence: bool = False
-    stretches: Sequence[Stretch] | None = None  # of captures, instead of the inputs
+    stretches: Sequence[CaptureStretch] | None = None  # of captures, instead of the inputs
 
     @property
     def schema(self) -> str:

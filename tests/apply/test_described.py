@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from eventlog.apply.described import Described
-from eventlog.qlik.structure import Column, Structure
+from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
 from eventlog.sql.connect import connect
 from tests.apply.support import rows
@@ -115,13 +115,13 @@ def test_a_change_that_no_column_can_hold_does_not_keep_others_from_a_new_table(
 def test_what_was_told_last_holds_and_no_more_tables_are_kept_than_some() -> None:
     described = Described()
     first = Structure(
-        "s", "t", (Column("a", Spec("INT4", 10), 1), Column("b", Spec("STRING", 5)), Column("c"))
+        "s", "t", (DataColumn("a", Spec("INT4", 10), 1), DataColumn("b", Spec("STRING", 5)), DataColumn("c"))
     )
     described.hear(first)
-    described.hear(Structure("s", "t", (Column("b", Spec("STRING", 9)),)))
+    described.hear(Structure("s", "t", (DataColumn("b", Spec("STRING", 9)),)))
     assert described.columns(("s", "t")) == {"a": Spec("INT4", 10), "b": Spec("STRING", 9)}
     assert list(described.key(("s", "t"))) == ["a"]
     for number in range(10_000):
-        described.hear(Structure(None, str(number), (Column("a", Spec("INT4", 10), 1),)))
+        described.hear(Structure(None, str(number), (DataColumn("a", Spec("INT4", 10), 1),)))
     assert described.columns(("s", "t")) == {}
     assert list(described.key((None, "9999"))) == ["a"]

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from eventlog.columnar import Current, Engine, Events, Rows
+from eventlog.columnar import CurrentColumns, Engine, Events, Rows
 from eventlog.columnar.judging import FATES
 from eventlog.columnar.plain import PlainEvents, plainly
 from eventlog.core import tablesfile
@@ -42,7 +42,7 @@ def lookup(table: Table, key: QueryKey) -> Answer:
     return [row[: len(table.data)] for row in found]
 
 
-def read_back(table: Table, keys: pa.Array) -> Current:
+def read_back(table: Table, keys: pa.Array) -> CurrentColumns:
     """The current rows of these objects; an answer that is an error is in doubt."""
     objects: list[int] = []
     rows: list[Sequence[str | None]] = []
@@ -56,7 +56,7 @@ def read_back(table: Table, keys: pa.Array) -> Current:
             rows += answer
     columns = list(zip(*rows, strict=True)) if rows else [()] * len(table.data)
     arrays = [pa.array(texts, pa.string()) for texts in columns]
-    return Current(np.array(objects, np.int64), arrays, np.array(doubtful, np.int64))
+    return CurrentColumns(np.array(objects, np.int64), arrays, np.array(doubtful, np.int64))
 
 
 def as_rows(entries: Sequence[Entry]) -> Rows:
@@ -150,7 +150,7 @@ references = { MGR = "USR" }
 def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association: str) -> None:
     """Where the catalogue keeps plain names in capitals and rows write them in lower case."""
     tables, rules, wanted = tablesfile.read(CAPITALS), Rules(association=association), XdsSettings()
-    row = Current(np.zeros(1, np.int64), [pa.array(["3"])], np.empty(0, np.int64))
+    row = CurrentColumns(np.zeros(1, np.int64), [pa.array(["3"])], np.empty(0, np.int64))
     engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=lambda table, keys: row)
     plain = plainly(
         tables, rules, set(tables), lambda _: lambda table, asked: [["3"]], EventWriter(tables, wanted)

@@ -16,7 +16,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.sinks.sink import ACCEPTED, Document, Reply
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import Receiver, World
@@ -77,7 +77,7 @@ class Replica(Receiver):
         self.moods: dict[str, str] = {}  # by key: how its next event is answered
         self._seen: set[str] = set()
 
-    def _answer(self, document: Document) -> Reply:
+    def _answer(self, document: OutgoingDocument) -> Reply:
         said = []
         for event in etree.fromstring(document.text.encode()).iterfind("input/*"):
             key = str(event.findtext("association")).partition(",table=")[0]

@@ -28,7 +28,7 @@ def read(data: bytes) -> list[tuple[str | None, ...] | str]:
 def test_what_is_written_is_read(rows: list[list[str | None]]) -> None:
     file = io.BytesIO()
     names = [f"c{at}" for at in range(len(rows[0]))]
-    writer = csv.Writer(file, names)
+    writer = csv.CsvWriter(file, names)
     for row in rows:
         writer.write(row)
     assert read(file.getvalue()) == [tuple(row) for row in rows]

@@ -7,7 +7,7 @@ import pytest
 from eventlog.core import tablesfile
 from eventlog.core.errors import AmbiguousName, InvalidTables
 from eventlog.core.typenames import bounds_of, number_of
-from eventlog.core.values import Number
+from eventlog.core.values import Precision
 
 FILE = """\
 dialect = "oracle"
@@ -125,21 +125,21 @@ def test_the_range_of_an_integer_type(
 @pytest.mark.parametrize(
     ("type_name", "dialect", "number"),
     [
-        ("numeric(5,2)", None, Number.EXACT),
-        ("numeric", "postgresql", Number.EXACT),
-        ("number", "oracle", Number.EXACT),
-        ("float(20)", "oracle", Number.EXACT),
-        ("decimal(5,2) unsigned", "mysql", Number.EXACT),
-        ("double precision", "postgresql", Number.DOUBLE),
-        ("double unsigned", "mysql", Number.DOUBLE),
-        ("real", "postgresql", Number.SINGLE),
-        ("float", "mariadb", Number.SINGLE),
-        ("binary_float", "oracle", Number.SINGLE),
+        ("numeric(5,2)", None, Precision.EXACT),
+        ("numeric", "postgresql", Precision.EXACT),
+        ("number", "oracle", Precision.EXACT),
+        ("float(20)", "oracle", Precision.EXACT),
+        ("decimal(5,2) unsigned", "mysql", Precision.EXACT),
+        ("double precision", "postgresql", Precision.DOUBLE),
+        ("double unsigned", "mysql", Precision.DOUBLE),
+        ("real", "postgresql", Precision.SINGLE),
+        ("float", "mariadb", Precision.SINGLE),
+        ("binary_float", "oracle", Precision.SINGLE),
         ("integer", None, None),
         ("text", None, None),
     ],
 )
 def test_how_the_numbers_of_a_type_are_compared(
-    type_name: str, dialect: str | None, number: Number | None
+    type_name: str, dialect: str | None, number: Precision | None
 ) -> None:
     assert number_of(type_name, dialect) == number

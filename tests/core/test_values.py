@@ -14,7 +14,7 @@ from eventlog.core import errors, values
 from eventlog.core.entry import EVENT_TYPES, read_event_time
 from eventlog.core.errors import EventlogError, IllegalCharacter, InvalidValue
 from eventlog.core.typenames import kind_of
-from eventlog.core.values import Kind, Number
+from eventlog.core.values import Kind, Precision
 
 
 def test_every_kind_loads_and_dumps() -> None:
@@ -53,24 +53,24 @@ def test_an_integer_is_read_as_such_and_written_canonically(text: str) -> None:
 @pytest.mark.parametrize(
     ("number", "texts", "value"),
     [
-        (Number.EXACT, ("1.50", "+1.5", "1.5 ", "15e-1", "0.15E1", "01.500"), "1.5"),
-        (Number.EXACT, ("0", "-0.0", "0e5", ".0"), "0"),
-        (Number.EXACT, ("-1200", "-1.2e3"), "-1200"),
-        (Number.DOUBLE, ("1.0", "1e0", "1", "+1.", "10e-1"), 1.0),
-        (Number.DOUBLE, ("0.1", "0.10000000000000001"), 0.1),
-        (Number.DOUBLE, ("NaN", "nan"), "NaN"),
-        (Number.DOUBLE, ("-Infinity", "-inf", "-1e999"), "-Infinity"),
-        (Number.SINGLE, ("0.1", "0.10000000149", "1e-1"), 0.1),
+        (Precision.EXACT, ("1.50", "+1.5", "1.5 ", "15e-1", "0.15E1", "01.500"), "1.5"),
+        (Precision.EXACT, ("0", "-0.0", "0e5", ".0"), "0"),
+        (Precision.EXACT, ("-1200", "-1.2e3"), "-1200"),
+        (Precision.DOUBLE, ("1.0", "1e0", "1", "+1.", "10e-1"), 1.0),
+        (Precision.DOUBLE, ("0.1", "0.10000000000000001"), 0.1),
+        (Precision.DOUBLE, ("NaN", "nan"), "NaN"),
+        (Precision.DOUBLE, ("-Infinity", "-inf", "-1e999"), "-Infinity"),
+        (Precision.SINGLE, ("0.1", "0.10000000149", "1e-1"), 0.1),
     ],
 )
-def test_numbers_have_one_form(number: Number, texts: tuple[str, ...], value: object) -> None:
+def test_numbers_have_one_form(number: Precision, texts: tuple[str, ...], value: object) -> None:
     assert [values.read_number(number, text) for text in texts] == [value] * len(texts)
 
 
 @pytest.mark.parametrize("text", ["", "x", "1,5", "0x1", "1e", "1e9999", "--1", "٣", "NaN", "1_0"])
 def test_what_is_no_number_is_refused(text: str) -> None:
     with pytest.raises(EventlogError):
-        values.read_number(Number.EXACT, text)
+        values.read_number(Precision.EXACT, text)
 
 
 def test_padding_of_char_columns_is_trimmed() -> None:

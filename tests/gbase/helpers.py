@@ -12,7 +12,7 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.gbase.columns import Text
-from eventlog.gbase.format import FORMAT, Settings
+from eventlog.gbase.format import FORMAT, GbaseSettings
 from eventlog.gbase.records import BeginTx, CommTx, Number, RowHead
 from eventlog.gbase.schema import Schema, read_schema
 from eventlog.gbase.writer import write_head, write_row, write_schema
@@ -27,11 +27,11 @@ def facts(name: str) -> Any:
 
 
 def read_all(
-    chunks: Iterable[bytes], tables: Tables | None = None, settings: Settings | None = None
+    chunks: Iterable[bytes], tables: Tables | None = None, settings: GbaseSettings | None = None
 ) -> list[Change | Refused]:
     """All that the format answers to one source."""
     source = Source("in", "in", (), chunks)
-    return list(FORMAT.read([source], tables or Tables(), settings or Settings()))
+    return list(FORMAT.read([source], tables or Tables(), settings or GbaseSettings()))
 
 
 def changes_of(answers: Iterable[Change | Refused]) -> list[Change]:
@@ -53,7 +53,7 @@ def cut(data: bytes, places: Iterable[int]) -> Iterator[bytes]:
 
 def write_changes(changes: Iterable[Change], tables: Tables | None = None, **settings: Any) -> bytes:
     """A stream of changes, all of which can be written."""
-    parts = list(FORMAT.write(changes, tables or Tables(), Settings(**settings)))
+    parts = list(FORMAT.write(changes, tables or Tables(), GbaseSettings(**settings)))
     assert all(isinstance(part, bytes) for part in parts), parts
     return b"".join(parts)
 

@@ -16,7 +16,7 @@ from eventlog.core.tables import Tables
 from eventlog.gbase.address import read_address
 from eventlog.gbase.catalogue import NotThere
 from eventlog.gbase.faults import SessionOver
-from eventlog.gbase.format import Settings
+from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.session import CaptureError, MissingCatalogue, ServerError
 from eventlog.places.capture import Capture, CaptureSettings, LogGone
 from tests.gbase.world import World
@@ -30,7 +30,15 @@ def capture(world: World, state: Path | None = None, **more: Any) -> Capture:
     events, stopping = more.pop("events", False), more.pop("stopping", lambda: False)
     settings = CaptureSettings(**more)
     return Capture(
-        world, ADDRESS, names, Tables(), Settings(), settings, state=state, events=events, stopping=stopping
+        world,
+        ADDRESS,
+        names,
+        Tables(),
+        GbaseSettings(),
+        settings,
+        state=state,
+        events=events,
+        stopping=stopping,
     )
 
 

@@ -11,18 +11,18 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.gbase.changes import StreamReader
-from eventlog.gbase.cuts import Cut, Cuts
-from eventlog.gbase.format import Settings, read_source, reader
+from eventlog.gbase.cuts import Cut, CutFinder
+from eventlog.gbase.format import GbaseSettings, read_source, reader
 from eventlog.gbase.records import CommTx, Discard, Number, RbTx, Truncate
 from tests.gbase.helpers import T1, Told, read_all
 from tests.gbase.mutants import sound_stream
 
-SETTINGS = Settings()
+SETTINGS = GbaseSettings()
 
 
 def cuts_of(data: bytes, apart: int = 1, chunk: int = 1000) -> list[Cut]:
     """The cuts, of a stream that comes in chunks."""
-    found = Cuts(apart)
+    found = CutFinder(apart)
     return [cut for at in range(0, len(data), chunk) for cut in found.feed(data[at : at + chunk])]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from eventlog.core.change import Change
 from eventlog.core.errors import Refused
-from eventlog.gbase.format import Settings
+from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.records import Discard, Number, Timeout
 from tests.commands import Shell
 from tests.gbase.helpers import HERE, T1, Told, changes_of, read_all, refusals_of
@@ -20,7 +20,7 @@ DUMP = (HERE / "dump.txt").read_bytes()
 
 def framed(text: str | bytes) -> list[Change | Refused]:
     data = text if isinstance(text, bytes) else text.encode()
-    return read_all([data], settings=Settings(framed=True))
+    return read_all([data], settings=GbaseSettings(framed=True))
 
 
 def values(answers: list[Any]) -> list[Any]:

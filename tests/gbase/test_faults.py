@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change, Op, Raw
 from eventlog.core.errors import Refused
-from eventlog.gbase.format import Settings
+from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.records import COMMON, LAYOUTS, Number
 from tests.gbase.helpers import T1, Told, changes_of, read_all, refusals_of, write_changes
 from tests.gbase.mutants import LIMITS, WORDS, check_any_bytes, sound_stream
@@ -188,7 +188,7 @@ def test_a_large_record_in_single_bytes_is_not_copied_for_each() -> None:
 
 def test_the_limit_of_a_record_is_a_setting() -> None:
     stream = one_row().data
-    assert "the limit is 40" in str(read_all([stream], settings=Settings(max_record=40)))
+    assert "the limit is 40" in str(read_all([stream], settings=GbaseSettings(max_record=40)))
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000])

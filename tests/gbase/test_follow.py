@@ -13,7 +13,7 @@ from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.gbase.changes import Answer
 from eventlog.gbase.faults import SessionOver
-from eventlog.gbase.format import Settings
+from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.records import Error, Number
 from eventlog.gbase.transactions import Position
 from eventlog.places.growing import StateFile, follow, pieces
@@ -31,7 +31,7 @@ def stream(count: int) -> bytes:
 def values(path: Path, state: Path | None = None, **options: object) -> list[object]:
     kept = StateFile(state) if state else None
     chunks = pieces(str(path), **options)  # type: ignore[arg-type]
-    batches = follow(str(path), Tables(), Settings(), state=kept, chunks=chunks)
+    batches = follow(str(path), Tables(), GbaseSettings(), state=kept, chunks=chunks)
     return [change.after["c1"] for batch in batches for change in changes_of(batch)]
 
 
@@ -74,7 +74,7 @@ def test_a_second_run_brings_only_what_is_new(tmp_path: Path) -> None:
 def test_a_position_is_saved_only_when_its_changes_were_taken(tmp_path: Path) -> None:
     path, state = tmp_path / "capture", tmp_path / "state"
     path.write_bytes(stream(2))
-    batches = follow("x", Tables(), Settings(), state=StateFile(state), chunks=pieces(str(path)))
+    batches = follow("x", Tables(), GbaseSettings(), state=StateFile(state), chunks=pieces(str(path)))
     list(next(batches))
     assert not state.exists()
     for answers in batches:
@@ -115,7 +115,7 @@ def test_a_socket_is_read_to_its_end(tmp_path: Path, family: str) -> None:
 
     serving = threading.Thread(target=serve)
     serving.start()
-    batches = follow(name, Tables(), Settings(), chunks=pieces(name, endless=True))
+    batches = follow(name, Tables(), GbaseSettings(), chunks=pieces(name, endless=True))
     assert [change.after["c1"] for batch in batches for change in changes_of(batch)] == [0, 1]
     serving.join()
     listening.close()
@@ -128,7 +128,7 @@ def test_an_address_without_port_is_misuse() -> None:
 
 def test_a_dump_is_followed_too() -> None:
     name = str(HERE / "dump.txt")
-    batches = follow(name, Tables(), Settings(framed=True), chunks=pieces(name))
+    batches = follow(name, Tables(), GbaseSettings(framed=True), chunks=pieces(name))
     (change,) = [change for batch in batches for change in changes_of(batch)]
     assert change.after == {"c1": 15, "c2": "abcabcabc"}
 
@@ -136,7 +136,7 @@ def test_a_dump_is_followed_too() -> None:
 def test_the_reading_ends_where_a_length_is_unsound(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(stream(1) + bytes(40))
-    batches = follow("x", Tables(), Settings(), chunks=pieces(str(path), endless=True))
+    batches = follow("x", Tables(), GbaseSettings(), chunks=pieces(str(path), endless=True))
     *_, last = [answer for answers in batches for answer in answers]
     assert "header size is 0" in last.reason  # type: ignore[union-attr]
 
@@ -150,7 +150,9 @@ def test_an_error_that_ends_the_session_stops_a_live_reading_behind_what_came_be
     path = tmp_path / "capture"
     session_over(path)
     chunks = pieces(str(path), endless=True, wait=lambda: pytest.fail("it went on"))
-    batches = follow("x", Tables(), Settings(), state=StateFile(tmp_path / "state"), chunks=chunks, live=True)
+    batches = follow(
+        "x", Tables(), GbaseSettings(), state=StateFile(tmp_path / "state"), chunks=chunks, live=True
+    )
     found: list[Answer] = []
     with pytest.raises(SessionOver, match=r"-83790.*flags 1"):
         found.extend(answer for answers in batches for answer in answers)
@@ -162,7 +164,7 @@ def test_an_error_in_a_file_is_reported_with_flag_and_code_and_ends_nothing(tmp_
     path = tmp_path / "capture"
     session_over(path)
     path.write_bytes(path.read_bytes() + Told().say(Error(0, -83712)).data)
-    batches = follow("x", Tables(), Settings(), chunks=pieces(str(path)))
+    batches = follow("x", Tables(), GbaseSettings(), chunks=pieces(str(path)))
     ended, warned = refusals_of(answer for answers in batches for answer in answers)
     assert "-83790" in ended.reason
     assert "flags 1" in ended.reason

@@ -9,7 +9,7 @@ from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Source
 from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
-from eventlog.gbase.format import FORMAT, Settings
+from eventlog.gbase.format import FORMAT, GbaseSettings
 from tests.gbase.helpers import T1, Told, changes_of, read_all, write_changes
 
 TABLES = read_tables(
@@ -26,8 +26,8 @@ TABLES = read_tables(
 ROW = (Field("c1", ABSENT, 1), Field("c2", ABSENT, "x"))
 
 
-@pytest.mark.parametrize("settings", [Settings(code_set="klingon"), Settings(varchar_prefix=3)])
-def test_a_setting_that_cannot_be_is_misuse(settings: Settings) -> None:
+@pytest.mark.parametrize("settings", [GbaseSettings(code_set="klingon"), GbaseSettings(varchar_prefix=3)])
+def test_a_setting_that_cannot_be_is_misuse(settings: GbaseSettings) -> None:
     with pytest.raises(Misuse):
         read_all([b""], settings=settings)
 
@@ -36,7 +36,7 @@ def test_the_fault_of_a_container_passes_through() -> None:
     fault = Refused("x", "gzip: unexpected end")
     for framed in (False, True):
         source = Source("x", "x", (), [fault])
-        assert list(FORMAT.read([source], Tables(), Settings(framed=framed))) == [fault]
+        assert list(FORMAT.read([source], Tables(), GbaseSettings(framed=framed))) == [fault]
 
 
 def test_each_source_stands_for_itself() -> None:
@@ -46,7 +46,7 @@ def test_each_source_stands_for_itself() -> None:
     sources = [
         Source(name, name, (), [data]) for name, data in (("a", told.data), ("b", told.data[start + 5 :]))
     ]
-    (refused,) = FORMAT.read(sources, Tables(), Settings())
+    (refused,) = FORMAT.read(sources, Tables(), GbaseSettings())
     assert isinstance(refused, Refused)
     assert refused.where.startswith("b:0")
 
@@ -88,14 +88,14 @@ def test_changes_without_a_transaction_are_each_their_own() -> None:
     ],
 )
 def test_what_a_stream_cannot_hold_is_refused(change: Change, reason: str) -> None:
-    (refused,) = FORMAT.write([change], TABLES, Settings())
+    (refused,) = FORMAT.write([change], TABLES, GbaseSettings())
     assert isinstance(refused, Refused)
     assert reason in refused.reason
 
 
 def test_a_refused_change_costs_itself_and_not_its_transaction() -> None:
     good = Change(Op.INSERT, None, "t1", (("c1", 1),), ROW, transaction="5@9")
-    parts = list(FORMAT.write([good, good._replace(fields=ROW[:1]), good], TABLES, Settings()))
+    parts = list(FORMAT.write([good, good._replace(fields=ROW[:1]), good], TABLES, GbaseSettings()))
     stream = b"".join(part for part in parts if isinstance(part, bytes))
     assert [change.transaction for change in changes_of(read_all([stream], TABLES))] == ["5@9", "5@9"]
     assert sum(isinstance(part, Refused) for part in parts) == 1

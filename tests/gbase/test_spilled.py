@@ -12,7 +12,7 @@ from eventlog.core.change import Change
 from eventlog.core.tables import Tables
 from eventlog.files.spool import Spool, SpoolFull
 from eventlog.gbase import held
-from eventlog.gbase.changes import Limits, StreamReader
+from eventlog.gbase.changes import MemoryLimits, StreamReader
 from eventlog.gbase.records import Discard, Number, RbTx, Truncate
 from eventlog.gbase.transactions import TooMuchOpen
 from tests.commands import Shell
@@ -49,7 +49,7 @@ def random_stream(seed: int) -> bytes:
 
 
 def answers(data: bytes, limit: int, spool: Spool | None = None) -> list[Any]:
-    reader = StreamReader(Tables(), limits=Limits(open=limit), spool=spool)
+    reader = StreamReader(Tables(), limits=MemoryLimits(open=limit), spool=spool)
     return [answer for at in range(0, len(data), 999) for answer in reader.feed(data[at : at + 999])]
 
 

@@ -14,9 +14,9 @@ from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.changes import StreamReader
 from eventlog.gbase.columns import Text
-from eventlog.gbase.dump import Read, read_dump
-from eventlog.gbase.format import Settings
-from eventlog.gbase.stream import Described, Failed, Fault, Row, Stream
+from eventlog.gbase.dump import DumpedRead, read_dump
+from eventlog.gbase.format import GbaseSettings
+from eventlog.gbase.stream import Failed, Fault, RowRecord, SchemaRecord, Stream
 from eventlog.gbase.transactions import Position
 from tests.gbase.helpers import HERE, changes_of, cut, facts, read_all, refusals_of, write_changes
 
@@ -39,12 +39,12 @@ each_flavour = pytest.mark.parametrize(
 
 def seen(item: object) -> dict[str, Any]:
     """A record by the words of the facts."""
-    if isinstance(item, Described):
+    if isinstance(item, SchemaRecord):
         head = item.head._asdict()
         names = {"fixed_columns": "n_fixed", "variable_columns": "n_variable"}
         text = item.schema.text if item.schema else None
         return {names.get(name, name): value for name, value in head.items()} | {"columns": text}
-    if isinstance(item, Row):
+    if isinstance(item, RowRecord):
         assert item.schema is not None
         row = dict(zip(item.schema.names, item.values, strict=True))
         return {**{n: getattr(item, n) for n in ("sequence", "transaction", "table", "flags")}, "row": row}
@@ -180,27 +180,27 @@ STALE = [bytes.fromhex(record["hex"] + record["stale"]) for record in CAPTURED]
 @pytest.mark.parametrize("case", [str.upper, str.lower])
 def test_buffers_as_hex_lines_are_cut_at_the_record(case: Any) -> None:
     lines = "\n".join(case(buffer.hex()) for buffer in STALE).encode()
-    assert read_all([lines], settings=Settings(framed=True)) == read_all([CAPTURED_STREAM])
+    assert read_all([lines], settings=GbaseSettings(framed=True)) == read_all([CAPTURED_STREAM])
 
 
 def test_the_typed_dump_is_read_with_its_notes_and_stale_tails() -> None:
     dump = (HERE / "dump.txt").read_bytes()
     reads = list(read_dump([dump], 1 << 20))
-    assert [len(read.data) for read in reads if isinstance(read, Read)] == [68, 68, 64, 64, 64]
-    assert reads == [Read(buffer) for buffer in STALE]
-    assert read_all([dump], settings=Settings(framed=True)) == read_all([CAPTURED_STREAM])
+    assert [len(read.data) for read in reads if isinstance(read, DumpedRead)] == [68, 68, 64, 64, 64]
+    assert reads == [DumpedRead(buffer) for buffer in STALE]
+    assert read_all([dump], settings=GbaseSettings(framed=True)) == read_all([CAPTURED_STREAM])
 
 
 @settings(deadline=None)
 @given(st.sets(st.integers(0, 2000)))
 def test_a_dump_may_be_cut_anywhere(places: set[int]) -> None:
     dump = (HERE / "dump.txt").read_bytes()
-    assert list(read_dump(cut(dump, places), 1 << 20)) == [Read(buffer) for buffer in STALE]
+    assert list(read_dump(cut(dump, places), 1 << 20)) == [DumpedRead(buffer) for buffer in STALE]
 
 
 def test_a_dump_reports_lines_that_are_no_hex() -> None:
     lines = CAPTURED_STREAM[:65].hex() + "\nnot hex\n" + "00" * 3
-    wrong, short = refusals_of(read_all([lines.encode()], settings=Settings(framed=True)))
+    wrong, short = refusals_of(read_all([lines.encode()], settings=GbaseSettings(framed=True)))
     assert wrong.where == "in:2"
     assert "not hex" in wrong.reason
     assert short.where == "in:read 2:0"

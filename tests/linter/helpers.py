@@ -11,7 +11,7 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
 from eventlog.core.tablesfile import read as read_tables
 from eventlog.linter.columns import DISPATCH
-from eventlog.linter.format import FORMAT, Settings
+from eventlog.linter.format import FORMAT, LinterSettings
 
 NAMES = tuple(column.name for column in DISPATCH)
 NOW = "2026-01-01T00:00:00"
@@ -70,7 +70,7 @@ def read_queue(
     """All that the format answers to one source."""
     records = [Row(where, cells) for where, cells in enumerate(rows, 2)]
     source = Source("q.csv", "q", columns, records)
-    made = Settings(**{"now": NOW, **settings})
+    made = LinterSettings(**{"now": NOW, **settings})
     return list(FORMAT.read([source], LAYOUT if tables is None else tables, made))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from eventlog.core.change import Undecoded, Value
 from eventlog.core.errors import InvalidTables, InvalidValue, NotExpressible
 from eventlog.core.values import shortest_float32
-from eventlog.linter.attributes import Attribute, read_attribute, read_attributes
+from eventlog.linter.attributes import DispatchAttribute, read_attribute, read_attributes
 from eventlog.linter.images import ImageLayout, read_layout
 
 
@@ -202,6 +202,6 @@ def test_dispatch_attrs_becomes_tables_with_layouts() -> None:
 
 def test_an_attribute_of_no_known_type_is_an_error() -> None:
     with pytest.raises(InvalidTables, match="TYP 2 and LEN 3"):
-        read_attributes([Attribute(7, "A", 1, 2, False, 3)])
+        read_attributes([DispatchAttribute(7, "A", 1, 2, False, 3)])
     with pytest.raises(InvalidTables):
         read_attribute((7, "A", "one", 2, 0, 4))

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change
 from eventlog.core.errors import InvalidValue, Refused
-from eventlog.linter.changes import NO_EVIDENCE, QueueReader, Reading
-from eventlog.linter.progress import START, State, dump_state, load_state
+from eventlog.linter.changes import NO_EVIDENCE, QueueChoices, QueueReader
+from eventlog.linter.progress import START, QueueState, dump_state, load_state
 from eventlog.places.queues import rows
 from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
 
 Cells = tuple[Any, ...]
-BIG = Reading(time_order="big")
+BIG = QueueChoices(time_order="big")
 
 
 class Queue:
@@ -47,7 +47,7 @@ class Queue:
         with self.engine.begin() as connection:
             connection.exec_driver_sql(f"delete from queue where {condition}")
 
-    def read(self, reading: Reading = BIG) -> list[str]:
+    def read(self, reading: QueueChoices = BIG) -> list[str]:
         """The names that a run delivers; its state is kept as a file keeps it."""
         with self.engine.connect() as connection:
             reader, waiting = QueueReader(LAYOUT, reading, self.state), rows(connection, "queue", self.state)
@@ -126,7 +126,7 @@ def test_what_was_rolled_back_never_comes(queue: Queue) -> None:
 
 def test_the_byte_order_that_was_found_is_kept(queue: Queue) -> None:
     """And that it was a guess is said by the first run alone."""
-    reading = Reading(now="2026-01-01T00:00:00")
+    reading = QueueChoices(now="2026-01-01T00:00:00")
     queue.add(insert("a", 100), commit(110))
     assert queue.read(reading) == ["a"]
     assert queue.said == [NO_EVIDENCE]
@@ -183,7 +183,7 @@ class Journal:
         ):
             self.generation, self.address = self.generation + 1, 0
 
-    def was_read(self, state: State) -> None:
+    def was_read(self, state: QueueState) -> None:
         """What a run leaves to the next one."""
         start = state.of("DEMO").start
         if start is not None:

@@ -15,8 +15,8 @@ from eventlog.core.change import ABSENT, Change, Field, Op, Raw, Value
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import SheetRow
 from eventlog.core.tables import Tables
-from eventlog.linter.format import FORMAT, Settings
-from eventlog.linter.progress import Mark, Progress, State
+from eventlog.linter.format import FORMAT, LinterSettings
+from eventlog.linter.progress import JournalPlace, QueueProgress, QueueState
 from eventlog.places.queues import described, rows
 from tests.linter.helpers import (
     COMMIT,
@@ -72,7 +72,7 @@ def queues(draw: st.DrawFn) -> list[Change]:
 
 
 def write_queue(changes: list[Change], tables: Tables, **options: Any) -> list[tuple[Any, ...]]:
-    written = list(FORMAT.write(changes, tables, Settings(**options)))
+    written = list(FORMAT.write(changes, tables, LinterSettings(**options)))
     assert all(isinstance(row, SheetRow) for row in written), written
     return [row.cells for row in written]
 
@@ -145,7 +145,7 @@ def test_rows_of_a_layout_come_back(op: Op, old: tuple[int, str], new: tuple[int
     ],
 )
 def test_what_a_queue_cannot_hold_is_refused(change: Change, reason: str) -> None:
-    (refused,) = FORMAT.write([change], LAYOUT, Settings())
+    (refused,) = FORMAT.write([change], LAYOUT, LinterSettings())
     assert reason in refused.reason
 
 
@@ -235,10 +235,10 @@ def test_a_queue_in_a_database_table_is_read_in_the_order_of_the_journal() -> No
     with database(end(SYSLOG_ADDR=200), operation(2, ROW_1, SYSLOG_ADDR=30)) as connection:
         tables = Tables(described(connection, "attrs"))
         source = rows(connection, "queue").source
-        change = only(FORMAT.read([source], tables, Settings(now=NOW)))
+        change = only(FORMAT.read([source], tables, LinterSettings(now=NOW)))
         assert (change.table, change.key, change.after["FNAME"]) == ("table_7", (("IDU", 1),), "Jack")
-        start = Mark(100, bytes.fromhex(WHEN))
-        later = rows(connection, "queue", State("big", {"DEMO": Progress(start)}))
+        start = JournalPlace(100, bytes.fromhex(WHEN))
+        later = rows(connection, "queue", QueueState("big", {"DEMO": QueueProgress(start)}))
         assert [row.cells[NAMES.index("TYP")] for row in later.source.records] == [str(COMMIT)]  # type: ignore[union-attr]
 
 

@@ -13,7 +13,7 @@ from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.opening import open_store
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.sinks.sink import Document, Reply
+from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.capture import track
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.connect import execute_plain
@@ -37,7 +37,7 @@ class Picky:
     def __init__(self) -> None:
         self.refuses = False
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
             level = Level.ERROR if self.refuses else Level.SUCCESS
             yield Reply([Status(level, item.event_id, HOSTILE) for item in document.items])

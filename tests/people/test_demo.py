@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.demo.backlog import HOW, Backlog, BacklogFailed
+from eventlog.demo.backlog import HOW, BacklogFailed, ReadySpark
 from eventlog.demo.story import CROWD, STEPS
 from eventlog.demo.telling import Teller
 
@@ -186,15 +186,15 @@ def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> Non
 
 
 def test_without_spark_its_remedy_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    Backlog(tmp_path, wanted=True).tell(Teller(fast=True))
+    ReadySpark(tmp_path, wanted=True).tell(Teller(fast=True))
     assert capsys.readouterr().out.strip() == HOW
-    Backlog(tmp_path, wanted=False).tell(Teller(fast=True))
+    ReadySpark(tmp_path, wanted=False).tell(Teller(fast=True))
     assert capsys.readouterr().out == ""
 
 
 def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
-    with Backlog(tmp_path, wanted=True, rows=500) as backlog:
+    with ReadySpark(tmp_path, wanted=True, rows=500) as backlog:
         backlog.tell(Teller(fast=True))
     told = capfd.readouterr().out
     assert "eventlog: 500 rows in" in told
@@ -205,6 +205,6 @@ def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFix
 def test_what_spark_says_is_told_when_it_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     (tmp_path / "documents").write_text("in the way")
-    with Backlog(tmp_path, wanted=True, rows=10) as backlog, pytest.raises(BacklogFailed):
+    with ReadySpark(tmp_path, wanted=True, rows=10) as backlog, pytest.raises(BacklogFailed):
         backlog.tell(Teller(fast=True))
     assert "documents" in capfd.readouterr().out

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from eventlog.cli import cli
 from eventlog.cli.live import ALL
 from eventlog.original import export, translate, write
-from eventlog.original.jdbc import Address, read_jdbc
+from eventlog.original.jdbc import JdbcAddress, read_jdbc
 from eventlog.original.known import find
 from eventlog.original.parameters import PARAMETERS
 from eventlog.original.unneeded import UNNEEDED
@@ -329,12 +329,12 @@ def test_parameters_are_known_by_display_name_and_global_values_are_looked_up(tm
     ],
 )
 def test_a_jdbc_url_names_the_database(jdbc: str, url: str | None, left_out: tuple[str, ...]) -> None:
-    assert read_jdbc(jdbc, "me") == (None if url is None else Address(url, left_out))
+    assert read_jdbc(jdbc, "me") == (None if url is None else JdbcAddress(url, left_out))
 
 
 def test_the_user_of_a_jdbc_url_is_kept_where_the_export_names_no_other() -> None:
     found = read_jdbc("jdbc:oracle:thin:scott/tiger@db:1521:xe", "")
-    assert found == Address("oracle+oracledb://scott@db:1521/xe", ("password",))
+    assert found == JdbcAddress("oracle+oracledb://scott@db:1521/xe", ("password",))
 
 
 @pytest.mark.parametrize(
@@ -370,7 +370,7 @@ values = st.one_of(
 def test_whatever_stands_there_becomes_settings_that_can_be_used(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, str]]
 ) -> None:
-    told = tuple(export.Said(tag, value, value) for tag, value in pairs)
+    told = tuple(export.StatedParameter(tag, value, value) for tag, value in pairs)
     found = translate.translate(export.Export(told))
     written = tomllib.loads(write.write("a\nb = 1", found))
     assert written == found.settings

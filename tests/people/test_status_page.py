@@ -14,7 +14,7 @@ import pytest
 from eventlog.publisher.config import Config
 from eventlog.web.monitor.board import Board, Sample
 from eventlog.web.monitor.desk import answer
-from eventlog.web.server import Reply, Request
+from eventlog.web.server import HttpReply, Request
 from tests.people.browser import chromium
 from tests.people.conftest import TOKEN, Process, Watched
 from tests.receiver.conftest import HOSTILE, served
@@ -251,7 +251,7 @@ def test_a_person_redrives_a_row_in_chromium(watched: Watched, tmp_path: Path) -
 def test_a_page_whose_publisher_is_gone_says_so(watched: Watched, tmp_path: Path) -> None:
     answering = True
 
-    def answer_at_first(request: Request) -> Reply | None:
+    def answer_at_first(request: Request) -> HttpReply | None:
         return answer(watched.board, request) if answering else None
 
     with served(answer_at_first) as client, chromium(tmp_path) as browser:

@@ -15,7 +15,7 @@ from eventlog.core.shown import without_secrets
 from eventlog.publisher.config import read_config
 from eventlog.publisher.monitor import Monitor
 from eventlog.sinks import open_sink
-from eventlog.sinks.sink import Document, Item
+from eventlog.sinks.sink import Item, OutgoingDocument
 from eventlog.web.monitor.board import Board
 from tests.commands import Shell
 from tests.support import HEADER, USR
@@ -75,7 +75,7 @@ def test_the_program_of_the_command_sink_inherits_no_secret(
     monkeypatch.setenv("WANTED", "yes")
     given = {"command": f"{sys.executable} {program}", "command_environment": ("WANTED",)}
     sink = open_sink("command", given)
-    (reply,) = sink.deliver([Document("1", [Item("1", "<modify/>")])])
+    (reply,) = sink.deliver([OutgoingDocument("1", [Item("1", "<modify/>")])])
     sink.close()
     assert reply.fault is None
     inherited = kept.read_text()

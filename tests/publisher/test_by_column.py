@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from eventlog.fold import Rules
 from eventlog.publisher.reading import Reader, Reading
 from eventlog.sql.log.pending import Selection
-from eventlog.sql.log.work import Waiting
+from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World, key
 
@@ -105,7 +105,7 @@ def test_both_ways_say_the_same(
         if held:
             until = datetime.now(UTC).replace(tzinfo=None) + timedelta(days=1)
             with world.store.work(leader.epoch) as work:
-                work.hold(Waiting("eventlog:0", "usr", "idu=2", (0,), 1, until, "later"))
+                work.hold(WaitingEvent("eventlog:0", "usr", "idu=2", (0,), 1, until, "later"))
     rules = Rules(driver_user=user, insert_query_back=insert, max_changes=most)
     reader = world.reader(("usr", "grp"), rules, XdsSettings(insert_query_back=insert))
     choice = Selection(limit)

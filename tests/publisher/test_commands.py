@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from eventlog.cli import COMMANDS, cli
 from eventlog.core.errors import EventlogError
 from eventlog.operate.upkeep import read_age
-from eventlog.sinks.sink import Document, Reply
+from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, key
 
@@ -25,11 +25,11 @@ def call(world: World, *words: str, **environment: str) -> Result:
     return CliRunner().invoke(cli, words, env=environment)
 
 
-def fail(document: Document) -> Reply:
+def fail(document: OutgoingDocument) -> Reply:
     return Reply([Status(Level.ERROR, item.event_id, f"no {item.event_id}") for item in document.items])
 
 
-def busy(document: Document) -> Reply:
+def busy(document: OutgoingDocument) -> Reply:
     return Reply([Status(Level.RETRY, item.event_id) for item in document.items])
 
 

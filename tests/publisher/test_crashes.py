@@ -10,7 +10,7 @@ from sqlalchemy import text
 
 from eventlog.operate.finishing import change_mode
 from eventlog.sinks.files import FilesSink
-from eventlog.sinks.sink import Document, Reply
+from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.work import LeadershipLost
 from eventlog.xds.answers import Level, Status
@@ -31,7 +31,7 @@ class DyingSink(FilesSink):
         self._left = call
         self._after = after
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         self._left -= 1
         if self._left == 0 and not self._after:
             raise Crash
@@ -92,7 +92,7 @@ def test_an_object_that_is_gone_after_the_crash_settles_its_rows(world: World) -
     world.user(1)
     world.write(key(1))
 
-    def crash(document: Document) -> Reply:
+    def crash(document: OutgoingDocument) -> Reply:
         raise Crash
 
     with pytest.raises(Crash):
@@ -107,7 +107,7 @@ def test_an_object_that_is_gone_after_the_crash_settles_its_rows(world: World) -
 def test_rows_that_were_finished_by_somebody_else_are_not_sent_again(world: World) -> None:
     world.write(key(1, event_type=4), key(2, event_type=4))
 
-    def crash(document: Document) -> Reply:
+    def crash(document: OutgoingDocument) -> Reply:
         raise Crash
 
     with pytest.raises(Crash):
@@ -123,7 +123,7 @@ def test_rows_that_were_finished_by_somebody_else_are_not_sent_again(world: Worl
 def test_after_a_crash_a_warning_of_an_earlier_part_is_not_forgotten(world: World) -> None:
     world.write(*(key(1, event_type=1, column_name="fname", new_value=str(n)) for n in range(4)))
 
-    def answer(document: Document) -> Reply:
+    def answer(document: OutgoingDocument) -> Reply:
         if document.items[0].event_id.endswith(".2"):
             raise Crash
         return Reply((Status(Level.WARNING),))

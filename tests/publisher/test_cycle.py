@@ -8,7 +8,7 @@ import pytest
 
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.files import FilesSink
-from eventlog.sinks.sink import Document, Reply, answered, unanswered, unreachable
+from eventlog.sinks.sink import OutgoingDocument, Reply, answered, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Answering, Receiver, World, key
 
@@ -190,7 +190,7 @@ def test_a_document_without_an_answer_is_held_and_the_others_flow(world: World) 
         world.user(number)
     world.write(key(1), key(2), key(3))
 
-    def hang(document: Document) -> Reply:
+    def hang(document: OutgoingDocument) -> Reply:
         return unanswered("time-out") if "eventlog:2" in document.text else answered(b"<nds><output/></nds>")
 
     cycle = world.cycle(Receiver(hang))
@@ -238,7 +238,7 @@ def test_after_a_crash_the_same_rows_go_first_under_the_same_event_ids(world: Wo
     world.user(1)
     world.write(key(1), key(1))
 
-    def crash(document: Document) -> Reply:
+    def crash(document: OutgoingDocument) -> Reply:
         raise Crash
 
     receiver = Receiver(crash)

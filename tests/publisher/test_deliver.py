@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from eventlog.cli import cli
-from eventlog.operate.deliver import Delivery, Memory
+from eventlog.operate.deliver import AnswerMemory, FileDelivery
 from eventlog.publisher.tally import Waits
 from eventlog.sinks.sink import Reply, unanswered, unreachable
 from eventlog.xds.answers import Level, Status
@@ -30,11 +30,11 @@ FILE = "\n".join(
 
 def deliver(
     folder: Path, answering: Answering, waits: list[float] | None = None
-) -> tuple[Receiver, Delivery]:
+) -> tuple[Receiver, FileDelivery]:
     receiver = Receiver(answering)
-    memory = Memory(folder / "memory")
+    memory = AnswerMemory(folder / "memory")
     slept = [] if waits is None else waits
-    delivery = Delivery(receiver, memory, Waits(1, 4), lambda words: None, slept.append)
+    delivery = FileDelivery(receiver, memory, Waits(1, 4), lambda words: None, slept.append)
     delivery.run(lambda: [FILE.encode()])
     memory.close()
     return receiver, delivery

@@ -14,7 +14,7 @@ from eventlog.operate.finishing import NoRanges, change_mode
 from eventlog.operate.upkeep import Purge, purge, skip
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.postpoll import UnsafeBesideRanges, check_safe
-from eventlog.sinks.sink import Document, Reply
+from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.done import DoneOfOther
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.position import IdsComeAgain
@@ -38,7 +38,7 @@ def world(world: World) -> World:
 def answered(levels: dict[str, Level]) -> Receiver:
     """A receiver that answers events so, and the others with success."""
 
-    def answer(document: Document) -> Reply:
+    def answer(document: OutgoingDocument) -> Reply:
         known = (item.event_id for item in document.items if item.event_id in levels)
         return Reply([Status(levels[event_id], event_id, "so") for event_id in known])
 
@@ -309,7 +309,7 @@ def history(world: World, mode: FinishMode, seed: int) -> History:
     dice = random.Random(seed)
     redriven = []
 
-    def answer(document: Document) -> Reply:
+    def answer(document: OutgoingDocument) -> Reply:
         level = random.Random(f"{seed}{document.name}").choice([*[Level.SUCCESS] * 5, *list(Level)[:4]])
         return Reply([Status(level, item.event_id, "so") for item in document.items])
 

@@ -7,14 +7,14 @@ from sqlalchemy import text
 
 from eventlog.core.errors import Misuse
 from eventlog.operate.finishing import AtWork, change_mode
-from eventlog.sinks.sink import Document, Reply
+from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.finishing import Contradiction, FinishMode, UnknownMode, agreed
 from eventlog.xds.answers import Level, Status
 from tests.publisher.test_commands import call
 from tests.publisher.world import Receiver, World, key
 
 
-def every_third_fails(document: Document) -> Reply:
+def every_third_fails(document: OutgoingDocument) -> Reply:
     failed = (item for item in document.items if item.event_id.endswith(("3", "6", "9")))
     return Reply([Status(Level.ERROR, item.event_id, "no") for item in failed])
 

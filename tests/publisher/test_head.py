@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.operate.finishing import change_mode
 from eventlog.publisher.head import Head, look_at_all
 from eventlog.sql.log.finishing import FinishMode
@@ -22,7 +22,7 @@ from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.pending import Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.stretch import NO_STRETCH, Stretch
-from eventlog.sql.log.work import Waiting
+from eventlog.sql.log.work import WaitingEvent
 from tests.publisher.world import World, key
 
 KEYS = [f"idu={number}" for number in range(4)]
@@ -70,7 +70,7 @@ class History:
         connection.commit() if self.dice.random() < 0.6 else connection.rollback()
 
     def hold(self) -> None:
-        wait = Waiting("e:1", "usr", self.dice.choice(KEYS), (NO_ROW,), 1, FAR, "so it is")
+        wait = WaitingEvent("e:1", "usr", self.dice.choice(KEYS), (NO_ROW,), 1, FAR, "so it is")
         with self.world.store.work(self.leader.epoch) as work:
             work.hold(wait)
 
@@ -102,7 +102,7 @@ class History:
             done = [*(int(str(row[0])) for row in found.cells), *found.loopback]
             with self.world.store.work(self.leader.epoch) as work:
                 work.set_mode(self.dice.choice(tuple(FinishMode)))
-                work.finish({Status.SUCCESS: done})
+                work.finish({Letter.SUCCESS: done})
 
 
 def rows_by_object(cells: Sequence[Cells]) -> dict[object, list[object]]:
@@ -129,7 +129,7 @@ def test_a_look_past_the_known_head_finds_what_a_look_at_all_finds(world: World,
 
 
 def test_a_released_object_is_kept_back_until_all_its_rows_are_looked_at(world: World) -> None:
-    held = Waiting("e:1", "usr", "idu=1", (1,), 1, FAR, "so it is")
+    held = WaitingEvent("e:1", "usr", "idu=1", (1,), 1, FAR, "so it is")
     clock = Clock(1.0)
     head, choice = Head(enough=3, clock=clock), Selection()
     with world.elect() as leader:
@@ -156,8 +156,8 @@ def test_what_people_make_new_or_free_is_seen_at_once(world: World, command: str
     head, choice = Head(enough=3, clock=Clock()), Selection()
     world.write(*[key(number, event_type=4) for number in (2, 1, 2, 2, 2)])
     with world.elect() as leader, world.store.work(leader.epoch) as work:
-        work.finish({Status.ERROR: [2]})
-        work.hold(Waiting("e:1", "usr", "idu=2", (1,), 1, FAR, "so it is"))
+        work.finish({Letter.ERROR: [2]})
+        work.hold(WaitingEvent("e:1", "usr", "idu=2", (1,), 1, FAR, "so it is"))
     for _ in range(2):
         with world.store.snapshot() as snapshot:
             assert head.look(snapshot, choice).cells == []
@@ -221,13 +221,13 @@ def test_rows_that_may_not_go_are_read_no_second_time(world: World, held: bool) 
     choice, head = Selection(driver_user="idm"), Head(clock=Clock())
     with world.elect() as leader, world.store.work(leader.epoch) as work:
         if held:
-            work.hold(Waiting("e:1", "usr", "idu=1", (1,), 1, FAR, "so it is"))
+            work.hold(WaitingEvent("e:1", "usr", "idu=1", (1,), 1, FAR, "so it is"))
     for _ in range(2):
         with world.store.snapshot() as snapshot:
             found = head.look(snapshot, choice)
         done = [int(str(row[0])) for row in found.cells]
         with world.elect() as leader, world.store.work(leader.epoch) as work:
-            work.finish({Status.SUCCESS: done})
+            work.finish({Letter.SUCCESS: done})
     analyze = "analyze" if world.log.dialect.name == "postgresql" else "analyze table"
     world.change(f"{analyze} {world.log.names()['log']}")  # as a server does by itself, sooner or later
     assert rows_read(world, lambda snapshot: look_at_all(snapshot, choice)) >= BLOCKED
@@ -243,7 +243,7 @@ def test_of_a_log_with_ranges_only_the_gaps_are_read(world: World, future: bool)
     many(world, key(1), BLOCKED)
     late = BLOCKED // 2
     with world.elect() as leader, world.store.work(leader.epoch) as work:
-        work.finish({Status.SUCCESS: [*range(1, late), *range(late + 1, BLOCKED + 1)]})
+        work.finish({Letter.SUCCESS: [*range(1, late), *range(late + 1, BLOCKED + 1)]})
     analyze = "analyze" if world.log.dialect.name == "postgresql" else "analyze table"
     world.change(f"{analyze} {world.log.names()['log']}")
     seen: list[Any] = []
@@ -289,7 +289,7 @@ def test_rows_of_a_hot_object_are_taken_along_by_every_second_look(
                 break
             found.append(sorted(look.ids))
             with world.store.work(leader.epoch) as work:
-                work.finish({Status.SUCCESS: look.ids})
+                work.finish({Letter.SUCCESS: look.ids})
     assert found == [
         sorted({*range(1, 21), 30, 40}),
         sorted({*range(21, 41)} - hot),

@@ -10,10 +10,10 @@ from sqlalchemy import text
 
 from eventlog.core.identity import object_hash, object_of
 from eventlog.core.tables import Tables
-from eventlog.sinks.sink import ACCEPTED, Document, Reply
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.log.pending import Selection
-from eventlog.sql.log.work import Waiting
+from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World
 
@@ -23,7 +23,7 @@ FAR = datetime(2999, 1, 1)
 OTHER: dict[str, Any] = {"table_name": "USR", "event_type": 4}
 
 
-def busy(document: Document) -> Reply:
+def busy(document: OutgoingDocument) -> Reply:
     return Reply([Status(Level.RETRY)])
 
 
@@ -120,7 +120,7 @@ def test_a_skip_of_one_event_leaves_the_object_held_by_the_other(world: World) -
     world.write({"table_key": "idu=1"}, {"table_key": "IDU=1"})
     with world.elect() as leader, world.store.work(leader.epoch) as work:
         for number in (1, 2):
-            work.hold(Waiting(f"eventlog:{number}", "usr", "idu=1", (number,), 1, FAR, "busy"))
+            work.hold(WaitingEvent(f"eventlog:{number}", "usr", "idu=1", (number,), 1, FAR, "busy"))
     with world.store.upkeep() as upkeep:
         upkeep.skip([1], "sent by hand")
         assert upkeep.backlog().waiting == 1
@@ -132,7 +132,7 @@ def test_a_skip_of_one_event_leaves_the_object_held_by_the_other(world: World) -
 
 def test_names_are_those_of_the_tables_as_they_are(world: World) -> None:
     with world.elect() as leader, world.store.work(leader.epoch) as work:
-        work.hold(Waiting("eventlog:9", "USR", "IDU=1", (9,), 1, FAR, "busy"))
+        work.hold(WaitingEvent("eventlog:9", "USR", "IDU=1", (9,), 1, FAR, "busy"))
         work.rename(lambda name, key: object_of(tables(world), name, key))
         work.rename(lambda name, key: object_of(tables(world), name, key))
     assert spellings(world) == {("usr", "idu=1"), ("USR", "IDU=1")}

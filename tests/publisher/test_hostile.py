@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lxml import etree
 
-from eventlog.sinks.sink import Document, Reply, unanswered
+from eventlog.sinks.sink import OutgoingDocument, Reply, unanswered
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, key
 
@@ -98,7 +98,7 @@ def test_a_value_that_xml_cannot_carry_costs_the_rows_that_ask_for_it(world: Wor
 def test_a_poisoned_object_delays_nobody(world: World, level: Level | None) -> None:
     world.write(*(key(number, event_type=4) for number in (1, 1, 2, 3)))
 
-    def poison(document: Document) -> Reply:
+    def poison(document: OutgoingDocument) -> Reply:
         if not any(item.association.startswith("idu=1,") for item in document.items):
             return Reply()
         return unanswered("time-out") if level is None else Reply([Status(level)])
@@ -115,7 +115,7 @@ def test_a_poisoned_object_delays_nobody(world: World, level: Level | None) -> N
 def test_a_poisoned_event_in_a_large_document_ends_up_alone(world: World) -> None:
     world.write(*(key(number, event_type=4) for number in range(40)))
 
-    def poison(document: Document) -> Reply:
+    def poison(document: OutgoingDocument) -> Reply:
         return unanswered("it died") if "idu=7," in document.text else Reply()
 
     with world.publisher(Receiver(poison), retry_wait=0.0, batch_size=40) as publisher:

@@ -14,7 +14,7 @@ import pytest
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks import open_sink
 from eventlog.sinks.conversation import Answer, NothingKnown
-from eventlog.sinks.sink import ACCEPTED, Document, Reply, unreachable
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unreachable
 from tests.proofs.rig import Arrivals
 from tests.publisher.test_daemon import running, until
 from tests.publisher.test_sinks import Answering, hang_up, make, receiver, say
@@ -318,7 +318,7 @@ class Refusing:
     def __init__(self, *replies: Reply) -> None:
         self._replies = replies
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         yield from self._replies
 
     def stop(self) -> None:

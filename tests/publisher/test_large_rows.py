@@ -8,7 +8,7 @@ import pytest
 
 from eventlog.fold import Rules
 from eventlog.publisher.queryback import MOST_BYTES
-from eventlog.sinks.sink import ACCEPTED, Document, Reply
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.pending import Selection
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.queries import Query
@@ -28,7 +28,7 @@ class Weighing(Receiver):
         super().__init__()
         self.weights: list[int] = []
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         self.weights.append(sum(len(document.text) for document in documents))
         yield from super().deliver(documents)
 

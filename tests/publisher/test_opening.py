@@ -15,7 +15,7 @@ from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.daemon import DaemonSettings
 from eventlog.publisher.opening import (
     DatabaseSettings,
-    TableSettings,
+    TablePublishing,
     driver_user,
     open_store,
     place_of,
@@ -30,7 +30,7 @@ from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import Receiver, World, key
 
-DECLARED = (DatabaseSettings, TableSettings, Rules, XdsSettings, PublisherSettings, DaemonSettings)
+DECLARED = (DatabaseSettings, TablePublishing, Rules, XdsSettings, PublisherSettings, DaemonSettings)
 
 
 def config(world: World, *, columns: Any = None, tables: Any = None, **given: Any) -> Config:

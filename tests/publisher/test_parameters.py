@@ -12,10 +12,10 @@ from sqlalchemy import text
 
 from eventlog.operate.finishing import change_mode
 from eventlog.publisher.wake import Signals, make_bed
-from eventlog.sinks.sink import Document, Reply
+from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.work import Waiting
+from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.answers import Level, Status
 from tests.proofs.rig import Arrivals
 from tests.publisher.test_daemon import Run, running, until
@@ -84,7 +84,7 @@ def test_the_polling_interval_passes_between_two_cycles(world: World, arrivals: 
 
 
 def test_an_event_waits_ever_longer_up_to_the_longest(world: World) -> None:
-    def busy(document: Document) -> Reply:
+    def busy(document: OutgoingDocument) -> Reply:
         return Reply([Status(Level.RETRY, item.event_id) for item in document.items])
 
     world.write(key(1, event_type=4))
@@ -99,7 +99,7 @@ def test_an_event_waits_ever_longer_up_to_the_longest(world: World) -> None:
             )
 
 
-def look(world: World) -> tuple[Waiting, datetime]:
+def look(world: World) -> tuple[WaitingEvent, datetime]:
     """What waits, and what time it is."""
     (waiting,) = world.store.waiting(datetime(2100, 1, 1))
     with world.store.snapshot() as snapshot:

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from eventlog.publisher import answering
-from eventlog.publisher.answering import Answers
+from eventlog.publisher.answering import QueryAnswers
 from eventlog.publisher.session import read_known
 from eventlog.sinks import open_sink
 from eventlog.sinks.conversation import NothingKnown, converse
-from eventlog.sinks.sink import Document, Item, Reply, answered, unanswered, unreachable
+from eventlog.sinks.sink import Item, OutgoingDocument, Reply, answered, unanswered, unreachable
 from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import ConnectionLost
@@ -38,8 +38,8 @@ def asking(*queries: Query) -> bytes:
     return f"<nds><input>{''.join(map(write_query, queries))}</input></nds>".encode()
 
 
-def answers(world: World, rounds: int = 100, **given: Any) -> Answers:
-    return Answers(world.store, lambda: read_known(config(world, **given), world.store), rounds)
+def answers(world: World, rounds: int = 100, **given: Any) -> QueryAnswers:
+    return QueryAnswers(world.store, lambda: read_known(config(world, **given), world.store), rounds)
 
 
 def told(document: str) -> list[Any]:
@@ -398,7 +398,9 @@ def test_a_program_asks_too(people: World, tmp_path: Path) -> None:
     (tmp_path / "asks.py").write_text(ASKING)
     given = {"command": f"{sys.executable} {tmp_path / 'asks.py'} {tmp_path / 'seen'}"}
     sink = open_sink("command", given, answers(people))
-    (reply,) = sink.deliver([Document("1-1", [Item("eventlog:1", '<delete event-id="eventlog:1"/>')])])
+    (reply,) = sink.deliver(
+        [OutgoingDocument("1-1", [Item("eventlog:1", '<delete event-id="eventlog:1"/>')])]
+    )
     sink.close()
     assert (reply.fault, reply.statuses) == (None, ())
     _, answer = (tmp_path / "seen").read_text().splitlines()
@@ -414,7 +416,7 @@ def test_the_receiver_of_the_demo_asks(people: World, tmp_path: Path) -> None:
     with receiving(tmp_path, rules) as client:
         sink = open_sink("http", {"http_url": f"http://127.0.0.1:{client.port}/"}, answers(people))
         event = '<delete class-name="usr" event-id="e:1"><association>idu=1,table=usr</association></delete>'
-        (reply,) = sink.deliver([Document("1-1", [Item("e:1", event)])])
+        (reply,) = sink.deliver([OutgoingDocument("1-1", [Item("e:1", event)])])
         sink.close()
         assert [(status.level.name, status.text) for status in reply.statuses] == [("WARNING", "seen")]
         assert "1 document is kept" in client.get()

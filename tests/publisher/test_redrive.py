@@ -12,7 +12,7 @@ from sqlalchemy import text
 
 from eventlog.operate.finishing import change_mode
 from eventlog.publisher.postpoll import run_statements
-from eventlog.sinks.sink import ACCEPTED, Document, Reply
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.finishing import FinishMode
 from tests.publisher.test_commands import busy, call, fail
 from tests.publisher.test_done_beside import purge_all
@@ -271,7 +271,7 @@ def test_one_that_fails_where_the_next_one_is_taken_stays(
     world.user(1)
     world.write(key(1, event_type=4), key(1, event_type=5))
 
-    def answer(document: Document) -> Reply:
+    def answer(document: OutgoingDocument) -> Reply:
         return fail(document) if "<delete" in document.text else ACCEPTED
 
     world.cycle(InOrder(answer))
@@ -335,7 +335,7 @@ def test_it_waits_for_what_is_on_its_way(world: World, handled: Callable[[], obj
     world.write(key(1, event_type=5))
     told: list[str] = []
 
-    def answer(document: Document) -> Reply:
+    def answer(document: OutgoingDocument) -> Reply:
         told.append(said(world, "redrive", "--all"))
         return ACCEPTED
 
@@ -396,7 +396,7 @@ def test_what_was_picked_up_and_did_not_go_yet_goes_behind_it(
     world.write(key(2, event_type=4), key(2, event_type=5), key(1, event_type=5))
     redriven: list[int] = []
 
-    def answer(document: Document) -> Reply:
+    def answer(document: OutgoingDocument) -> Reply:
         if not redriven:
             redriven.append(call(world, "redrive", "--all").exit_code)
         return ACCEPTED

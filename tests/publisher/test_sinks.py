@@ -19,7 +19,7 @@ import pytest
 from eventlog.core.errors import Misuse
 from eventlog.sinks import SINKS, open_sink, sink_kind
 from eventlog.sinks.files import FilesSettings, FilesSink, FolderFailed, highest_in
-from eventlog.sinks.sink import ACCEPTED, Document, Item, Reply
+from eventlog.sinks.sink import ACCEPTED, Item, OutgoingDocument, Reply
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.xds.answers import Level
 from tests.brokers import own_name
@@ -27,9 +27,9 @@ from tests.brokers import own_name
 OUTPUT = b'<nds><output><status level="warning" event-id="eventlog:1">so</status></output></nds>'
 
 
-def make(number: int, text: str | None = None) -> Document:
+def make(number: int, text: str | None = None) -> OutgoingDocument:
     event = f'<delete event-id="eventlog:{number}"><association>idu={number},table=usr</association></delete>'
-    return Document(f"{number}-{number}", [Item(f"eventlog:{number}", event)], text)
+    return OutgoingDocument(f"{number}-{number}", [Item(f"eventlog:{number}", event)], text)
 
 
 def test_every_sink_can_be_opened_by_its_name() -> None:
@@ -212,7 +212,7 @@ def hang_up(handler: Any) -> None:
     handler.connection.shutdown(socket.SHUT_RDWR)
 
 
-def post(answering: Answering, *documents: Document, **given: Any) -> list[Reply]:
+def post(answering: Answering, *documents: OutgoingDocument, **given: Any) -> list[Reply]:
     with receiver(answering) as url:
         sink = open_sink("http", {"http_url": url, "http_timeout": 0.3} | given)
         replies = list(sink.deliver(documents or [make(1)]))
@@ -324,7 +324,7 @@ def test_http_a_dripping_answer_ends_in_time(what: str) -> None:
 
 
 def test_http_a_receiver_that_does_not_read_ends_in_time() -> None:
-    large = Document("large", (Item("large", "x" * (64 << 20)),))
+    large = OutgoingDocument("large", (Item("large", "x" * (64 << 20)),))
     with dripping(b"", b"", reads=False) as port:
         sink = open_sink("http", {"http_url": f"http://127.0.0.1:{port}/", "http_timeout": 0.3})
         (reply,) = sink.deliver([large])
@@ -464,7 +464,7 @@ def test_kafka_an_event_is_a_message_whose_key_is_its_association(brokers: str) 
 
     topic = own_name("eventlog")
     sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": topic, "kafka_timeout": 10.0})
-    both = Document("1-2", [*make(1).items, *make(2).items])
+    both = OutgoingDocument("1-2", [*make(1).items, *make(2).items])
     assert [reply.fault for reply in sink.deliver([both, make(3)])] == [None, None]
     sink.close()
     consumer = confluent_kafka.Consumer(

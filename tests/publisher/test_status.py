@@ -8,14 +8,13 @@ from datetime import datetime
 
 import pytest
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.operate.redriving import How, redrive
 from eventlog.operate.upkeep import Purge, purge, skip
 from eventlog.publisher.cycle import ReceiverFatal
-from eventlog.sinks.sink import Document, Reply
+from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.upkeep import Which
-from eventlog.xds.answers import Level
-from eventlog.xds.answers import Status as Said
+from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, key
 
 LETTERS = "NSWEFnx"  # the last two are reserved
@@ -24,8 +23,8 @@ LATER = datetime(2100, 1, 1)
 
 
 def answered(level: Level) -> Callable[[World], object]:
-    def reply(document: Document) -> Reply:
-        return Reply([Said(level, item.event_id) for item in document.items])
+    def reply(document: OutgoingDocument) -> Reply:
+        return Reply([Status(level, item.event_id) for item in document.items])
 
     def cycle(world: World) -> None:
         with pytest.raises(ReceiverFatal) if level is Level.FATAL else nullcontext():
@@ -44,7 +43,7 @@ ACTS = {
     "redrive by id": (lambda world: redrive(world.store, Which(tuple(IDS)), How()), "NSWNNnx"),
     "skip": (lambda world: skip(world.store, IDS, "so it is"), "WSWWWnx"),
     "purge": (lambda world: purge(world.store, Purge(LATER)), "N  EFnx"),
-    "purge by name": (lambda world: purge(world.store, Purge(LATER, list(Status))), "     nx"),
+    "purge by name": (lambda world: purge(world.store, Purge(LATER, list(Letter))), "     nx"),
 }
 
 

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from eventlog.operate.deliver import Delivery, Memory
+from eventlog.operate.deliver import AnswerMemory, FileDelivery
 from eventlog.publisher.tally import Waits
 from eventlog.sinks import open_sink
 from eventlog.sinks.files import FilesSink, FolderFailed
-from eventlog.sinks.sink import Document, Item, Reply
+from eventlog.sinks.sink import Item, OutgoingDocument, Reply
 from eventlog.xds.answers import Level
 from eventlog.xds.documents import document
 from tests.publisher.brokers import CLUSTER_FORBIDDEN, FORBIDDEN, INVALID_RECORD, TOO_LARGE, Cluster, cluster
@@ -32,10 +32,10 @@ def event(number: int, text: str = SHORT) -> str:
     return f'<add event-id="e{number}"><association>i={number},table=t</association>{text}</add>'
 
 
-def make(*events: tuple[int, str]) -> Document:
+def make(*events: tuple[int, str]) -> OutgoingDocument:
     """A document of these events."""
     items = [Item(f"e{number}", event(number, text)) for number, text in events]
-    return Document("-".join(str(number) for number, _ in events), items)
+    return OutgoingDocument("-".join(str(number) for number, _ in events), items)
 
 
 def errors(reply: Reply) -> list[str | None]:
@@ -108,7 +108,9 @@ def test_kafka_what_is_no_fault_of_a_message_is_no_verdict(brokers: Cluster, cod
 def test_kafka_tells_that_a_heartbeat_was_not_taken(brokers: Cluster) -> None:
     sink = kafka(brokers)
     brokers.refuse(FORBIDDEN)
-    refused, taken = (next(sink.deliver([Document(f"heartbeat-{n}", (), "<nds/>")])) for n in range(2))
+    refused, taken = (
+        next(sink.deliver([OutgoingDocument(f"heartbeat-{n}", (), "<nds/>")])) for n in range(2)
+    )
     sink.close()
     assert "authorization" in str(refused.fault)
     assert taken.fault is not None
@@ -144,7 +146,7 @@ def files_up_to(most: int) -> Iterator[None]:
 class SmallSink(DyingSink):
     """Files of a file system that takes no long ones."""
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         with files_up_to(ROOM):
             replies = list(super().deliver(documents))
         yield from replies
@@ -215,8 +217,8 @@ def test_a_delivery_divides_and_goes_on_where_it_was_interrupted(tmp_path: Path)
     content = document([event(n, LONG if n == 5 else SHORT) for n in range(1, 9)]).encode()
     levels: dict[str, int] = {}
     for attempt in (3, 1000):
-        sink, memory = SmallSink(tmp_path / "out", attempt, after=True), Memory(tmp_path / "memory")
-        delivery = Delivery(sink, memory, Waits(1, 4), lambda words: None, lambda seconds: None)
+        sink, memory = SmallSink(tmp_path / "out", attempt, after=True), AnswerMemory(tmp_path / "memory")
+        delivery = FileDelivery(sink, memory, Waits(1, 4), lambda words: None, lambda seconds: None)
         try:
             delivery.run(lambda: [content])
         except Crash:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from sqlalchemy import text
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.fold import Fate
 from eventlog.operate.explaining import explain_store
 from eventlog.publisher.config import Config
@@ -61,7 +61,7 @@ def picked(world: World, choice: Selection) -> Iterator[tuple[Look, list[int]]]:
             assert look.ids
             yield look, pending
             with world.store.work(leader.epoch) as work:
-                work.finish({Status.SUCCESS: look.ids})
+                work.finish({Letter.SUCCESS: look.ids})
 
 
 def torn(rows: Rows, look: Look, pending: Sequence[int]) -> list[int]:
@@ -200,7 +200,7 @@ def drain(world: World, limit: int, rows: Rows) -> int:
             if not look.cells:
                 return read
             with world.store.work(leader.epoch) as work:
-                work.finish({Status.SUCCESS: [int(str(row[0])) for row in look.cells]})
+                work.finish({Letter.SUCCESS: [int(str(row[0])) for row in look.cells]})
 
 
 def test_a_backlog_of_inserts_is_looked_at_once_and_not_with_each_pick_up(

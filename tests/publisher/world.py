@@ -21,17 +21,17 @@ from eventlog.publisher.opening import read_readable
 from eventlog.publisher.reading import Reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.publisher.taking import Cycle
-from eventlog.sinks.sink import ACCEPTED, Document, Reply, Sink
+from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, Sink
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Failed, Which
+from eventlog.sql.log.upkeep import FailedRow, Which
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 
-Answering = Callable[[Document], Reply]
+Answering = Callable[[OutgoingDocument], Reply]
 
 
 class Receiver:
@@ -39,9 +39,9 @@ class Receiver:
 
     def __init__(self, answering: Answering = lambda document: ACCEPTED) -> None:
         self.answering = answering
-        self.documents: list[Document] = []
+        self.documents: list[OutgoingDocument] = []
 
-    def deliver(self, documents: Sequence[Document]) -> Iterator[Reply]:
+    def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         for document in documents:
             reply = self.answering(document)
             if reply.arrived:
@@ -144,7 +144,7 @@ class World:
     def counts(self) -> Counter[str]:
         return Counter(self.letters().values())
 
-    def failures(self) -> list[Failed]:
+    def failures(self) -> list[FailedRow]:
         with self.store.upkeep() as upkeep:
             return upkeep.failures(Which())
 

@@ -29,9 +29,9 @@ from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.keys import KeyWriter, key_schema
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
-from eventlog.qlik.message_writer import Writer
+from eventlog.qlik.message_writer import MessageWriter
 from eventlog.qlik.metadata import registered
-from eventlog.qlik.structure import Column, Structure
+from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
 from tests.commands import Shell
 from tests.qlik.helpers import NONE, read_messages, seq
@@ -41,10 +41,10 @@ USR_KEY = Structure(
     "app",
     "usr",
     (
-        Column("name", Spec("STRING", 20)),
-        Column("site", Spec("STRING", 4), 2, False, True),
-        Column("id", Spec("INT4"), 1, False, True),
-        Column("born", Spec("DATE"), 3, False, True),
+        DataColumn("name", Spec("STRING", 20)),
+        DataColumn("site", Spec("STRING", 4), 2, False, True),
+        DataColumn("id", Spec("INT4"), 1, False, True),
+        DataColumn("born", Spec("DATE"), 3, False, True),
     ),
 )
 
@@ -99,7 +99,7 @@ def test_a_key_of_logical_types_is_one() -> None:
 def test_what_has_no_key_has_none() -> None:
     writer = KeyWriter(False, None)
     assert writer.write(usr(7)._replace(key=()), USR_KEY) is None
-    assert writer.write(usr(7), Structure("app", "usr", (Column("name"),))) is None
+    assert writer.write(usr(7), Structure("app", "usr", (DataColumn("name"),))) is None
     assert writer.write(usr(7)._replace(key=(("id", 7),)), USR_KEY) is None
 
 
@@ -109,7 +109,7 @@ def through_registry(schemas: Schemas, changes: list[Change], *, keys: bool) -> 
     settings = MessageSettings(
         encoding="avro", framing="confluent", register=schemas.add, register_key=schemas.add_key
     )
-    writer, key_writer = Writer(tables, settings), KeyWriter(False, schemas.add_key)
+    writer, key_writer = MessageWriter(tables, settings), KeyWriter(False, schemas.add_key)
     records: list[Object] = []
     for written in writer.write(changes):
         assert not isinstance(written, tuple), written
@@ -137,7 +137,7 @@ def test_a_key_that_names_other_columns_changes_nothing() -> None:
     settings = MessageSettings(encoding="avro", framing="confluent", register=schemas.add)
     (message,) = (
         written.message  # type: ignore[union-attr]
-        for written in Writer(NONE, settings).write([usr(1)])
+        for written in MessageWriter(NONE, settings).write([usr(1)])
     )
     key = b"\0" + number.to_bytes(4, "big") + b"\x02x"
     reader = MessageReader(NONE, MessageSettings(schema_of=schemas.of))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from eventlog.qlik.mask import (
     InvalidMask,
     MaskLayout,
-    Order,
+    MaskOrder,
     evidence,
     join,
     load,
@@ -34,34 +34,34 @@ REAL = {
 
 @pytest.mark.parametrize("text", REAL)
 def test_masks_of_a_warehouse_export(text: str) -> None:
-    bits = read(load(text), Order.BIG)
+    bits = read(load(text), MaskOrder.BIG)
     assert split(bits) == REAL[text]
-    assert trimmed(bits, Order.BIG).hex().upper() == text
+    assert trimmed(bits, MaskOrder.BIG).hex().upper() == text
 
 
 def test_byte_0_holds_bits_7_to_0() -> None:
-    assert split(read(bytes([0b10000001, 0b00000010]), Order.LITTLE)) == (0, 7, 9)
+    assert split(read(bytes([0b10000001, 0b00000010]), MaskOrder.LITTLE)) == (0, 7, 9)
 
 
 def test_trailing_zeros_are_dropped_and_may_stand() -> None:
-    assert trimmed(join((0, 9)), Order.LITTLE) == b"\x01\x02"
-    assert trimmed(0, Order.LITTLE) == b""
-    assert read(b"\x01\x02\x00\x00", Order.LITTLE) == read(b"\x01\x02", Order.LITTLE)
+    assert trimmed(join((0, 9)), MaskOrder.LITTLE) == b"\x01\x02"
+    assert trimmed(0, MaskOrder.LITTLE) == b""
+    assert read(b"\x01\x02\x00\x00", MaskOrder.LITTLE) == read(b"\x01\x02", MaskOrder.LITTLE)
 
 
 def test_the_example_0b_is_ordinals_1_2_and_4() -> None:
-    assert [place + 1 for place in split(read(load("0B"), Order.BIG))] == [1, 2, 4]
+    assert [place + 1 for place in split(read(load("0B"), MaskOrder.BIG))] == [1, 2, 4]
 
 
 def test_masks_of_messages_are_whole() -> None:
-    assert whole(join((7, 15)), 16, Order.BIG).hex() == "008080"
-    assert whole(0, 16, Order.BIG).hex() == "000000"
-    assert whole(0b10, 3, Order.BIG).hex() == "02"
-    assert whole(join((7, 15)), 16, Order.LITTLE).hex() == "808000"
+    assert whole(join((7, 15)), 16, MaskOrder.BIG).hex() == "008080"
+    assert whole(0, 16, MaskOrder.BIG).hex() == "000000"
+    assert whole(0b10, 3, MaskOrder.BIG).hex() == "02"
+    assert whole(join((7, 15)), 16, MaskOrder.LITTLE).hex() == "808000"
 
 
-@given(st.sets(st.integers(0, 1023)), st.sampled_from(Order))
-def test_both_orders_both_ways(places: set[int], order: Order) -> None:
+@given(st.sets(st.integers(0, 1023)), st.sampled_from(MaskOrder))
+def test_both_orders_both_ways(places: set[int], order: MaskOrder) -> None:
     assert set(split(read(trimmed(join(places), order), order))) == places
     assert set(split(read(whole(join(places), 1024, order), order))) == places
 
@@ -77,8 +77,8 @@ def test_a_mask_without_end() -> None:
         load(bytes(2000))
 
 
-@given(st.sets(st.integers(7, 60), min_size=1), st.sampled_from(Order))
-def test_evidence_never_proves_the_wrong_order(places: set[int], order: Order) -> None:
+@given(st.sets(st.integers(7, 60), min_size=1), st.sampled_from(MaskOrder))
+def test_evidence_never_proves_the_wrong_order(places: set[int], order: MaskOrder) -> None:
     bits = join(places)
     found = evidence(trimmed(bits, order), MaskLayout(0b1111111, 61), bits)
     assert found in (order, None)
@@ -88,6 +88,8 @@ def test_evidence_never_proves_the_wrong_order(places: set[int], order: Order) -
 
 def test_a_bit_past_the_last_column_and_one_of_a_header_prove_the_order() -> None:
     layout = MaskLayout(0b1111111, 12)
-    assert evidence(bytes.fromhex("0800"), layout) is Order.BIG, "byte 0 first it would be bit 3, a header"
-    assert evidence(bytes.fromhex("8008"), layout) is Order.LITTLE, "as a number it would be bit 15 of 12"
+    assert evidence(bytes.fromhex("0800"), layout) is MaskOrder.BIG, (
+        "byte 0 first it would be bit 3, a header"
+    )
+    assert evidence(bytes.fromhex("8008"), layout) is MaskOrder.LITTLE, "as a number it would be bit 15 of 12"
     assert evidence(b"\x80", layout) is None

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from eventlog.core.change import Change, Op
 from eventlog.qlik import sequence
-from eventlog.qlik.memory import Memory
+from eventlog.qlik.memory import SequenceMemory
 from eventlog.qlik.numbering import Numbered, number
 
 LEGAL = "20230911032325000000000000000000005"
@@ -75,13 +75,17 @@ def _changes(*told: tuple[str, str | None, str | None]) -> list[Change]:
 
 
 def _numbers(made: list[Change], last: str) -> list[str]:
-    return [n.sequence for n in number(made, Memory(last), "2024-01-01T00:00:01") if isinstance(n, Numbered)]
+    return [
+        n.sequence
+        for n in number(made, SequenceMemory(last), "2024-01-01T00:00:01")
+        if isinstance(n, Numbered)
+    ]
 
 
 def test_a_change_that_gets_no_number_costs_itself_alone() -> None:
     end = Change(Op.INSERT, None, "t", position="2024010112000000" + "9" * 19)
     late, timeless = end._replace(position=None), end._replace(position=None, time="soon")
-    found = list(number([timeless, late, end, late], Memory(), None))
+    found = list(number([timeless, late, end, late], SequenceMemory(), None))
     assert [isinstance(n, Numbered) for n in found] == [False, True, False, True]
 
 
@@ -99,7 +103,7 @@ def test_it_is_shared_by_the_tables_of_a_task_and_goes_on_after_a_restart() -> N
 
 def test_counters_and_the_last_event_of_transactions() -> None:
     made = _changes(("a", "1", None), ("b", "1", None), ("a", "2", None), ("a", None, None))
-    numbered = [n for n in number(made, Memory(), None) if isinstance(n, Numbered)]
+    numbered = [n for n in number(made, SequenceMemory(), None) if isinstance(n, Numbered)]
     assert [(n.counter, n.last) for n in numbered] == [
         (1, False),
         (2, True),

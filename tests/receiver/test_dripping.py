@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from eventlog.web import server
-from eventlog.web.server import CLIENTS, Reply, Request
+from eventlog.web.server import CLIENTS, HttpReply, Request
 from tests.receiver.conftest import nds, receiving, served
 
 BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"
@@ -36,8 +36,8 @@ def take(connection: socket.socket) -> int:
     return taken
 
 
-def hello(request: Request) -> Reply:
-    return Reply("hello")
+def hello(request: Request) -> HttpReply:
+    return HttpReply("hello")
 
 
 @contextmanager
@@ -73,7 +73,7 @@ def test_a_request_that_drips_ends_in_time(monkeypatch: pytest.MonkeyPatch, begi
 def test_a_reply_that_is_not_taken_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(server, "PATIENCE", 0.3)
     with (
-        served(lambda request: Reply(b"x" * (64 << 20))) as client,
+        served(lambda request: HttpReply(b"x" * (64 << 20))) as client,
         socket.create_connection(("127.0.0.1", client.port), 20) as connection,
     ):
         connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from eventlog.web.receiver.archive import PAGE, Archive
-from eventlog.web.receiver.incoming import Event, Incoming
+from eventlog.web.receiver.incoming import Incoming, ReceivedEvent
 from eventlog.web.receiver.rules import OTHERWISE, Verdict
-from eventlog.web.server import Reply, Request
+from eventlog.web.server import HttpReply, Request
 from eventlog.xds import answers
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import HEARTBEAT
@@ -220,7 +220,7 @@ def test_ten_thousand_documents_do_not_slow_a_page(tmp_path: Path) -> None:
     archive = Archive(tmp_path / "received.sqlite")
     with archive.writing() as writer:
         for number in range(MANY):
-            event = Event("add", "usr", f"idu={number},table=usr", f"log:{number}")
+            event = ReceivedEvent("add", "usr", f"idu={number},table=usr", f"log:{number}")
             status = Status(
                 OTHERWISE.answer if isinstance(OTHERWISE.answer, Level) else Level.ERROR, event.event_id
             )
@@ -295,7 +295,7 @@ def test_two_hosts_and_what_is_no_address_are_refused(client: Client, asked: byt
 
 
 def test_what_fails_is_a_status_and_a_record(caplog: pytest.LogCaptureFixture) -> None:
-    def fail(request: Request) -> Reply:
+    def fail(request: Request) -> HttpReply:
         raise OSError("the disk is full")
 
     with served(fail) as client:

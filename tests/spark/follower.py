@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from eventlog_spark.output.files import LocalFiles
-from eventlog_spark.pickups.folder import Folder
+from eventlog_spark.pickups.folder import StreamFolder
 from eventlog_spark.pickups.following import Following, Offset
 
 from eventlog.publisher.config import Config
@@ -86,9 +86,9 @@ class Spark:
     ended: Callable[[list[Row]], None] = lambda rows: None
     given: int = 0  # batches, again or not
 
-    def files(self, doom: Doom = NEVER) -> Folder:
+    def files(self, doom: Doom = NEVER) -> StreamFolder:
         self.folder.mkdir(exist_ok=True)
-        return Folder(DyingFiles(str(self.folder), doom))
+        return StreamFolder(DyingFiles(str(self.folder), doom))
 
     def run(self, doom: Doom = NEVER, available_now: bool = True, **given: Any) -> None:
         """A query from its start to its end, or to its doom."""

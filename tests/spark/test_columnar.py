@@ -16,7 +16,7 @@ from eventlog_spark.input.spelling import spell
 from eventlog_spark.input.untold import untold
 from eventlog_spark.output import summary
 from eventlog_spark.output.files import LocalFiles
-from eventlog_spark.output.parts import Layout
+from eventlog_spark.output.parts import PartLayout
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Task
 from hypothesis import HealthCheck, Phase, given, settings
@@ -65,7 +65,7 @@ def make(kind: type[Task], folder: Path, **given: Any) -> Task:
         {},
         "xds",
         given,
-        Layout(LocalFiles(str(folder)), Shape.BYTES, "blob"),
+        PartLayout(LocalFiles(str(folder)), Shape.BYTES, "blob"),
     )
 
 

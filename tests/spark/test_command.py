@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from eventlog_spark.cluster.java import NoJava, find_java, version
-from eventlog_spark.history import Run, last, note
+from eventlog_spark.history import BacklogRun, last, note
 
 from tests.databases import Database
 from tests.spark.helpers import TABLES
@@ -43,7 +43,7 @@ def tools_without_java(folder: Path) -> Path:
 
 def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
     (tmp_path / "tables.toml").write_text(TABLES, "utf-8")
-    note(tmp_path / "history.jsonl", Run("yesterday", "log", "xds", 1_000, 0, 10.0, {"fold": 8.0}))
+    note(tmp_path / "history.jsonl", BacklogRun("yesterday", "log", "xds", 1_000, 0, 10.0, {"fold": 8.0}))
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.csv").write_text(HEADER + "1,2,usr,idu=1,fname,a,b\n", "utf-8")
     (tmp_path / "logs" / "_b.csv").write_text("not this one")

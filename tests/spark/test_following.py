@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from eventlog_spark.pickups.folder import STATE, Altered, Folder
+from eventlog_spark.pickups.folder import STATE, Altered, StreamFolder
 from eventlog_spark.pickups.following import (
     Following,
-    Led,
+    LogTaken,
     NoCheckpoint,
     NoFolder,
     OldCheckpoint,
@@ -28,7 +28,7 @@ from pyarrow import fs
 from eventlog.operate.finishing import change_mode
 from eventlog.publisher import pickups
 from eventlog.publisher.config import Config
-from eventlog.sinks.sink import Document, Reply
+from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.store import Store
 from eventlog.xds.answers import Level, Status
@@ -202,7 +202,7 @@ def test_a_second_one_is_told_and_a_publisher_stands_by(world: World, spark: Spa
     first = Following(spark.config, spark.files(), 0)
     try:
         first.begin()
-        with pytest.raises(Led, match="process"):
+        with pytest.raises(LogTaken, match="process"):
             Spark(tmp_path / "other", spark.config).run()
         assert world.store.lead("publisher") is None
     finally:
@@ -266,9 +266,9 @@ def test_what_was_altered_is_not_given(world: World, spark: Spark, tmp_path: Pat
 class InStore(Spark):
     """The folder is in a store."""
 
-    def files(self, doom: Doom = NEVER) -> Folder:
+    def files(self, doom: Doom = NEVER) -> StreamFolder:
         said = {name.removeprefix("spark.hadoop."): text for name, text in storage.conf().items()}
-        return Folder(files_of({"frozen": f"s3a://{self.folder.name}/of/a/stream/"}, said))
+        return StreamFolder(files_of({"frozen": f"s3a://{self.folder.name}/of/a/stream/"}, said))
 
 
 @pytest.mark.skipif(not storage.ADDRESS, reason="EVENTLOG_TEST_S3 names no S3 server: .ci/storage starts one")
@@ -321,7 +321,7 @@ def test_what_a_publisher_left_comes_first_under_its_names(world: World, spark: 
     world.user(1)
     world.write(*fields(3, "a", "b", "c", "d", "e"), key(1))
 
-    def die(document: Document) -> Reply:
+    def die(document: OutgoingDocument) -> Reply:
         if "eventlog:6" in document.text:
             raise Crash
         return Reply()

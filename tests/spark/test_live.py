@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from eventlog_spark.live import shares
-from eventlog_spark.live.delivery import Led
+from eventlog_spark.live.delivery import PublisherLeads
 from sqlalchemy.engine import Engine
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.operate.redriving import How, Redriven, redrive
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Which
@@ -98,7 +98,7 @@ def test_what_is_frozen_does_not_outlive_another_leader(spark: Any, store: Store
     leader = store.lead("publisher")
     assert leader is not None
     with leader, store.work(leader.epoch) as work:
-        work.finish({Status.SUCCESS: [1, 2, 3]})
+        work.finish({Letter.SUCCESS: [1, 2, 3]})
     result = backlog(spark, store, tmp_path / "out", finish=True)
     assert result.manifest["counts"]["rows"] == len(ROWS) - 3 + 2
     assert pending(store) == 0
@@ -136,7 +136,7 @@ def test_a_backlog_that_has_finished_its_rows_keeps_no_redrive_waiting(
         assert leader is not None
         with leader, store.work(leader.epoch) as work:
             work.fail([Failure(failed, None, "again")])
-            work.finish({Status.ERROR: [failed]})
+            work.finish({Letter.ERROR: [failed]})
 
 
 def test_rows_and_current_rows_are_of_one_moment_while_writers_go_on(
@@ -177,5 +177,5 @@ def numbers(text: str) -> list[int]:
 def test_a_publisher_stands_by(spark: Any, store: Store, tmp_path: Path) -> None:
     leader = store.lead("publisher")
     assert leader is not None
-    with leader, pytest.raises(Led):
+    with leader, pytest.raises(PublisherLeads):
         backlog(spark, store, tmp_path / "out")

@@ -19,7 +19,7 @@ from eventlog.publisher.cycle import Publisher
 from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sinks.files import FilesSink
-from eventlog.sinks.sink import Document, Reply, Sink
+from eventlog.sinks.sink import OutgoingDocument, Reply, Sink
 from eventlog.sql.log.store import Store
 from eventlog.xds.answers import Level, Status
 from tests.databases import Database
@@ -58,10 +58,10 @@ def publish(store: Store, sink: Sink, config: Config = CONFIG) -> None:
         Publisher(store, partial(make_reader, config, store), sink, leader.epoch, 10, settings).cycle()
 
 
-def crashing(at: str, level: Level) -> Callable[[Document], Reply]:
+def crashing(at: str, level: Level) -> Callable[[OutgoingDocument], Reply]:
     """Answers with this level, and dies at the part of that number."""
 
-    def answer(document: Document) -> Reply:
+    def answer(document: OutgoingDocument) -> Reply:
         if any(item.event_id.endswith(at) for item in document.items):
             raise Crash
         return Reply((Status(level, None, "as told"),))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from eventlog_spark.history import NoHistory, Run, compared, last, note
+from eventlog_spark.history import BacklogRun, NotARun, compared, last, note
 from eventlog_spark.report import over_time, reasons
 
 
@@ -63,7 +63,7 @@ def test_reasons_that_never_end_are_bounded() -> None:
     assert next(iter(found.items()))[0] == "other reasons"
 
 
-RUN = Run("2025-03-23 10:57:19+00:00", "log", "xds", 1_000, 0, 10.0, {"fold": 8.0, "commit": 1.0})
+RUN = BacklogRun("2025-03-23 10:57:19+00:00", "log", "xds", 1_000, 0, 10.0, {"fold": 8.0, "commit": 1.0})
 
 
 def test_a_run_is_compared_with_the_last_one_between_the_same_formats(tmp_path: Path) -> None:
@@ -89,5 +89,5 @@ def test_a_file_that_is_no_history(tmp_path: Path, text: str) -> None:
     note(file, RUN)
     with file.open("a") as more:
         more.write(text)
-    with pytest.raises(NoHistory, match="line 2 of"):
+    with pytest.raises(NotARun, match="line 2 of"):
         last(file, "log", "xds")

@@ -26,7 +26,7 @@ from tests.spark.lives import told as told_by
 
 pytest.importorskip("pyspark", reason="Spark is not installed")
 
-from eventlog_spark.cluster.stores import Store, Stores
+from eventlog_spark.cluster.stores import ObjectStore, Stores
 from eventlog_spark.input import manifest
 from eventlog_spark.input.storage import expand
 from eventlog_spark.output.commit import Occupied, OtherJob
@@ -230,7 +230,7 @@ def reached(place: str) -> Stores:
         "region": "us-east-1",
         "endpoint_override": storage.ADDRESS,
     }
-    return Stores((Store(f"s3a://{place.partition('/')[0]}", tuple(given.items())),))
+    return Stores((ObjectStore(f"s3a://{place.partition('/')[0]}", tuple(given.items())),))
 
 
 @pytest.fixture
@@ -286,7 +286,7 @@ def test_a_manifest_that_was_cut_off_or_changed(finished: str, cut: Callable[[by
         folder(finished).manifest,
         lambda: expand([f"s3a://{finished}"], Shape.BYTES, None, reached(finished)),
     ):
-        with pytest.raises(manifest.Changed, match=r"_manifest\.json was cut off or changed"):
+        with pytest.raises(manifest.ManifestChanged, match=r"_manifest\.json was cut off or changed"):
             read()
 
 

@@ -8,7 +8,7 @@ from threading import Thread
 from typing import Any
 
 import pytest
-from eventlog_spark.cluster.stores import Lost, Store, Stores, plain, s3_given, said_of_s3
+from eventlog_spark.cluster.stores import Lost, ObjectStore, Stores, plain, s3_given, said_of_s3
 from eventlog_spark.input.storage import expand
 
 from eventlog.core.errors import Misuse
@@ -45,7 +45,7 @@ def test_wrong_credentials_are_told_without_the_secret() -> None:
             "scheme": "http",
         }
         given["endpoint_override"] = f"127.0.0.1:{server.server_port}"
-        store = Store("s3a://bucket", tuple(given.items()))
+        store = ObjectStore("s3a://bucket", tuple(given.items()))
         with pytest.raises(Lost) as caught:
             expand(["s3a://bucket/logs"], Shape.ROWS, None, Stores((store,)))
         server.shutdown()

@@ -17,7 +17,7 @@ from deltalake import DeltaTable
 from eventlog_spark import into_tables
 from eventlog_spark.stream.holding import Holding, Out
 from eventlog_spark.stream.reading import load_metadata
-from eventlog_spark.stream.waiting import Message
+from eventlog_spark.stream.waiting import TopicMessage
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import functions as f
@@ -28,7 +28,7 @@ from eventlog.apply.sources import apply_to_delta
 from eventlog.convert.conversion import Job, Report
 from eventlog.core.change import Change, Field, Op
 from eventlog.core.errors import EventlogError, Refused
-from eventlog.places.registry import Access, Registry, RegistryFault, UnknownSchema
+from eventlog.places.registry import Registry, RegistryAccess, RegistryFault, UnknownSchema
 from eventlog.qlik import avro, messages
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
@@ -74,7 +74,7 @@ class Stream:
         self._reading = reading
         self._bounds = StreamSettings(**bounds)
 
-    def batch(self, *messages: Message) -> list[Out]:
+    def batch(self, *messages: TopicMessage) -> list[Out]:
         self.now += 1000
         return list(Holding(TABLES, self._reading, self._bounds, self.kept).step(messages, self.now))
 
@@ -103,10 +103,10 @@ def test_wherever_metadata_stand_each_transaction_goes_out_once_and_in_its_order
     partitions: list[int], limits: list[list[int]]
 ) -> None:
     """Metadata have a partition of their own, which may be read behind all others."""
-    topics: dict[int, list[Message]] = defaultdict(list)
+    topics: dict[int, list[TopicMessage]] = defaultdict(list)
     for partition, value in zip(partitions, written(), strict=True):
         at = 3 if is_metadata(value) else partition
-        topics[at].append(Message("bank", at, len(topics[at]), value))
+        topics[at].append(TopicMessage("bank", at, len(topics[at]), value))
     own, batches = Stream(), []
     for limit in [*limits, [99, 99, 99, 99], [0, 0, 0, 0]]:
         batch = []
@@ -119,10 +119,10 @@ def test_wherever_metadata_stand_each_transaction_goes_out_once_and_in_its_order
     assert (own.kept.texts, own.kept.packed) == ({}, {})
 
 
-def lacking(*values: bytes) -> list[Message]:
+def lacking(*values: bytes) -> list[TopicMessage]:
     """Messages whose metadata are not among them."""
     found = [value for value in values or written()[:4] if not is_metadata(value)]
-    return [Message("bank", 0, offset, value) for offset, value in enumerate(found)]
+    return [TopicMessage("bank", 0, offset, value) for offset, value in enumerate(found)]
 
 
 def kinds(told: Sequence[Out]) -> list[str]:
@@ -140,7 +140,7 @@ def test_what_lacks_its_metadata_waits_and_says_for_what() -> None:
     before = dict(own.kept.packed)
     assert kinds(own.batch()) == ["open"]
     assert own.kept.packed == before, "what waits is not written again"
-    assert kinds(own.batch(Message("described", 0, 0, written()[0]))) == []
+    assert kinds(own.batch(TopicMessage("described", 0, 0, written()[0]))) == []
     assert kinds(own.batch()) == ["message"] * 3, "the partition of metadata was read behind them as well"
 
 
@@ -150,7 +150,7 @@ def test_metadata_that_never_come(policy: str) -> None:
     own.batch(*lacking())
     own.now += MINUTE
     before = own.kept.told, dict(own.kept.packed)
-    told = [out for out in own.batch(Message("described", 1, 0, written()[7])) if out.kind != "read"]
+    told = [out for out in own.batch(TopicMessage("described", 1, 0, written()[7])) if out.kind != "read"]
     if policy == "stop":
         assert kinds(told) == ["stop"]
         assert "of which no metadata message came" in str(told[0].reason)
@@ -169,7 +169,7 @@ def test_more_than_may_wait_is_told_at_once() -> None:
     assert kinds(own.batch(*messages[1:])) == ["refused"] * 6
 
 
-def registered() -> tuple[list[Message], dict[int, str]]:
+def registered() -> tuple[list[TopicMessage], dict[int, str]]:
     """Messages in Confluent's wire format, and what the registry holds."""
     schemas: dict[int, str] = {}
 
@@ -181,7 +181,7 @@ def registered() -> tuple[list[Message], dict[int, str]]:
         encoding="avro", framing="confluent", register=register, register_key=register, metadata=False
     )
     values = [value for value in messages.write(changes(), TABLES, settings) if isinstance(value, bytes)]
-    return [Message("bank", 0, at, value) for at, value in enumerate(values)], schemas
+    return [TopicMessage("bank", 0, at, value) for at, value in enumerate(values)], schemas
 
 
 def test_a_schema_of_a_registry_is_asked_for_once() -> None:
@@ -218,7 +218,7 @@ def test_a_registry_that_does_not_answer_loses_nothing_and_one_that_lacks_a_sche
 
 
 def test_a_registry_travels_to_the_workers() -> None:
-    registry = Registry("https://registry.example", access=Access({"Authorization": "Basic Zm9v"}))
+    registry = Registry("https://registry.example", access=RegistryAccess({"Authorization": "Basic Zm9v"}))
     again = pickle.loads(pickle.dumps(registry.schema_of))
     with pytest.raises(RegistryFault):
         again.__self__._call("/nowhere")

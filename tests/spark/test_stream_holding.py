@@ -8,7 +8,7 @@ from itertools import chain, groupby
 
 import pytest
 from eventlog_spark.stream.holding import Holding, Out
-from eventlog_spark.stream.waiting import Message
+from eventlog_spark.stream.waiting import TopicMessage
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,12 +72,12 @@ class Stream:
         self.now = 0
         self._bounds = StreamSettings(**bounds)  # type: ignore[arg-type]
 
-    def batch(self, *messages: Message) -> list[Out]:
+    def batch(self, *messages: TopicMessage) -> list[Out]:
         self.now += 1000
         reading = MessageSettings(table_of_topic=True)
         return list(Holding(TABLES, reading, self._bounds, self.kept).step(messages, self.now))
 
-    def places(self, *messages: Message) -> list[tuple[int, int]]:
+    def places(self, *messages: TopicMessage) -> list[tuple[int, int]]:
         """Where the messages stand that a batch hands out."""
         return [(out.partition, out.offset) for out in self.batch(*messages) if out.kind == "message"]
 
@@ -86,8 +86,8 @@ def change(number: int, transaction: int, counter: int | None, last: bool = Fals
     return message("account", "INSERT", {"id": number, "amount": 1}, number, transaction, counter, last)
 
 
-def at(partition: int, offset: int, value: bytes | None) -> Message:
-    return Message("bank", partition, offset, value)
+def at(partition: int, offset: int, value: bytes | None) -> TopicMessage:
+    return TopicMessage("bank", partition, offset, value)
 
 
 @given(
@@ -99,7 +99,7 @@ def test_every_transaction_goes_out_once_whole_and_in_the_order_of_the_source(
 ) -> None:
     """However partitions and batches cut them: as Kafka's source does, a batch brings at least one message of
     each partition that has some."""
-    topics: dict[int, list[Message]] = defaultdict(list)
+    topics: dict[int, list[TopicMessage]] = defaultdict(list)
     expected: list[list[tuple[int, int]]] = []
     numbers = iter(range(1, 100))
     for transaction, partitions in enumerate(transactions):

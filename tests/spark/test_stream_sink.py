@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 from eventlog_spark.stream.holding import Out
-from eventlog_spark.stream.tables import OldCheckpoint, OtherBatch, OtherStream, TableSink
+from eventlog_spark.stream.tables import OtherBatch, TableSink, TargetAhead, TargetOfAnother
 
 from eventlog.apply.progress import NoState
 from eventlog.apply.settings import ApplySettings
@@ -82,7 +82,7 @@ def test_a_batch_that_comes_again_changes_nothing(held: Held) -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "query", "fault"), [(4, "other", OtherStream), (2, "q", OldCheckpoint), (3, "q", OtherBatch)]
+    ("number", "query", "fault"), [(4, "other", TargetOfAnother), (2, "q", TargetAhead), (3, "q", OtherBatch)]
 )
 def test_what_is_not_the_next_batch_is_an_error(
     held: Held, number: int, query: str, fault: type[EventlogError]

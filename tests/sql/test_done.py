@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from sqlalchemy import text
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log import pending
 from eventlog.sql.log.finishing import FinishMode
@@ -90,7 +90,7 @@ def test_pending_rows_are_those_that_are_not_done(
         [n for n in there if dice.random() < 0.6],
         [n for n in there if n < BLOCK and dice.random() < 0.5],
     ):
-        letters = {Status.SUCCESS: some[::2], Status.ERROR: some[1::2]}
+        letters = {Letter.SUCCESS: some[::2], Letter.ERROR: some[1::2]}
         with store.work(leader.epoch) as work:
             assert work.finish(letters) == len(set(some) - done)
         done.update(some)
@@ -145,7 +145,7 @@ def test_the_leader_and_people_write_letters_at_the_same_time(store: Store, lead
     person.start()
     for low in range(1, 401, 5):
         with store.work(leader.epoch) as work:
-            work.finish({Status.ERROR: range(low, low + 5)})
+            work.finish({Letter.ERROR: range(low, low + 5)})
             work.note_highest(low)
     person.join()
     assert faults == []
@@ -176,10 +176,10 @@ def look_after(store: Store, skipped: set[int], faults: list[EventlogError]) -> 
 def test_a_log_is_taken_away_unasked_once_every_row_has_its_letter(store: Store, leader: Leader) -> None:
     write(store, [1, 2, 3])
     with store.work(leader.epoch) as work:
-        work.finish({Status.SUCCESS: [1, 2]})
+        work.finish({Letter.SUCCESS: [1, 2]})
     with pytest.raises(LogInUse, match="1 rows"):
         migrate.uninstall(store.engine, store.log)
     with store.work(leader.epoch) as work:
-        work.finish({Status.WARNING: [3]})
+        work.finish({Letter.WARNING: [3]})
     assert migrate.uninstall(store.engine, store.log)
     migrate.install(store.engine, store.log)

@@ -15,7 +15,7 @@ import sqlfluff
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Engine
 
-from eventlog.core.entry import COLUMNS, Status
+from eventlog.core.entry import COLUMNS, Letter
 from eventlog.core.identity import object_hash
 from eventlog.sql.capture import track
 from eventlog.sql.capture.choice import Choice as TrackChoice
@@ -25,7 +25,7 @@ from eventlog.sql.log import binding
 from eventlog.sql.log.binding import MissingColumn, NoLog, Unreadable, WrongLayout, bind
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.work import LeadershipLost, Waiting
+from eventlog.sql.log.work import LeadershipLost, WaitingEvent
 from eventlog.sql.names import Log, UnknownLogColumn, log_named
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse, LogWritten
@@ -205,7 +205,7 @@ def test_an_upgrade_keeps_what_waits_and_how_associations_are_written(
     assert store.association() == "canonical"
     migrate.uninstall(engine, log)
     in_client(database, (GOLDEN / f"{database.dialect.name}-0001.sql").read_text())
-    waits = Waiting("eventlog:7", "usr", "idu=1", (7,), 2, datetime(2026, 1, 1), "busy")
+    waits = WaitingEvent("eventlog:7", "usr", "idu=1", (7,), 2, datetime(2026, 1, 1), "busy")
     values = waits._asdict() | {"record_ids": "[7]", "hash": object_hash("usr", "idu=1")}
     insert = "values (:hash, :event_id, :table_name, :table_key, :record_ids, :tries, :next_at, :reason)"
     with engine.begin() as connection:
@@ -241,7 +241,7 @@ def test_an_upgrade_finds_of_which_objects_the_rows_are_that_failed_before(
     assert leader is not None
     with leader, store.work(leader.epoch) as work:
         work.agree(delete=True)
-        assert work.finish({Status.SUCCESS: [4]}) == 1
+        assert work.finish({Letter.SUCCESS: [4]}) == 1
     with store.upkeep() as upkeep:
         assert upkeep.overtaken([1, 2, 3]) == {1}
     with engine.connect() as connection:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from eventlog.sql.log.overtaking import Published, Told
+from eventlog.sql.log.overtaking import OvertakingRow, Published
 
 ROWS = st.builds(
-    Told,
+    OvertakingRow,
     st.integers(1, 9),
     st.one_of(st.integers(1, 8), st.sampled_from([None, 9, "x"])),
     st.sampled_from([("usr", "idu=1"), ("usr", "idu=2")]),
@@ -16,7 +16,7 @@ ROWS = st.builds(
 )
 
 
-def undoes(later: Told, row: Told) -> bool:
+def undoes(later: OvertakingRow, row: OvertakingRow) -> bool:
     """The rule, for two rows."""
     if later.object != row.object or later.record_id <= row.record_id:
         return False
@@ -27,5 +27,7 @@ def undoes(later: Told, row: Told) -> bool:
 
 
 @given(st.lists(ROWS, max_size=12), ROWS)
-def test_the_last_rows_tell_as_much_as_all_of_them(published: list[Told], row: Told) -> None:
+def test_the_last_rows_tell_as_much_as_all_of_them(
+    published: list[OvertakingRow], row: OvertakingRow
+) -> None:
     assert Published(published).overtook(row) == any(undoes(later, row) for later in published)

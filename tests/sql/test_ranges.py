@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
 
-from eventlog.core.entry import COLUMNS, Status
+from eventlog.core.entry import COLUMNS, Letter
 from eventlog.sql.connect import connect
 from eventlog.sql.log import ranges
 from eventlog.sql.log.binding import bind
@@ -75,7 +75,7 @@ def finish(store: Store, ids: Sequence[int] | np.ndarray, *, delete: bool) -> in
     assert leader is not None
     with leader, store.work(leader.epoch) as work:
         work.set_mode(FinishMode.DELETE if delete else FinishMode.UPDATE)
-        return work.finish({Status.SUCCESS: ids})
+        return work.finish({Letter.SUCCESS: ids})
 
 
 def letters(store: Store) -> dict[int, str]:
@@ -159,7 +159,7 @@ def read_and_finish(store: Store, epoch: int) -> Counter[str]:
         rows = snapshot.pick_up(Selection()).cells
     if rows:
         with store.work(epoch) as work:
-            assert work.finish({Status.SUCCESS: [int(str(row[0])) for row in rows]}) == len(rows)
+            assert work.finish({Letter.SUCCESS: [int(str(row[0])) for row in rows]}) == len(rows)
     return Counter(str(row[6]) for row in rows)
 
 

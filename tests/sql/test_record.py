@@ -15,7 +15,7 @@ from eventlog.publisher.published import NothingPublished
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.defaults import NoDefault
-from eventlog.sql.capture.record import NoRecord, Record, read_record
+from eventlog.sql.capture.record import NoRecord, TrackRecord, read_record
 from eventlog.sql.capture.refusals import CannotTrack
 from eventlog.sql.capture.track import adopt, plan_track, plan_untrack, script, tracked, untrack
 from eventlog.sql.catalogue import AmbiguousLog
@@ -32,7 +32,7 @@ PHONE = (
 )
 
 
-def record(tracking: Tracked) -> Record:
+def record(tracking: Tracked) -> TrackRecord:
     with tracking.engine.connect() as connection:
         return read_record(connection, tracking.log)
 

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.core.entry import Status, read_entry
+from eventlog.core.entry import Letter, read_entry
 from eventlog.sql import connect
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.current import KeyColumn, TooMuch
@@ -19,7 +19,7 @@ from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import IllegalSnapshot, Store
 from eventlog.sql.log.upkeep import Which
-from eventlog.sql.log.work import Failure, LeadershipLost, Waiting, Work
+from eventlog.sql.log.work import Failure, LeadershipLost, WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests.databases import Database
@@ -62,7 +62,7 @@ def now(store: Store) -> datetime:
         return datetime.fromisoformat(snapshot.now())
 
 
-def finish(store: Store, letter: Status, rows: list[int]) -> int:
+def finish(store: Store, letter: Letter, rows: list[int]) -> int:
     with leading(store) as epoch, store.work(epoch) as work:
         return work.finish({letter: rows})
 
@@ -168,7 +168,7 @@ def test_excluded_rows_do_not_fill_the_limit(store: Store) -> None:
 def test_the_rows_of_a_waiting_object_are_held_and_only_they(store: Store) -> None:
     write(store, *keys(1, 2, 1))
     at = now(store)
-    wait = Waiting("eventlog:1", "usr", "idu=1", (1,), 1, at + timedelta(minutes=1), "busy")
+    wait = WaitingEvent("eventlog:1", "usr", "idu=1", (1,), 1, at + timedelta(minutes=1), "busy")
     with leading(store) as epoch:
         with store.work(epoch) as work:
             work.hold(wait)
@@ -192,8 +192,8 @@ def test_a_snapshot_does_not_see_what_comes_later(store: Store) -> None:
 def test_rows_are_finished_by_their_ids(store: Store) -> None:
     write(store, *keys(*range(5)))
     one, two, three, four, five = ids(store)
-    assert finish(store, Status.SUCCESS, [one, three]) == 2
-    assert finish(store, Status.WARNING, [one, two]) == 1  # one is not new any more
+    assert finish(store, Letter.SUCCESS, [one, three]) == 2
+    assert finish(store, Letter.WARNING, [one, two]) == 1  # one is not new any more
     assert ids(store) == [four, five]
     with store.snapshot() as snapshot:
         letters = [cells[1] for cells in snapshot.rows([one, two, three, four, 999])]
@@ -204,7 +204,7 @@ def test_handled_rows_are_deleted_on_wish_but_never_failed_ones(store: Store) ->
     write(store, *keys(1, 2, 3, 4))
     one, two, three, four = ids(store)
     with leading(store) as epoch, store.work(epoch) as work:
-        letters = {Status.SUCCESS: [one], Status.ERROR: [two], Status.FATAL: [three], Status.WARNING: [four]}
+        letters = {Letter.SUCCESS: [one], Letter.ERROR: [two], Letter.FATAL: [three], Letter.WARNING: [four]}
         work.set_mode(FinishMode.DELETE)
         assert work.finish(letters) == 4
     with store.snapshot() as snapshot:
@@ -223,7 +223,7 @@ def test_many_rows_are_finished_in_chunks(store: Store) -> None:
     with store.snapshot() as snapshot:
         picked = [int(str(cells[0])) for cells in snapshot.pick_up(Selection(limit=25_000)).cells]
     assert len(picked) == 25_000
-    assert finish(store, Status.SUCCESS, picked) == 25_000
+    assert finish(store, Letter.SUCCESS, picked) == 25_000
     assert ids(store) == []
 
 
@@ -244,12 +244,12 @@ def test_a_former_leader_changes_nothing(store: Store) -> None:
     with leading(store) as former:
         pass
     with leading(store), pytest.raises(LeadershipLost), store.work(former) as work:
-        work.finish({Status.SUCCESS: [1]})
+        work.finish({Letter.SUCCESS: [1]})
     assert ids(store) == [1]
 
 
 def _finish_and_fail(work: Work) -> None:
-    work.finish({Status.SUCCESS: [1]})
+    work.finish({Letter.SUCCESS: [1]})
     work.remember(1, "first")
     work.remember(1, "the number is taken")
 
@@ -284,7 +284,7 @@ def test_why_a_row_failed_is_kept(store: Store) -> None:
     with leading(store) as epoch:
         for tries in (1, 2):
             with store.work(epoch) as work:
-                work.finish({Status.ERROR: [1]})
+                work.finish({Letter.ERROR: [1]})
                 work.fail([Failure(1, "eventlog:1", "refused: <x>", "<nds/>", tries)])
     with store.upkeep() as upkeep:
         (error,) = upkeep.failures(Which())

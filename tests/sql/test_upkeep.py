@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Backlog, Count, Which
-from eventlog.sql.log.work import Failure, Waiting
+from eventlog.sql.log.upkeep import Count, Unpublished, Which
+from eventlog.sql.log.work import Failure, WaitingEvent
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests.databases import Database
@@ -47,7 +47,7 @@ def store(engine: Engine, database: Database) -> Store:
     leader = store.lead("test")
     assert leader is not None
     with leader, store.work(leader.epoch) as work:
-        work.finish({Status.ERROR: [1, 2], Status.FATAL: [3], Status.SUCCESS: [4]})
+        work.finish({Letter.ERROR: [1, 2], Letter.FATAL: [3], Letter.SUCCESS: [4]})
         work.fail(
             [Failure(1, "eventlog:1", "100% wrong"), Failure(3, "eventlog:3", "it_is fatal", "<nds/>", 5)]
         )
@@ -128,8 +128,8 @@ def test_a_skip_frees_the_objects_that_waited_for_its_rows(store: Store) -> None
     with leader, store.work(leader.epoch) as work:
         work.hold_all(
             [
-                Waiting("eventlog:5", "usr", "idu=1", (5,), 1, FAR, "busy"),
-                Waiting("eventlog:8", "usr", "idu=2", (8,), 1, FAR, "busy"),
+                WaitingEvent("eventlog:5", "usr", "idu=1", (5,), 1, FAR, "busy"),
+                WaitingEvent("eventlog:8", "usr", "idu=2", (8,), 1, FAR, "busy"),
             ]
         )
     with store.upkeep() as upkeep:
@@ -179,12 +179,12 @@ def test_counts_and_backlog(store: Store) -> None:
     leader = store.lead("next")
     assert leader is not None
     with leader, store.work(leader.epoch) as work:
-        work.hold(Waiting("eventlog:5", "usr", "idu=1", (5,), 1, at, "busy"))
+        work.hold(WaitingEvent("eventlog:5", "usr", "idu=1", (5,), 1, at, "busy"))
     with store.upkeep() as upkeep:
         counts, backlog = upkeep.counts(), upkeep.backlog()
     assert counts == [Count("E", "usr", 2), Count("F", "grp", 1), Count("N", "usr", 1), Count("S", "usr", 1)]
     assert backlog.oldest is not None
-    assert backlog == Backlog(1, backlog.oldest, 1, at)
+    assert backlog == Unpublished(1, backlog.oldest, 1, at)
 
 
 def test_purging_goes_chunk_by_chunk_and_spares_what_is_not_named(store: Store) -> None:

@@ -56,7 +56,7 @@ class Tracked:
                 execute_plain(connection, statement)
                 connection.commit()
 
-    def track(self, table: str, **chosen: Any) -> track.Plan:
+    def track(self, table: str, **chosen: Any) -> track.TrackPlan:
         return track.track(self.engine, self.log, table, Choice(**chosen))
 
     def logged(self, table: str | None = None) -> list[Logged]:

@@ -11,16 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from eventlog import log
-from eventlog.columnar import Current, Engine, Rows
+from eventlog.columnar import CurrentColumns, Engine, Rows
 from eventlog.columnar.packing import documents
-from eventlog.columnar.plain import Written
+from eventlog.columnar.plain import WrittenEvent
 from eventlog.columnar.vectors import Ints
 from eventlog.convert.by_column import slabs
-from eventlog.convert.by_column.leaving import Leaving, Told
+from eventlog.convert.by_column.leaving import Leaving, ToldEvents
 from eventlog.convert.by_column.refusals import Refusals
 from eventlog.convert.by_column.repeats import RecordIds
 from eventlog.convert.by_column.sound import TAKES_NO_PART, Checker
-from eventlog.convert.by_column.spool import Spool
+from eventlog.convert.by_column.spool import RowSpool
 from eventlog.convert.current import CurrentFiles
 from eventlog.core import tablekey
 from eventlog.core.entry import Entry
@@ -71,7 +71,7 @@ class BulkPickup:
     def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
         """The documents of all rows of these files, of which each container is named."""
         with ExitStack() as stack:
-            spool = stack.enter_context(Spool(self._tables, self._memory))
+            spool = stack.enter_context(RowSpool(self._tables, self._memory))
             leaving = stack.enter_context(closing(Leaving()))
             ids = stack.enter_context(closing(RecordIds()))
             refusals = Refusals(inputs, self._limits)
@@ -122,7 +122,7 @@ class BulkPickup:
                 row, entry = read
                 yield row.where, entry
 
-    def _fold(self, rows: pa.RecordBatch, leaving: Leaving, refusals: Refusals) -> Sequence[Written]:
+    def _fold(self, rows: pa.RecordBatch, leaving: Leaving, refusals: Refusals) -> Sequence[WrittenEvent]:
         """Fold whole objects; what is told is the events that cannot be written."""
         if not rows.num_rows:
             return ()
@@ -138,7 +138,7 @@ class BulkPickup:
         _note(rows, at, [wrong[record_id] for record_id in ids[at].tolist()], refusals)
         return events.unwritten
 
-    def _read_back(self, table: Table, keys: pa.Array) -> Current:
+    def _read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
         """The current rows of these keys."""
         objects: list[int] = []
         rows: list[CurrentRow] = []
@@ -149,9 +149,9 @@ class BulkPickup:
             rows += found
         texts: Sequence[Sequence[str | None]] = list(zip(*rows, strict=True)) or [()] * len(table.data)
         arrays = [pa.array(column, pa.string()) for column in texts]
-        return Current(np.array(objects, np.int64), arrays, np.empty(0, np.int64))
+        return CurrentColumns(np.array(objects, np.int64), arrays, np.empty(0, np.int64))
 
-    def _packed(self, told: Iterator[Told]) -> Iterator[bytes]:
+    def _packed(self, told: Iterator[ToldEvents]) -> Iterator[bytes]:
         """The documents of events in order; the last of each step waits for what may join it."""
         most = self._settings.batch_size
         texts, objects = pa.array([], pa.large_string()), np.empty(0, np.int64)

@@ -20,7 +20,7 @@ _QUOTE, _COMMA, _LF, _CR = b'",\n\r'
 _END = 2  # bytes of the end of a line
 
 
-class Piece(NamedTuple):
+class PieceCells(NamedTuple):
     """The cells of a piece's records by column, and the line on which each record begins."""
 
     columns: dict[str, pa.Array]
@@ -35,7 +35,7 @@ def cut(data: bytes) -> int:
     return int(outside[-1]) + 1 if len(outside) else 0
 
 
-def read(data: bytes, names: Sequence[str], line: int, longest: int) -> Piece | None:
+def read(data: bytes, names: Sequence[str], line: int, longest: int) -> PieceCells | None:
     """The records of a piece of whole ones, the first on this line; None if it is not regular, or one of them
     is nearly as long as one may be."""
     found = np.frombuffer(data, np.uint8)
@@ -61,7 +61,7 @@ def read(data: bytes, names: Sequence[str], line: int, longest: int) -> Piece | 
         return None
     if table.num_rows != len(lines):
         return None
-    return Piece({name: _whole(table.column(name)) for name in names}, lines)
+    return PieceCells({name: _whole(table.column(name)) for name in names}, lines)
 
 
 def _whole(column: pa.ChunkedArray) -> pa.Array:

@@ -45,7 +45,7 @@ def read(file: IO[bytes], name: str, container: str, limits: Limits) -> tuple[tu
     return names, _parquet(batches, names)
 
 
-def _parquet(batches: Iterable[parquet.Batch | Refused], names: Sequence[str]) -> Slabs:
+def _parquet(batches: Iterable[parquet.PlacedBatch | Refused], names: Sequence[str]) -> Slabs:
     for batch in batches:
         if isinstance(batch, Refused):
             yield batch

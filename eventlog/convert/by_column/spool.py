@@ -31,7 +31,7 @@ class ObjectTooLarge(EventlogError):
     """{0} rows that belong together have {1} bytes: `eventlog backlog` folds objects that long"""
 
 
-class Spool:
+class RowSpool:
     """Takes rows in any order, and gives back all rows of some objects at a time, by record_id."""
 
     def __init__(self, tables: Tables, memory: int) -> None:

@@ -17,7 +17,7 @@ from eventlog.sql.capture.checks.finding import Checked, Finding, Watched
 from eventlog.sql.capture.checks.log import LOG_CHECKS
 from eventlog.sql.capture.checks.rows import ROW_CHECKS
 from eventlog.sql.capture.checks.tables import TABLE_CHECKS
-from eventlog.sql.capture.record import Record, read_record
+from eventlog.sql.capture.record import TrackRecord, read_record
 from eventlog.sql.capture.subject import trigger_names
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.names import Log
@@ -57,7 +57,7 @@ def tracked_tables(seen: Checked) -> Iterator[Watched]:
             yield Watched(relation, ours, seen.record.choice(entry))
 
 
-def _recorded(catalogue: Catalogue, record: Record) -> Iterator[Table]:
+def _recorded(catalogue: Catalogue, record: TrackRecord) -> Iterator[Table]:
     for entry in record:
         if relation := catalogue.at(entry.place):
             yield replace(relation.table, logged_as=entry.logged_as)

@@ -16,7 +16,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from eventlog.core.tables import Table
-from eventlog.sql.capture.triggers import Row, Rows, Subject, Trigger, Writer, indent, object_name
+from eventlog.sql.capture.triggers import (
+    Subject,
+    Trigger,
+    TriggerRow,
+    TriggerRows,
+    TriggerWriter,
+    indent,
+    object_name,
+)
 from eventlog.sql.dialect import dialects
 from eventlog.sql.dialect.dialects import Dialect, literal
 from eventlog.sql.names import Log
@@ -49,7 +57,7 @@ class _Writer:
     def __init__(self, subject: Subject) -> None:
         self.dialect: Dialect = _IN_TRIGGERS.get(subject.dialect.name, subject.dialect)
         self.subject = replace(subject, log=replace(subject.log, dialect=self.dialect))
-        self.rows = Rows(self.subject)
+        self.rows = TriggerRows(self.subject)
         self.names = subject.log.names()
 
     def bodies(self) -> Iterator[tuple[str, str]]:
@@ -88,10 +96,10 @@ class _Writer:
     def only(self, condition: str, then: str) -> str:
         return self.either(condition, then, "")
 
-    def log(self, rows: Sequence[Row], key: str) -> str:
+    def log(self, rows: Sequence[TriggerRow], key: str) -> str:
         return "".join(self._row(row, key) for row in rows)
 
-    def _row(self, row: Row, key: str) -> str:
+    def _row(self, row: TriggerRow, key: str) -> str:
         names = ["event_type", "perpetrator", "table_name", "table_key"]
         values = [str(row.event_type), "who", literal(self.subject.logged_as), key]
         if row.column is not None:
@@ -135,7 +143,7 @@ def as_told(body: str) -> str:
     return body.replace("'", "")
 
 
-MARIADB = Writer(
+MARIADB = TriggerWriter(
     write,
     name_of,
     ways_round=(

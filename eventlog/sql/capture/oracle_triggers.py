@@ -17,7 +17,7 @@ from eventlog.sql.capture.triggers import (
     PER_FIELD,
     Subject,
     Trigger,
-    Writer,
+    TriggerWriter,
     indent,
     object_name,
 )
@@ -32,7 +32,7 @@ MOST = 250  # triggers of one table
 END = "\n"
 
 
-class Part(NamedTuple):
+class ColumnLines(NamedTuple):
     """What a trigger does with one column, in lines that end with a line end."""
 
     given: str = ""  # when a row comes, or comes by another key
@@ -41,7 +41,7 @@ class Part(NamedTuple):
     differs: str = ""  # whether it changed, as a condition
 
 
-class Shape(NamedTuple):
+class TriggerShape(NamedTuple):
     """What the triggers of one table have in common."""
 
     table: Table
@@ -52,7 +52,7 @@ class Shape(NamedTuple):
 
 def write(subject: Subject) -> Iterator[Trigger]:
     """The triggers of a subject: one or several, and likewise for each child."""
-    own = Shape(subject.table, None, subject.relation.key, subject.columns)
+    own = TriggerShape(subject.table, None, subject.relation.key, subject.columns)
     yield from _Parent(subject, own).triggers()
     for child in subject.children:
         yield from _Child(subject, child).triggers()
@@ -67,7 +67,7 @@ def name_of(log: Log, table: str, event: str, parent: str | None) -> str:
 class _Writer:
     """Writes the triggers of one table."""
 
-    def __init__(self, subject: Subject, shape: Shape) -> None:
+    def __init__(self, subject: Subject, shape: TriggerShape) -> None:
         self.subject = subject
         self.shape = shape
         self.log = subject.log
@@ -89,11 +89,11 @@ class _Writer:
         """Whether a deleted row is anything to log."""
         return True
 
-    def rows(self, package: Package, parts: Sequence[Part], *, first: bool) -> str:
+    def rows(self, package: Package, parts: Sequence[ColumnLines], *, first: bool) -> str:
         """What is done with a row."""
         raise NotImplementedError
 
-    def part(self, package: Package, column: Column) -> Part:
+    def part(self, package: Package, column: Column) -> ColumnLines:
         """What is done with a column."""
         raise NotImplementedError
 
@@ -173,11 +173,15 @@ class _Parent(_Writer):
     def deletes(self) -> bool:
         return self.subject.choice.delete is not None
 
-    def part(self, package: Package, column: Column) -> Part:
+    def part(self, package: Package, column: Column) -> ColumnLines:
         choice, name = self.subject.choice, column.name
         old, new = self.value(self.old, name), self.value(self.new, name)
         if self.expressions.of(column.type).unreadable:
-            return Part() if choice.update in PER_FIELD else Part(differs=f"updating({literal(name)})")
+            return (
+                ColumnLines()
+                if choice.update in PER_FIELD
+                else ColumnLines(differs=f"updating({literal(name)})")
+            )
         given = changed = differs = ""
         if choice.insert in PER_FIELD:
             given = self.call(package, choice.insert, "new_key", name, "null", new, "moved")
@@ -185,9 +189,9 @@ class _Parent(_Writer):
             changed = self.call(package, choice.update, "new_key", name, old, new, "false")
         else:
             differs = f"{package.quoted}.differ{package.number(column)}({old}, {new})"
-        return Part(given, changed, differs=differs)
+        return ColumnLines(given, changed, differs=differs)
 
-    def rows(self, package: Package, parts: Sequence[Part], *, first: bool) -> str:
+    def rows(self, package: Package, parts: Sequence[ColumnLines], *, first: bool) -> str:
         note, choice = f"{package.quoted}.note", self.subject.choice
         gone = f"{note}(arrived, false, {choice.delete}, old_key, null, null, null);\n"
         come = "".join(part.given for part in parts)
@@ -218,19 +222,19 @@ class _Child(_Writer):
         table = child.relation.table
         own = dict(zip(child.link.target_columns, child.link.columns, strict=True))
         key = tuple((name, table.columns[own[name]]) for name in subject.table.key)
-        super().__init__(subject, Shape(table, subject.table.name, key, child.columns))
+        super().__init__(subject, TriggerShape(table, subject.table.name, key, child.columns))
         self.link = child.link
 
-    def part(self, package: Package, column: Column) -> Part:
+    def part(self, package: Package, column: Column) -> ColumnLines:
         kind, name = CHILD_TYPES[self.subject.choice.update], column.name
         old, new = self.value(self.old, name), self.value(self.new, name)
-        return Part(
+        return ColumnLines(
             given=self.call(package, kind, "new_key", name, "null", new, "false"),
             changed=self.call(package, kind, "new_key", name, old, new, "false"),
             taken=self.call(package, kind, "old_key", name, old, "null", "false"),
         )
 
-    def rows(self, package: Package, parts: Sequence[Part], *, first: bool) -> str:
+    def rows(self, package: Package, parts: Sequence[ColumnLines], *, first: bool) -> str:
         given, changed, taken = (
             "".join(texts) or "null;\n"
             for texts in ([p.given for p in parts], [p.changed for p in parts], [p.taken for p in parts])
@@ -257,7 +261,7 @@ def branches(*cases: tuple[str, str]) -> str:
     return "els".join(told) + "end if;\n"
 
 
-WRITER = Writer(
+WRITER = TriggerWriter(
     write,
     name_of,
     ways_round=(

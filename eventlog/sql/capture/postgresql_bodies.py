@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
-from eventlog.sql.capture.triggers import Row, Rows, Subject, indent
+from eventlog.sql.capture.triggers import Subject, TriggerRow, TriggerRows, indent
 from eventlog.sql.relation import Child, Place, qualified
 
 OLD, NEW = "eventlog_old", "eventlog_new"
@@ -36,7 +36,7 @@ class Bodies:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.dialect = subject.dialect
-        self.rows = Rows(subject)
+        self.rows = TriggerRows(subject)
         self.names = subject.log.names()
         self.table_text = self.rows.expressions.constant(subject.logged_as)
         self.perpetrator = _USER_OR_NOBODY if subject.choice.replicated else _USER
@@ -161,8 +161,8 @@ class Bodies:
         return "\n".join(
             (
                 self._moves(pairs, f"({moved}) and not ({self._still(taken)})", taken),
-                self.log([Row(5)], "o", pairs, doubtful),
-                self.log([Row(5)], "n", pairs, doubtful),
+                self.log([TriggerRow(5)], "o", pairs, doubtful),
+                self.log([TriggerRow(5)], "n", pairs, doubtful),
             )
         )
 
@@ -180,7 +180,7 @@ class Bodies:
         if not self.subject.relation.deferrable:
             return deleted
         condition = f"({where}) and {self._still(taken)}" if where else self._still(taken)
-        return "\n".join((deleted, self.log([Row(5)], "o", source, condition)))
+        return "\n".join((deleted, self.log([TriggerRow(5)], "o", source, condition)))
 
     def _still(self, taken: str) -> str:
         """Whether another row has the old key now, but for those that moved to it."""
@@ -237,10 +237,10 @@ class Bodies:
             )
         )
 
-    def log(self, rows: Sequence[Row], alias: str, source: str, where: str = "") -> str:
+    def log(self, rows: Sequence[TriggerRow], alias: str, source: str, where: str = "") -> str:
         return self._log(rows, self.rows.key(alias), source, where)
 
-    def _log(self, rows: Sequence[Row], key: str, source: str, where: str = "") -> str:
+    def _log(self, rows: Sequence[TriggerRow], key: str, source: str, where: str = "") -> str:
         names = self.names
         into = [names[n] for n in ("event_type", "perpetrator", "table_name", "table_key")]
         values = ["f.event_type", self.perpetrator, self.table_text, key]
@@ -258,7 +258,7 @@ class Bodies:
             f"select {', '.join(values)}\nfrom {source}{condition};\nlogged := logged or found;"
         )
 
-    def _fields(self, rows: Sequence[Row]) -> str:
+    def _fields(self, rows: Sequence[TriggerRow]) -> str:
         named = " as event_type, {} as column_name, {} as old_value, {} as new_value"
         return "\nunion all\n".join(
             f"select {row.event_type}"

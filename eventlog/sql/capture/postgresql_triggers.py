@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, count
 
 from eventlog.sql.capture.postgresql_bodies import NEW, OLD, Bodies
-from eventlog.sql.capture.triggers import REPLICATED, Subject, Trigger, Writer, indent, object_name
+from eventlog.sql.capture.triggers import REPLICATED, Subject, Trigger, TriggerWriter, indent, object_name
 from eventlog.sql.names import Log
 from eventlog.sql.relation import Firing, Place, qualified
 from eventlog.sql.statements import templates
@@ -137,7 +137,7 @@ def _guard(first: str, table: str) -> str:
     )
 
 
-WRITER = Writer(
+WRITER = TriggerWriter(
     write,
     name_of,
     ways_round=(

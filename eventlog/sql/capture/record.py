@@ -60,7 +60,7 @@ class Recorded(NamedTuple):
         return self.table_id in (None, found.table_id) and self.table_owner in (None, found.owner)
 
 
-class Record:
+class TrackRecord:
     """What is tracked for one log."""
 
     def __init__(self, entries: Iterable[Recorded] = ()) -> None:
@@ -121,14 +121,14 @@ def columns_of(child: Recorded) -> tuple[str, ...]:
     return tuple(json.loads(child.choice or "[]"))
 
 
-def read_record(connection: Connection, log: Log) -> Record:
+def read_record(connection: Connection, log: Log) -> TrackRecord:
     """What is on record."""
     names = log.names()
     try:
         found = connection.execute(text(templates.statement(log.dialect, "tracked", **names)))
     except DatabaseFailed as fault:
         raise NoRecord(names["tracked"]) from fault
-    return Record(Recorded(*row) for row in found)
+    return TrackRecord(Recorded(*row) for row in found)
 
 
 def entries_of(subject: Subject) -> Iterator[Recorded]:

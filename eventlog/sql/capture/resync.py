@@ -46,14 +46,14 @@ class Resync:
         return json.dumps([self.event_type, self.where])
 
 
-class Progress(NamedTuple):
+class ResyncProgress(NamedTuple):
     """How far a resync is."""
 
     rows: int  # in all, those of an earlier run included
     done: bool = False
 
 
-def resync(store: Store, wanted: Resync, rest: Callable[[int], None]) -> Iterator[Progress]:
+def resync(store: Store, wanted: Resync, rest: Callable[[int], None]) -> Iterator[ResyncProgress]:
     """Log the rows chunk by chunk, from where an earlier run stopped; `rest` is told the rows of each."""
     if not wanted.table.key:
         raise NoKey(wanted.table)
@@ -62,7 +62,7 @@ def resync(store: Store, wanted: Resync, rest: Callable[[int], None]) -> Iterato
     while True:
         last, logged = run.chunk(last)
         rows += logged
-        yield Progress(rows, last is None)
+        yield ResyncProgress(rows, last is None)
         if last is None:
             return
         rest(logged)

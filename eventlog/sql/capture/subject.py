@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
 from eventlog.sql.capture.choice import Choice
-from eventlog.sql.capture.record import Record, columns_of
+from eventlog.sql.capture.record import TrackRecord, columns_of
 from eventlog.sql.capture.triggers import EVENTS, Subject
 from eventlog.sql.capture.writers import writer_of
 from eventlog.sql.catalogue import Catalogue, NoSuchTable
@@ -22,7 +22,7 @@ class NoChild(EventlogError):
 
 
 def read_subject(
-    catalogue: Catalogue, record: Record, log: Log, relation: Relation, choice: Choice
+    catalogue: Catalogue, record: TrackRecord, log: Log, relation: Relation, choice: Choice
 ) -> Subject:
     """What the triggers of a table are written from."""
     own = trigger_names(log, relation.table.name, [None, *record.parents(relation.place)])
@@ -40,7 +40,7 @@ def read_subject(
 
 
 def children_of(
-    catalogue: Catalogue, record: Record, parent: Relation, named: Iterable[Relation] = ()
+    catalogue: Catalogue, record: TrackRecord, parent: Relation, named: Iterable[Relation] = ()
 ) -> tuple[Child, ...]:
     """The child tables of a table: those that are tracked with it, but for those made anew since, with their
     tracked columns; and among the tables that somebody named those that are its children, with all."""

@@ -12,7 +12,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
 from eventlog.sql.capture.choice import Choice, read_mark
 from eventlog.sql.capture.defaults import demand_defaults
-from eventlog.sql.capture.record import Record, forget, read_record, write_record
+from eventlog.sql.capture.record import TrackRecord, forget, read_record, write_record
 from eventlog.sql.capture.refusals import refuse
 from eventlog.sql.capture.subject import installed_of, read_subject, trigger_names
 from eventlog.sql.capture.triggers import Subject, routines
@@ -27,7 +27,7 @@ from eventlog.sql.statements import templates
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrackPlan:
     """What it takes to bring the triggers of one table, and the record of it, to a choice."""
 
     table: Table
@@ -35,7 +35,7 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
-def track(engine: Engine, log: Log, name: str, choice: Choice) -> Plan:
+def track(engine: Engine, log: Log, name: str, choice: Choice) -> TrackPlan:
     """Bring the triggers of a table to the choice; an empty plan says that they were so already."""
     with engine.begin() as connection:
         demand_defaults(connection, log)
@@ -44,7 +44,7 @@ def track(engine: Engine, log: Log, name: str, choice: Choice) -> Plan:
     return plan
 
 
-def untrack(engine: Engine, log: Log, name: str) -> Plan:
+def untrack(engine: Engine, log: Log, name: str) -> TrackPlan:
     """Take the triggers of a table away."""
     with engine.begin() as connection:
         plan = plan_untrack(connection, log, name)
@@ -83,7 +83,7 @@ def tracked(connection: Connection, log: Log) -> list[str]:
     return sorted(".".join(place) for place in marked | {entry.place for entry in recorded})
 
 
-def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> Plan:
+def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> TrackPlan:
     """What `track` would do."""
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
@@ -93,14 +93,14 @@ def plan_track(connection: Connection, log: Log, name: str, choice: Choice) -> P
     return plan_for(catalogue, record, subject)
 
 
-def plan_for(catalogue: Catalogue, record: Record, subject: Subject) -> Plan:
+def plan_for(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> TrackPlan:
     """What brings the triggers of a subject, and the record, to what they should be."""
     recording = () if record.stands(subject) else tuple(write_record(subject))
     statements = (*recording, *_replacing(catalogue, record, subject))
-    return Plan(subject.table, statements, tuple(_warnings(subject)) if statements else ())
+    return TrackPlan(subject.table, statements, tuple(_warnings(subject)) if statements else ())
 
 
-def plan_untrack(connection: Connection, log: Log, name: str) -> Plan:
+def plan_untrack(connection: Connection, log: Log, name: str) -> TrackPlan:
     """What `untrack` would do; of a table that is gone, only the record is left."""
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
@@ -111,20 +111,20 @@ def plan_untrack(connection: Connection, log: Log, name: str) -> Plan:
         entry = record.find(name)
         if entry is None:
             raise
-        return Plan(Table(*entry.place, {}), tuple(forget(log, entry.place)))
+        return TrackPlan(Table(*entry.place, {}), tuple(forget(log, entry.place)))
     children = [child.place for child in record.children(relation.place)]
     drops = _drops(log, installed_of(catalogue, log, relation, children))
     forgetting = forget(log, relation.place) if record.get(relation.place) else ()
-    return Plan(relation.table, (*drops, *forgetting))
+    return TrackPlan(relation.table, (*drops, *forgetting))
 
 
-def script(log: Log, plan: Plan) -> str:
+def script(log: Log, plan: TrackPlan) -> str:
     """The plan as a file for the database's own client."""
     head = templates.statements(log.dialect, "session", {}) if plan.statements else ()
     return log.dialect.script([*head, *plan.statements])
 
 
-def _replacing(catalogue: Catalogue, record: Record, subject: Subject) -> Iterator[str]:
+def _replacing(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> Iterator[str]:
     """The statements after which the triggers of a subject are those that it should have."""
     relation = catalogue.relation(*subject.relation.place)
     children = [entry.place for entry in record.children(relation.place)]

@@ -62,7 +62,7 @@ class Subject:
         return tuple(column for column in self.columns if not of(column.type).unreadable)
 
 
-class Row(NamedTuple):
+class TriggerRow(NamedTuple):
     """One row that a trigger logs, in SQL."""
 
     event_type: int
@@ -83,7 +83,7 @@ class Trigger(NamedTuple):
     firing: Firing = Firing.ORIGIN
 
 
-class Writer(NamedTuple):
+class TriggerWriter(NamedTuple):
     """How one database writes triggers."""
 
     write: Callable[[Subject], Iterator[Trigger]]
@@ -97,7 +97,7 @@ class Writer(NamedTuple):
     package: Callable[[Log, str | None, str], str] | None = None  # behind a trigger, by its schema and name
 
 
-class Rows:
+class TriggerRows:
     """The rows that the changes of a subject are logged as; the aliases name the old and the new row."""
 
     def __init__(self, subject: Subject) -> None:
@@ -115,17 +115,17 @@ class Rows:
             for column in self.subject.table.key_columns
         )
 
-    def inserted(self, new: str) -> list[Row]:
+    def inserted(self, new: str) -> list[TriggerRow]:
         """A new row: as one event, or its columns that are not null, and the first if all are."""
         kind = self.subject.choice.insert
         if kind not in PER_FIELD:
-            return [Row(kind)]
+            return [TriggerRow(kind)]
         columns = self.subject.columns
         rows = [self._row(kind, column, None, new, self._given(new, column)) for column in columns]
         nothing = " and ".join(self._missing(new, column) for column in columns)
-        return [*rows, Row(kind, columns[0].name, when=nothing)]
+        return [*rows, TriggerRow(kind, columns[0].name, when=nothing)]
 
-    def updated(self, old: str, new: str) -> list[Row]:
+    def updated(self, old: str, new: str) -> list[TriggerRow]:
         """A row with other values: as one event if any column changed, or the columns that did."""
         kind = self.subject.choice.update
         changed = [
@@ -134,11 +134,11 @@ class Rows:
         ]
         if kind not in PER_FIELD:
             anything = " or ".join(differs for _, differs in changed)
-            return [Row(kind, when=anything)] if changed else []
+            return [TriggerRow(kind, when=anything)] if changed else []
         return [self._row(kind, column, old, new, differs) for column, differs in changed]
 
-    def deleted(self) -> list[Row]:
-        return [] if self.subject.choice.delete is None else [Row(self.subject.choice.delete)]
+    def deleted(self) -> list[TriggerRow]:
+        return [] if self.subject.choice.delete is None else [TriggerRow(self.subject.choice.delete)]
 
     def child_key(self, child: Child, alias: str) -> str:
         """The parent's table_key, from the columns of the child that name it."""
@@ -165,7 +165,7 @@ class Rows:
             f"{parent}.{quote(target)} {equals} {alias}.{quote(own)}" for target, own in pairs
         )
 
-    def child_rows(self, child: Child, old: str | None, new: str | None) -> list[Row]:
+    def child_rows(self, child: Child, old: str | None, new: str | None) -> list[TriggerRow]:
         """The values that a child row took from its parent, gave it, or changed."""
         kind = CHILD_TYPES[self.subject.choice.update]
         rows = []
@@ -178,11 +178,11 @@ class Rows:
             rows.append(row._replace(column=f"{child.relation.table.name}.{column.name}"))
         return rows
 
-    def _row(self, kind: int, column: Column, old: str | None, new: str | None, when: str) -> Row:
+    def _row(self, kind: int, column: Column, old: str | None, new: str | None, when: str) -> TriggerRow:
         def text(alias: str | None, carried: bool) -> str | None:
             return self.expressions.text(column, alias, self.dialect) if alias and carried else None
 
-        return Row(kind, column.name, text(old, kind == 2), text(new, kind in VALUES), when)
+        return TriggerRow(kind, column.name, text(old, kind == 2), text(new, kind in VALUES), when)
 
     def _missing(self, alias: str, column: Column) -> str:
         return self.expressions.missing.format(x=f"{alias}.{self.dialect.quote(column.name)}")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from eventlog.sql.capture import mysql_triggers, oracle_triggers, postgresql_triggers
-from eventlog.sql.capture.triggers import Writer
+from eventlog.sql.capture.triggers import TriggerWriter
 from eventlog.sql.dialect.dialects import Dialect
 
-WRITERS: dict[str, Writer] = {
+WRITERS: dict[str, TriggerWriter] = {
     "postgresql": postgresql_triggers.WRITER,
     "oracle": oracle_triggers.WRITER,
     "mysql": mysql_triggers.MYSQL,
@@ -14,6 +14,6 @@ WRITERS: dict[str, Writer] = {
 }
 
 
-def writer_of(dialect: Dialect) -> Writer:
+def writer_of(dialect: Dialect) -> TriggerWriter:
     """The writer of a database's triggers."""
     return WRITERS[dialect.name]

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from eventlog.core import values
 from eventlog.core.errors import InvalidValue
-from eventlog.core.values import Kind, Number
+from eventlog.core.values import Kind, Precision
 from eventlog.sql.dialect.expression import split_type
 
 
@@ -43,11 +43,11 @@ def _integer(declared: str, bits: int) -> KeyType:
 
 
 def _number(text: str) -> str:
-    return str(values.read_number(Number.EXACT, text))
+    return str(values.read_number(Precision.EXACT, text))
 
 
 def _float(text: str) -> str:
-    return str(values.read_number(Number.DOUBLE, text))
+    return str(values.read_number(Precision.DOUBLE, text))
 
 
 _WITHOUT_ZERO = r"[^\x00]*"

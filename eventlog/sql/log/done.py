@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log.lettered import (
     Lettered,
@@ -121,7 +121,7 @@ class DoneRanges:
         self._connection = connection
         self._queries = queries
 
-    def add(self, letters: Mapping[Status, Ids]) -> int:
+    def add(self, letters: Mapping[Letter, Ids]) -> int:
         """Give rows that are new their letters; how many that were."""
         wanted = sorted(found for letter, ids in letters.items() for found in lettered(ids, str(letter)))
         before = self._in_blocks(blocks_of(wanted))
@@ -135,7 +135,7 @@ class DoneRanges:
         """Make failed rows new again; how many that were."""
         named = lettered(ids, "")
         before = self._in_blocks(blocks_of(named))
-        after = without_ids(before, ids, (Status.ERROR, Status.FATAL))
+        after = without_ids(before, ids, (Letter.ERROR, Letter.FATAL))
         self._write(before, after)
         self._note(None)
         return size_of(before) - size_of(after)

@@ -44,7 +44,7 @@ class LogRow(NamedTuple):
     new_value: str | None = None
 
 
-class Step(NamedTuple):
+class StateStep(NamedTuple):
     """What an object's state becomes, and the rows that say it; without rows it is so at once."""
 
     object_table: str
@@ -96,7 +96,7 @@ class Mark(NamedTuple):
     purged: int  # the last notice of rows that are gone
 
 
-class Known:
+class KnownStates:
     """The state, in a transaction of whoever writes it."""
 
     def __init__(self, connection: Connection, queries: Queries) -> None:
@@ -157,7 +157,7 @@ class Known:
         """Let the log explain the state of a table up to another mark."""
         self._put_base(table, objects, mark)
 
-    def take(self, steps: Sequence[Step], counts: dict[str, int], mark: Mark | None = None) -> None:
+    def take(self, steps: Sequence[StateStep], counts: dict[str, int], mark: Mark | None = None) -> None:
         """Log the rows of events, and keep to what they lead; `counts` go on with each table's objects. With
         a mark the state is so at once, for what was logged is read back later."""
         places = self._log(steps)
@@ -171,7 +171,7 @@ class Known:
         for table in sorted({one.object_table for one in steps}):
             self._put_base(table, counts[table], mark)
 
-    def _log(self, steps: Iterable[Step]) -> dict[tuple[str, str], tuple[int, int]]:
+    def _log(self, steps: Iterable[StateStep]) -> dict[tuple[str, str], tuple[int, int]]:
         """Write the rows of events; the first and the last record_id of each object's."""
         written = [
             {
@@ -195,7 +195,7 @@ class Known:
 
     def _put_base(self, table: str, objects: int, mark: Mark | None = None) -> None:
         text = json.dumps({"format": FORMAT, "objects": objects, "mark": mark})
-        self._set("known_put", [_row(Step(table, BASE, BASE, None, None), {}) | {"row_values": text}])
+        self._set("known_put", [_row(StateStep(table, BASE, BASE, None, None), {}) | {"row_values": text}])
 
     def _set(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         self._queries.run_set(self._connection, name, rows)
@@ -204,12 +204,12 @@ class Known:
         return self._queries.run(self._connection, name, **values)
 
 
-def _place(one: Step) -> dict[str, Any]:
+def _place(one: StateStep) -> dict[str, Any]:
     """Where a step's object stands in the state."""
     return {"object_table": one.object_table, "key_hash": one.key_hash}
 
 
-def _row(one: Step, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
+def _row(one: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
     """What the state keeps of a step's object, `places` being where the rows of its event stand."""
     table, key = one.object_table, one.object_key
     return _next(one, places) | {
@@ -219,7 +219,7 @@ def _row(one: Step, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[s
     }
 
 
-def _next(one: Step, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
+def _next(one: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> dict[str, Any]:
     """To what a step's event leads, `places` being where its rows stand."""
     table, key = one.object_table, one.object_key
     first, last = places.get((table, key), (None, None))

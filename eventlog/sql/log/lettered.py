@@ -25,7 +25,7 @@ class Lettered(NamedTuple):
     letter: str
 
 
-class Difference(NamedTuple):
+class RangeEdit(NamedTuple):
     """What turns some ranges into others."""
 
     gone: list[Lettered]
@@ -85,11 +85,11 @@ def without_ids(ranges: Sequence[Lettered], ids: Ids, letters: Collection[str]) 
     return joined([*kept, *without([r for r in ranges if r.letter in letters], lettered(ids, ""))])
 
 
-def difference(before: Iterable[Lettered], after: Iterable[Lettered]) -> Difference:
+def difference(before: Iterable[Lettered], after: Iterable[Lettered]) -> RangeEdit:
     """What turns the first ranges into the second."""
     old = {found.first_id: found for found in before}
     new = {found.first_id: found for found in after}
-    return Difference(
+    return RangeEdit(
         [found for first, found in old.items() if first not in new],
         [found for first, found in new.items() if first in old and old[first] != found],
         [found for first, found in new.items() if first not in old],

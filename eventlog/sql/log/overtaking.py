@@ -25,7 +25,7 @@ _FIELDS = (1, 2, 3, 7, 8)
 _WHOLE = (4, 5, 6)  # the types that say something of every column
 
 
-class Told(NamedTuple):
+class OvertakingRow(NamedTuple):
     """A row, as far as it tells which others it overtakes."""
 
     record_id: int
@@ -37,7 +37,7 @@ class Told(NamedTuple):
 class Published:
     """Rows that were published: the last of each object, and of each of its columns."""
 
-    def __init__(self, rows: Iterable[Told]) -> None:
+    def __init__(self, rows: Iterable[OvertakingRow]) -> None:
         self.last: dict[ObjectName, int] = {}
         self._whole: dict[ObjectName, int] = {}
         self._columns: dict[tuple[ObjectName, str], int] = {}
@@ -49,7 +49,7 @@ class Published:
                 place = row.object, row.column_name
                 self._columns[place] = max(row.record_id, self._columns.get(place, 0))
 
-    def overtook(self, row: Told) -> bool:
+    def overtook(self, row: OvertakingRow) -> bool:
         """Whether one of them is behind that row and undone by it: of a per-field row one of its column or
         of the whole object, of a delete any one of the object."""
         if row.event_type == _DELETE:
@@ -114,7 +114,7 @@ class Overtaking:
         found = self._run("first_failed", most=1).scalar()
         return None if found is None else int(found)
 
-    def _mark(self, leaving: Iterable[Iterable[Told]]) -> None:
+    def _mark(self, leaving: Iterable[Iterable[OvertakingRow]]) -> None:
         self._name_objects()
         overtaken: list[int] = []
         for rows in leaving:
@@ -137,7 +137,7 @@ class Overtaking:
             named = [{"record_id": row, "object_hash": told} for row, told in self.objects(unnamed).items()]
             self._queries.run_all(self._connection, "name_failure", named)
 
-    def _failed(self, objects: Iterable[ObjectName]) -> Iterator[Told]:
+    def _failed(self, objects: Iterable[ObjectName]) -> Iterator[OvertakingRow]:
         """The failed rows of objects that are not marked yet: all of them are looked through where they are
         not more than the objects, else the objects are looked for."""
         hashes = [object_hash(*name) for name in objects]
@@ -152,10 +152,10 @@ class Overtaking:
             some = {"objects": hashes[start : start + OBJECTS]}
             yield from _told(self._connection.execute(of_objects, some))
 
-    def _rows(self, chunk: str, *conditions: str) -> Iterator[Told]:
+    def _rows(self, chunk: str, *conditions: str) -> Iterator[OvertakingRow]:
         return _told(self._read(self._queries.pieces("of_ids", *conditions), ids=chunk))
 
-    def _pages(self, condition: str, after: int) -> Iterator[Iterator[Told]]:
+    def _pages(self, condition: str, after: int) -> Iterator[Iterator[OvertakingRow]]:
         """The published rows behind one that a condition finds, a page of them at a time."""
         conditions = f"{self._queries.pieces('after_row', 'was_published')} and ({unbound(condition)}\n)"
         while rows := self._read(conditions, after=after).all():
@@ -171,8 +171,8 @@ class Overtaking:
         return self._queries.run(self._connection, name, **values)
 
 
-def _told(rows: Iterable[Any]) -> Iterator[Told]:
+def _told(rows: Iterable[Any]) -> Iterator[OvertakingRow]:
     """Rows as they are read, without those that name no object."""
     for record_id, kind, table, key, column in rows:
         if table is not None and key is not None:
-            yield Told(int(record_id), whole(kind), (str(table), str(key)), column)
+            yield OvertakingRow(int(record_id), whole(kind), (str(table), str(key)), column)

@@ -28,13 +28,13 @@ class NoSequence(EventlogError):
     """the record ids of {0} come from no sequence that we may see: it cannot be set"""
 
 
-class Position(NamedTuple):
+class IdPosition(NamedTuple):
     """Where record ids stand."""
 
     last: int | None  # that the log's sequence gave; None where it has none, or we may not see it
     highest: int  # that went out before, as far as is known
 
-    def came_out(self, highest: int | None) -> Position:
+    def came_out(self, highest: int | None) -> IdPosition:
         """The same where a sink knows of that record_id too."""
         return self._replace(highest=max(self.highest, highest or 0))
 
@@ -49,14 +49,14 @@ class Position(NamedTuple):
             raise IdsComeAgain(self.last + 1, self.highest)
 
 
-def read_position(connection: Connection, log: Log) -> Position:
+def read_position(connection: Connection, log: Log) -> IdPosition:
     """Where the log's record ids stand."""
     highest = Queries(log).run(connection, "highest").scalar()
     last = None
     for statement in templates.statements(log.dialect, "log_position", _names(log)):
         found = connection.execute(text(unbound(statement)))
         last = found.scalar() if found.returns_rows else None
-    return Position(None if last is None else int(last), int(highest or 0))
+    return IdPosition(None if last is None else int(last), int(highest or 0))
 
 
 def advance(connection: Connection, log: Log, highest: int | None = None) -> int | None:

@@ -13,10 +13,10 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log.finishing import FinishMode, mode_named
 from eventlog.sql.log.leader import Holder, Leader, holder_of
-from eventlog.sql.log.position import Position, read_position
+from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.upkeep import Upkeep
-from eventlog.sql.log.work import Batch, Waiting, Work
+from eventlog.sql.log.work import RememberedBatch, WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 
@@ -75,12 +75,12 @@ class Store:
         with self.engine.connect() as connection:
             return holder_of(connection, self.queries)
 
-    def remembered(self) -> list[Batch]:
+    def remembered(self) -> list[RememberedBatch]:
         """What was about to go out when a leader stopped, oldest first."""
         with self.engine.connect() as connection:
-            return [Batch(*row) for row in self.queries.run(connection, "remembered")]
+            return [RememberedBatch(*row) for row in self.queries.run(connection, "remembered")]
 
-    def waiting(self, until: datetime, limit: int = 1000) -> list[Waiting]:
+    def waiting(self, until: datetime, limit: int = 1000) -> list[WaitingEvent]:
         """The events whose time to be sent again has come, longest waiting first, one of each object."""
         with self.engine.connect() as connection:
             found = self.queries.run(connection, "retries", until=until, most=limit)
@@ -101,7 +101,7 @@ class Store:
         with self.engine.connect() as connection:
             return mode_named(self.queries.run(connection, "finish_mode").scalar())
 
-    def position(self) -> Position:
+    def position(self) -> IdPosition:
         """Where the record ids stand."""
         with self.engine.connect() as connection:
             return read_position(connection, self.log)
@@ -126,5 +126,7 @@ def _waiting(
     tries: int,
     next_at: datetime,
     reason: str,
-) -> Waiting:
-    return Waiting(event_id, table_name, table_key, tuple(json.loads(record_ids)), tries, next_at, reason)
+) -> WaitingEvent:
+    return WaitingEvent(
+        event_id, table_name, table_key, tuple(json.loads(record_ids)), tries, next_at, reason
+    )

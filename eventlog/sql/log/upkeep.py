@@ -11,20 +11,20 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from eventlog.core.entry import Cell, Status, read_event_time, whole
+from eventlog.core.entry import Cell, Letter, read_event_time, whole
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_hash
 from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.done import DoneRanges, read_done
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.known import Known
+from eventlog.sql.log.known import KnownStates
 from eventlog.sql.log.leader import reads_ahead
 from eventlog.sql.log.overtaking import Overtaking
 from eventlog.sql.log.stretch import Lane, between
 from eventlog.sql.queries import Queries, containing
 
 
-class Failed(NamedTuple):
+class FailedRow(NamedTuple):
     """A row with E or F, and what is kept about it."""
 
     record_id: int
@@ -63,7 +63,7 @@ class Unusable(NamedTuple):
     reason: str
 
 
-class State(NamedTuple):
+class LogState(NamedTuple):
     """What the leader and `pause` left on record."""
 
     epoch: int
@@ -78,7 +78,7 @@ class State(NamedTuple):
     finish_mode: str | None
 
 
-class Backlog(NamedTuple):
+class Unpublished(NamedTuple):
     """How much waits to be published, and since when."""
 
     pending: int
@@ -120,11 +120,11 @@ class Upkeep:
         self._connection = connection
         self._queries = queries
 
-    def failures(self, which: Which, limit: int = 1000, after: int = 0) -> list[Failed]:
+    def failures(self, which: Which, limit: int = 1000, after: int = 0) -> list[FailedRow]:
         """The rows with E or F behind a record_id, oldest first."""
         holes, values = self._failed(which, "after_row")
         found = self._run("failures", holes, after=after, most=limit, **values)
-        return [Failed(row, letter, whole(kind), *more) for row, letter, kind, *more in found]
+        return [FailedRow(row, letter, whole(kind), *more) for row, letter, kind, *more in found]
 
     def failed_groups(self, which: Which, limit: int) -> list[tuple[str | None, int]]:
         """The beginnings of reasons (None: none is kept), with how many rows have each, most first."""
@@ -163,7 +163,7 @@ class Upkeep:
         waiting = [row for *_, rows in self._run("every_retry") for row in json.loads(rows)]
         return batches, waiting
 
-    def together(self, ids: Iterable[int]) -> list[Failed]:
+    def together(self, ids: Iterable[int]) -> list[FailedRow]:
         """The failed rows among these, with the others of their events."""
         wanted = set(ids)
         for chunk in self._queries.chunks(wanted.copy()):
@@ -197,7 +197,7 @@ class Upkeep:
         skipped = self._queries.run_by_ids(self._connection, "skip", ids, letters)
         if done is not None:
             done.renew(ids)
-            skipped += done.add({Status.WARNING: list(self._new(ids))})
+            skipped += done.add({Letter.WARNING: list(self._new(ids))})
         self._queries.run_by_ids(self._connection, "forget_failure", ids)
         for name, event_id in self.waiting_with(ids):
             self._run("forget_event", object_hash=name, event_id=event_id)
@@ -246,9 +246,9 @@ class Upkeep:
     def resume(self) -> None:
         self._run("resume")
 
-    def known(self) -> Known:
+    def known(self) -> KnownStates:
         """The state that was kept when tables were compared."""
-        return Known(self._connection, self._queries)
+        return KnownStates(self._connection, self._queries)
 
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:
         """Leave a notice."""
@@ -258,18 +258,18 @@ class Upkeep:
         """The latest notices, newest first."""
         return [Notice(*row) for row in self._run("notices", most=limit)]
 
-    def state(self) -> State:
+    def state(self) -> LogState:
         """What the leader and `pause` left on record."""
-        return State(*self._run("state").one())
+        return LogState(*self._run("state").one())
 
-    def backlog(self) -> Backlog:
+    def backlog(self) -> Unpublished:
         """How much waits."""
         done = read_done(self._connection, self._queries, same=False)
         told = [self._told(lane) for lane in done.lanes(between())]
         oldest = min((time for _, text, _ in told if (time := read_time(text))), default=None)
         next_retry, waiting = self._run("next_retry").one()
         pending, unusable = (sum(found[place] for found in told) for place in (0, 2))
-        return Backlog(pending, oldest, waiting, next_retry, unusable)
+        return Unpublished(pending, oldest, waiting, next_retry, unusable)
 
     def _told(self, lane: Lane) -> Any:
         """How many rows of a lane are pending, their earliest time, and how many cannot be finished."""
@@ -304,7 +304,7 @@ class Upkeep:
     ) -> tuple[int, int | None]:
         """Delete rows with these letters from before that time, one chunk behind a record_id of them:
         how many, and the record_id to go on behind, None at the end."""
-        holes = {"letters": ", ".join(literal(Status(letter)) for letter in letters)}
+        holes = {"letters": ", ".join(literal(Letter(letter)) for letter in letters)}
         found = self._run("handled_before", holes, before=before, after=after, most=limit)
         ids = [row[0] for row in found]
         self._queries.run_by_ids(self._connection, "forget_failure", ids)

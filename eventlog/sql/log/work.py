@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_hash
 from eventlog.sql.log.done import DoneRanges
 from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
-from eventlog.sql.log.known import Known
+from eventlog.sql.log.known import KnownStates
 from eventlog.sql.log.overtaking import Overtaking
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.queries import Queries
@@ -26,7 +26,7 @@ class LeadershipLost(EventlogError):
     """another publisher leads this log by now (epoch {0}, ours was {1}): nothing was changed"""
 
 
-class Batch(NamedTuple):
+class RememberedBatch(NamedTuple):
     """What was about to go out: its content is the publisher's own."""
 
     number: int
@@ -34,7 +34,7 @@ class Batch(NamedTuple):
     content: str
 
 
-class Waiting(NamedTuple):
+class WaitingEvent(NamedTuple):
     """An event that is sent again later; the later rows of its object are held until then."""
 
     event_id: str
@@ -88,18 +88,18 @@ class Work:
         """Put another name of the leader on record."""
         self._queries.run(self._connection, "name_leader", leader=name)
 
-    def known(self) -> Known:
+    def known(self) -> KnownStates:
         """What the receiver is known to have, where the log is filled by comparing."""
-        return Known(self._connection, self._queries)
+        return KnownStates(self._connection, self._queries)
 
-    def finish(self, letters: Mapping[Status, Ids]) -> int:
+    def finish(self, letters: Mapping[Letter, Ids]) -> int:
         """Give rows their letters, in the log or beside it, or, of a log that is finished so, delete those
         that did not fail; how many were still new."""
         if self._mode is FinishMode.RANGES:
             return DoneRanges(self._connection, self._queries).add(letters)
         return sum(
             self._remove(ids)
-            if self._mode is FinishMode.DELETE and letter not in (Status.ERROR, Status.FATAL)
+            if self._mode is FinishMode.DELETE and letter not in (Letter.ERROR, Letter.FATAL)
             else self._in_ranges("finish", ids, letter=str(letter))
             for letter, ids in letters.items()
         )
@@ -163,11 +163,11 @@ class Work:
         """Forget a batch: its rows are finished or wait."""
         self._queries.run(self._connection, "settle", batch=number)
 
-    def hold(self, waiting: Waiting) -> None:
+    def hold(self, waiting: WaitingEvent) -> None:
         """Keep an event for later, and hold its object under every spelling that its rows have."""
         self.hold_all([waiting])
 
-    def hold_all(self, waiting: Sequence[Waiting]) -> None:
+    def hold_all(self, waiting: Sequence[WaitingEvent]) -> None:
         """Keep events for later, each in place of what was kept of it before."""
         rows = [
             one._asdict()
@@ -197,7 +197,7 @@ class Work:
         self._queries.run_all(self._connection, "forget_spelling", hashes)
         self._queries.run_all(self._connection, "hold_spelling", rows)
 
-    def _spellings(self, waiting: Sequence[Waiting]) -> Iterator[Spelling]:
+    def _spellings(self, waiting: Sequence[WaitingEvent]) -> Iterator[Spelling]:
         """How the rows of events spell their objects."""
         objects = {row: one.object for one in waiting for row in one.record_ids}
         for one in waiting:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-from eventlog.convert.by_row import Found
+from eventlog.convert.by_row import PlacedEntry
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.operate.explaining import explain_store, summarise
@@ -19,7 +19,7 @@ from eventlog.operate.upkeep import Skipped, failures, skip
 from eventlog.publisher.config import Config
 from eventlog.publisher.standing import Standing, read_standing
 from eventlog.sql.log.store import Store
-from eventlog.sql.log.upkeep import Failed, Which
+from eventlog.sql.log.upkeep import FailedRow, Which
 from eventlog.web.monitor import MonitorSettings
 
 EVERY = 5.0  # seconds between two samples
@@ -124,7 +124,7 @@ class Board:
                 self._counted_until = ended + SHARE * (ended - begun)
             return self._counted
 
-    def failures(self, which: Which = ALL, after: int = 0) -> list[Failed]:
+    def failures(self, which: Which = ALL, after: int = 0) -> list[FailedRow]:
         """A page of the rows with E or F, and one more where there are more."""
         with self.store.upkeep() as upkeep:
             return upkeep.failures(which, PAGE + 1, after)
@@ -134,19 +134,21 @@ class Board:
         with self.store.upkeep() as upkeep:
             return upkeep.failed_groups(which, PAGE)
 
-    def event(self, record_id: int) -> list[Failed]:
+    def event(self, record_id: int) -> list[FailedRow]:
         """The failed rows of the event of a row; none where it has not failed."""
         with self.store.upkeep() as upkeep:
             return upkeep.together((record_id,))
 
-    def rows(self, ids: Sequence[int]) -> list[tuple[Found, Outcome]]:
+    def rows(self, ids: Sequence[int]) -> list[tuple[PlacedEntry, Outcome]]:
         """What becomes of rows, whatever their status."""
         with self.store.snapshot() as snapshot:
             objects = {(str(cells[5]), str(cells[6])) for cells in snapshot.rows(ids)}
         found = [pair for name, key in sorted(objects) for pair in self.explain(name, key)]
         return [pair for pair in found if pair[0].entry.record_id in ids]
 
-    def explain(self, table: str | None = None, key: str | None = None) -> Iterator[tuple[Found, Outcome]]:
+    def explain(
+        self, table: str | None = None, key: str | None = None
+    ) -> Iterator[tuple[PlacedEntry, Outcome]]:
         """The outcome of each row of an object, or of the rows that go next."""
         return explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
 

@@ -10,7 +10,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.sql.log.upkeep import Which
 from eventlog.web.monitor import pages
 from eventlog.web.monitor.board import Board, NoDatabase, NotAllowed
-from eventlog.web.server import Reply, Request, asset, sorry
+from eventlog.web.server import HttpReply, Request, asset, sorry
 from eventlog.web.words import are
 
 _PAGES: dict[str, Callable[[Board, Request], str]] = {
@@ -26,42 +26,42 @@ _PAGES: dict[str, Callable[[Board, Request], str]] = {
 }
 
 
-def answer(board: Board, request: Request) -> Reply:
+def answer(board: Board, request: Request) -> HttpReply:
     """The page that is asked for."""
     try:
         return asset(request) or _answer(board, request)
     except NoDatabase as fault:
-        return Reply(pages.fault(str(fault)), status=HTTPStatus.SERVICE_UNAVAILABLE)
+        return HttpReply(pages.fault(str(fault)), status=HTTPStatus.SERVICE_UNAVAILABLE)
     except NotAllowed as fault:
-        return Reply(pages.fault(str(fault)), status=HTTPStatus.FORBIDDEN)
+        return HttpReply(pages.fault(str(fault)), status=HTTPStatus.FORBIDDEN)
     except EventlogError as fault:
-        return Reply(pages.fault(f"The log could not be read: {fault}"), status=HTTPStatus.BAD_GATEWAY)
+        return HttpReply(pages.fault(f"The log could not be read: {fault}"), status=HTTPStatus.BAD_GATEWAY)
 
 
-def _answer(board: Board, request: Request) -> Reply:
+def _answer(board: Board, request: Request) -> HttpReply:
     if request.path.startswith("/errors/"):
         return _failure(board, request)
     if request.path == "/errors" and request.method == "POST":
         which = _which(request.query)
-        return Reply(pages.failures(board, which, 0, _act(board, which, request)))
+        return HttpReply(pages.failures(board, which, 0, _act(board, which, request)))
     show = _PAGES.get(request.path)
     if show is None or request.method != "GET":
         return sorry(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PAGES)}, /metrics, /healthz and /readyz")
-    return Reply(show(board, request))
+    return HttpReply(show(board, request))
 
 
-def _failure(board: Board, request: Request) -> Reply:
+def _failure(board: Board, request: Request) -> HttpReply:
     """The event of a row that failed, which a form redrives or skips; afterwards what became of it."""
     number = _number(request.path.removeprefix("/errors/"))
     event = board.event(number)
     if request.method == "GET" and event:
-        return Reply(pages.failure(board, event))
+        return HttpReply(pages.failure(board, event))
     ids = [row.record_id for row in event] or [number]
     told = _act(board, Which((number,)), request) if request.method == "POST" and event else []
     rows = board.rows(ids)
     if not rows and not told:
         return sorry(HTTPStatus.NOT_FOUND, f"there is no row {number}")
-    return Reply(pages.became(number, rows, told))
+    return HttpReply(pages.became(number, rows, told))
 
 
 def _which(query: Mapping[str, str]) -> Which:

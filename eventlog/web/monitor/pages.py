@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from eventlog.convert.by_row import Found
+from eventlog.convert.by_row import PlacedEntry
 from eventlog.core.entry import shown
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.publisher.standing import Standing
-from eventlog.sql.log.upkeep import Failed, Which
+from eventlog.sql.log.upkeep import FailedRow, Which
 from eventlog.web.chart import chart
-from eventlog.web.layout import Column, MenuEntry, clipped, facts, level, live, page, search, state, table
+from eventlog.web.layout import MenuEntry, PageColumn, clipped, facts, level, live, page, search, state, table
 from eventlog.web.markup import Markup, Node, address, link, tag
 from eventlog.web.monitor.board import PAGE, Board
 from eventlog.web.words import are, count, duration
@@ -39,7 +39,7 @@ def status(board: Board) -> str:
         chart("Age of the oldest", [sample.oldest for sample in samples], duration, seen),
         chart("Events a second", board.rates(), count, seen),
     ]
-    columns = (Column("Status", "short"), "Table", Column("Rows", "number"))
+    columns = (PageColumn("Status", "short"), "Table", PageColumn("Rows", "number"))
     empty = (
         "The log is empty. Rows come when somebody changes a tracked table: eventlog check tells which are."
     )
@@ -67,11 +67,11 @@ def failures(board: Board, which: Which, after: int, told: Iterable[str] = ()) -
         for failed in found[:PAGE]
     ]
     headings = (
-        Column("Row", "number"),
-        Column("Status", "short"),
+        PageColumn("Row", "number"),
+        PageColumn("Status", "short"),
         "Object",
         "Reason",
-        Column("When (UTC)", "short"),
+        PageColumn("When (UTC)", "short"),
     )
     more = found[PAGE - 1].record_id if len(found) > PAGE else None
     turn = (
@@ -118,10 +118,10 @@ def _reasons(board: Board, which: Which) -> Node:
         )
         for reason, number in groups
     ]
-    return table("By reason, most first", (Column("Rows", "number"), "Reason begins"), rows)
+    return table("By reason, most first", (PageColumn("Rows", "number"), "Reason begins"), rows)
 
 
-def failure(board: Board, event: Sequence[Failed]) -> str:
+def failure(board: Board, event: Sequence[FailedRow]) -> str:
     """An event that failed, with its rows and its document, and the ways to be done with it."""
     failed = next((row for row in event if row.document), event[0])
     rows = [
@@ -150,7 +150,7 @@ def failure(board: Board, event: Sequence[Failed]) -> str:
     return _page(_title(row.record_id for row in event), *content)
 
 
-def became(number: int, rows: Sequence[tuple[Found, Outcome]], told: Iterable[str] = ()) -> str:
+def became(number: int, rows: Sequence[tuple[PlacedEntry, Outcome]], told: Iterable[str] = ()) -> str:
     """What has become of rows that failed once, and what was done about them just now."""
     said = [tag("p", sentence, class_="notice", role="status") for sentence in told]
     ids = [found.entry.record_id for found, _ in rows] or [number]
@@ -188,7 +188,7 @@ def settings(board: Board) -> str:
     rows = list(board.settings())
     return _page(
         "Settings",
-        table("Given by flag, environment or file", (Column("Setting", "short"), "Value"), rows),
+        table("Given by flag, environment or file", (PageColumn("Setting", "short"), "Value"), rows),
         here="/settings",
     )
 
@@ -256,7 +256,7 @@ def _object(name: str | None, key: str | None) -> Node:
     return link(shown, "/object", {"table": name, "key": key[:LONGEST]})
 
 
-def _explained(found: Iterable[tuple[Found, Outcome]]) -> list[tuple[Node, ...]]:
+def _explained(found: Iterable[tuple[PlacedEntry, Outcome]]) -> list[tuple[Node, ...]]:
     rows: list[tuple[Node, ...]] = []
     for (entry, *_), outcome in found:
         if len(rows) == PAGE * 4:
@@ -278,10 +278,10 @@ def _explained(found: Iterable[tuple[Found, Outcome]]) -> list[tuple[Node, ...]]
 
 def _explanation(caption: str, rows: list[tuple[Node, ...]]) -> Markup:
     headings = (
-        Column("Row", "number"),
-        Column("Type", "number"),
+        PageColumn("Row", "number"),
+        PageColumn("Type", "number"),
         "Object",
-        Column("Column", "short"),
+        PageColumn("Column", "short"),
         "Outcome",
         "Event",
     )

@@ -12,15 +12,15 @@ from eventlog.publisher.metrics import CONTENT_TYPE
 from eventlog.publisher.monitor import Monitor
 from eventlog.web.monitor import MonitorSettings, desk
 from eventlog.web.monitor.board import EVERY, Board
-from eventlog.web.server import PLAIN, PageServer, Reply, Request
+from eventlog.web.server import PLAIN, HttpReply, PageServer, Request
 
 
-def _health(good: bool, word: str) -> Reply:
-    return Reply(f"{word if good else 'not ' + word}\n", PLAIN, 200 if good else 503)
+def _health(good: bool, word: str) -> HttpReply:
+    return HttpReply(f"{word if good else 'not ' + word}\n", PLAIN, 200 if good else 503)
 
 
-PAGES: dict[str, Callable[[Monitor], Reply]] = {
-    "/metrics": lambda monitor: Reply(monitor.text(), CONTENT_TYPE),
+PAGES: dict[str, Callable[[Monitor], HttpReply]] = {
+    "/metrics": lambda monitor: HttpReply(monitor.text(), CONTENT_TYPE),
     "/healthz": lambda monitor: _health(monitor.healthy(), "alive"),
     "/readyz": lambda monitor: _health(monitor.ready and monitor.healthy(), "ready"),
 }
@@ -34,7 +34,7 @@ def serving(settings: MonitorSettings, monitor: Monitor, board: Board | None = N
         return
     shown = board or Board(monitor)
 
-    def answer(request: Request) -> Reply:
+    def answer(request: Request) -> HttpReply:
         show = PAGES.get(request.path)
         return desk.answer(shown, request) if show is None else show(monitor)
 

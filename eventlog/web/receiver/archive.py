@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from eventlog.core.errors import EventlogError
-from eventlog.web.receiver.incoming import Event, Incoming
+from eventlog.web.receiver.incoming import Incoming, ReceivedEvent
 from eventlog.web.receiver.rules import Verdict
 from eventlog.xds.answers import Status
 
@@ -32,7 +32,7 @@ class Filter(NamedTuple):
     level: str = ""
 
 
-class Line(NamedTuple):
+class EventLine(NamedTuple):
     """An event as a list shows it; a document that could not be read is a line without an event."""
 
     document: int
@@ -47,7 +47,7 @@ class Line(NamedTuple):
     text: str
 
 
-class Kept(NamedTuple):
+class KeptDocument(NamedTuple):
     """A document with all that is known of it."""
 
     id: int
@@ -59,7 +59,7 @@ class Kept(NamedTuple):
     reply: bytes
 
 
-class Cursor(NamedTuple):
+class ListPlace(NamedTuple):
     """A place in the list, newest first: what is older than it, or newer."""
 
     way: Literal["before", "after"]
@@ -89,22 +89,22 @@ class Archive:
             self._file.close()
 
     @contextmanager
-    def writing(self) -> Iterator[Writer]:
+    def writing(self) -> Iterator[DeliveryWriter]:
         """One delivery: what it counts and what it keeps belong together."""
         with self._lock:
             self._file.execute("begin immediate")
             try:
-                yield Writer(self._file, self._keep)
+                yield DeliveryWriter(self._file, self._keep)
             except BaseException:
                 self._file.execute("rollback")
                 raise
             self._file.execute("commit")
 
-    def document(self, number: int) -> Kept | None:
+    def document(self, number: int) -> KeptDocument | None:
         found = self._rows("select * from document where id = ?", number)
-        return Kept(*found[0]) if found else None
+        return KeptDocument(*found[0]) if found else None
 
-    def events(self, number: int) -> list[Line]:
+    def events(self, number: int) -> list[EventLine]:
         """The events of a document, in its order."""
         return self._lines("event.document = ?", "event.part", number, limit=-1)
 
@@ -113,12 +113,12 @@ class Archive:
         sql = "select distinct document from event where event_id = ? order by document limit 100"
         return [row[0] for row in self._rows(sql, event_id)]
 
-    def history(self, association: str, limit: int) -> list[Line]:
+    def history(self, association: str, limit: int) -> list[EventLine]:
         """The latest events of an object, oldest first."""
         order = "event.document desc, event.part desc"
         return self._lines("event.association = ?", order, association, limit=limit)[::-1]
 
-    def lines(self, wanted: Filter, cursor: Cursor | None = None) -> list[Line]:
+    def lines(self, wanted: Filter, cursor: ListPlace | None = None) -> list[EventLine]:
         """A page of events, newest first, and one more where there are more on that way."""
         conditions, values = _conditions(wanted)
         order = "event.document desc, event.part desc"
@@ -152,26 +152,26 @@ class Archive:
         ((came, different),) = self._rows(sql, after)
         return int(came), int(different)
 
-    def _lines(self, condition: str, order: str, *values: object, limit: int) -> list[Line]:
+    def _lines(self, condition: str, order: str, *values: object, limit: int) -> list[EventLine]:
         sql = f"""
             select event.document, part, at, operation, class, key, association, event_id, event.level, text
             from event join document on document.id = event.document
             where {condition} order by {order} limit {limit:d}"""  # noqa: S608 (texts of ours)
-        return [Line(*row) for row in self._rows(sql, *values)]
+        return [EventLine(*row) for row in self._rows(sql, *values)]
 
     def _rows(self, sql: str, *values: object) -> list[Any]:
         with self._lock:
             return self._file.execute(sql, values).fetchall()
 
 
-class Writer:
+class DeliveryWriter:
     """One delivery's transaction."""
 
     def __init__(self, file: sqlite3.Connection, keep: int) -> None:
         self._file = file
         self._keep = keep
 
-    def earlier(self, event: Event) -> int:
+    def earlier(self, event: ReceivedEvent) -> int:
         """How often an event was delivered before."""
         found = self._file.execute("select count(*) from event where event_id = ?", (event.event_id,))
         return int(found.fetchone()[0])
@@ -182,7 +182,9 @@ class Writer:
         reply = verdict.reply
         written = self._file.execute(sql, (at, len(body), body, incoming.fault, verdict.level, reply))
         number = int(written.lastrowid or 0)
-        events = incoming.events or (Event("unreadable" if incoming.fault else "empty", "", "", None),)
+        events = incoming.events or (
+            ReceivedEvent("unreadable" if incoming.fault else "empty", "", "", None),
+        )
         statuses = verdict.statuses * (len(events) if len(verdict.statuses) == 1 else 1)
         self._file.executemany(
             "insert into event values (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -195,7 +197,7 @@ class Writer:
         return number
 
 
-def _columns(event: Event) -> tuple[str | None, ...]:
+def _columns(event: ReceivedEvent) -> tuple[str | None, ...]:
     return event.operation, event.class_name, event.key, event.association, event.event_id
 
 

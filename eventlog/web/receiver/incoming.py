@@ -21,7 +21,7 @@ _CHANGES = {
 }
 
 
-class Attribute(NamedTuple):
+class AttributeStep(NamedTuple):
     """One step of an attribute: values added or removed, or all of them removed."""
 
     name: str
@@ -31,12 +31,12 @@ class Attribute(NamedTuple):
     reference: str = ""
 
 
-class Event(NamedTuple):
+class ReceivedEvent(NamedTuple):
     operation: str
     class_name: str
     association: str
     event_id: str | None
-    attributes: tuple[Attribute, ...] = ()
+    attributes: tuple[AttributeStep, ...] = ()
 
     @property
     def key(self) -> str:
@@ -48,13 +48,13 @@ class Event(NamedTuple):
 
 
 class Incoming(NamedTuple):
-    events: tuple[Event, ...]
+    events: tuple[ReceivedEvent, ...]
     fault: str = ""  # empty for a valid document
 
 
 def read(body: bytes) -> Incoming:
     """The events of a body, and its first fault: hostile input, read within bounds."""
-    events: list[Event] = []
+    events: list[ReceivedEvent] = []
     for found in split([body]):
         if isinstance(found, Broken):
             return Incoming(tuple(events), found.reason)
@@ -81,11 +81,11 @@ def _fault(body: bytes) -> str:
     return ""
 
 
-def _event(element: etree._Element) -> Event:
+def _event(element: etree._Element) -> ReceivedEvent:
     name = str(element.tag)
     if name == "status":
         name = element.get("type") or "status"
-    return Event(
+    return ReceivedEvent(
         name,
         element.get("class-name", ""),
         _text(element.find("association")),
@@ -94,20 +94,20 @@ def _event(element: etree._Element) -> Event:
     )
 
 
-def _attributes(element: etree._Element) -> Iterator[Attribute]:
+def _attributes(element: etree._Element) -> Iterator[AttributeStep]:
     for attribute in element.iterchildren("add-attr", "modify-attr"):
         name = attribute.get("attr-name", "")
         if attribute.tag == "add-attr":
             yield from _values(name, attribute)
         for step in attribute.iterchildren("remove-all-values", "remove-value", "add-value"):
             if step.tag == "remove-all-values":
-                yield Attribute(name, _CHANGES[step.tag])
+                yield AttributeStep(name, _CHANGES[step.tag])
             yield from _values(name, step)
 
 
-def _values(name: str, holder: etree._Element) -> Iterator[Attribute]:
+def _values(name: str, holder: etree._Element) -> Iterator[AttributeStep]:
     for value in holder.iterchildren("value"):
-        yield Attribute(
+        yield AttributeStep(
             name,
             _CHANGES[str(holder.tag)],
             value.get("type", "string"),
@@ -120,7 +120,7 @@ def _text(element: etree._Element | None) -> str:
     return "" if element is None else "".join(map(str, element.itertext())).rstrip()
 
 
-def replay(history: list[Event]) -> dict[str, list[str]] | None:
+def replay(history: list[ReceivedEvent]) -> dict[str, list[str]] | None:
     """The object that these events leave, as far as they tell; None once it is deleted."""
     state: dict[str, list[str]] | None = {}
     for event in history:
@@ -133,7 +133,7 @@ def replay(history: list[Event]) -> dict[str, list[str]] | None:
     return state
 
 
-def _apply(values: list[str], attribute: Attribute) -> None:
+def _apply(values: list[str], attribute: AttributeStep) -> None:
     if attribute.change == "remove all":
         values.clear()
     elif attribute.change == "add":

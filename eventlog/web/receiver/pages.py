@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from eventlog.web.layout import (
-    Column,
     MenuEntry,
+    PageColumn,
     choice,
     clipped,
     facts,
@@ -19,8 +19,8 @@ from eventlog.web.layout import (
 )
 from eventlog.web.markup import Markup, Node, link, tag
 from eventlog.web.receiver import incoming
-from eventlog.web.receiver.archive import PAGE, Archive, Cursor, Filter, Kept, Line
-from eventlog.web.receiver.incoming import Attribute, Event
+from eventlog.web.receiver.archive import PAGE, Archive, EventLine, Filter, KeptDocument, ListPlace
+from eventlog.web.receiver.incoming import AttributeStep, ReceivedEvent
 from eventlog.web.words import are, count
 from eventlog.xds import documents
 from eventlog.xds.answers import Level
@@ -35,7 +35,7 @@ LEVELS = frozenset(known.name.lower() for known in Level)
 MOST_EVENTS = 200  # of a document's events, and of an object's history
 
 
-def listing(archive: Archive, wanted: Filter, cursor: Cursor | None) -> str:
+def listing(archive: Archive, wanted: Filter, cursor: ListPlace | None) -> str:
     """The events that fit, newest first."""
     found = archive.lines(wanted, cursor)
     more = len(found) > PAGE
@@ -53,8 +53,8 @@ def listing(archive: Archive, wanted: Filter, cursor: Cursor | None) -> str:
         for line in shown
     ]
     headings = (
-        Column("Time (UTC)", "short"),
-        Column("Operation", "short"),
+        PageColumn("Time (UTC)", "short"),
+        PageColumn("Operation", "short"),
         "Class",
         "Key",
         "Event",
@@ -71,7 +71,7 @@ def listing(archive: Archive, wanted: Filter, cursor: Cursor | None) -> str:
     return _page("Documents", _filter(archive, wanted), live("list", *content), here="/")
 
 
-def document(archive: Archive, kept: Kept) -> str:
+def document(archive: Archive, kept: KeptDocument) -> str:
     """One document: its events and their attributes, what was answered, and its text."""
     read = incoming.read(kept.body)
     lines = archive.events(kept.id)
@@ -133,7 +133,13 @@ def history(archive: Archive, association: str) -> str:
             "history",
             table(
                 "What happened, oldest first",
-                (Column("Time (UTC)", "short"), Column("Operation", "short"), "Changes", "Event", "Status"),
+                (
+                    PageColumn("Time (UTC)", "short"),
+                    PageColumn("Operation", "short"),
+                    "Changes",
+                    "Event",
+                    "Status",
+                ),
                 rows,
             ),
             tag("h2", "What these events leave"),
@@ -159,7 +165,7 @@ def _filter(archive: Archive, wanted: Filter) -> Markup:
     )
 
 
-def _turns(shown: Sequence[Line], wanted: Filter, *, older: bool, newer: bool) -> Markup | None:
+def _turns(shown: Sequence[EventLine], wanted: Filter, *, older: bool, newer: bool) -> Markup | None:
     query = {
         "class": wanted.class_name,
         "operation": wanted.operation,
@@ -179,7 +185,9 @@ def _turns(shown: Sequence[Line], wanted: Filter, *, older: bool, newer: bool) -
     return tag("p", ways, class_="turn") if ways else None
 
 
-def _event(archive: Archive, event: Event, line: Line, shown: Sequence[Attribute]) -> Iterator[Node]:
+def _event(
+    archive: Archive, event: ReceivedEvent, line: EventLine, shown: Sequence[AttributeStep]
+) -> Iterator[Node]:
     yield tag("h2", f"{event.operation} {event.class_name} ", _object(line))
     times = archive.deliveries(event.event_id) if event.event_id else []
     yield facts(
@@ -193,14 +201,14 @@ def _event(archive: Archive, event: Event, line: Line, shown: Sequence[Attribute
         rows = [(a.name, a.change, a.type, _value(a)) for a in shown]
         yield table(
             "Attributes",
-            ("Attribute", Column("Change", "short"), Column("Type", "short"), "Value"),
+            ("Attribute", PageColumn("Change", "short"), PageColumn("Type", "short"), "Value"),
             rows,
         )
     if len(shown) < len(event.attributes):
         yield tag("p", f"… and {count(len(event.attributes) - len(shown))} more.", class_="quiet")
 
 
-def _events(archive: Archive, lines: Iterable[Line]) -> Iterator[tuple[Line, Event]]:
+def _events(archive: Archive, lines: Iterable[EventLine]) -> Iterator[tuple[EventLine, ReceivedEvent]]:
     """The events of these lines, each document read once."""
     number, read = 0, incoming.Incoming(())
     for line in lines:
@@ -211,27 +219,27 @@ def _events(archive: Archive, lines: Iterable[Line]) -> Iterator[tuple[Line, Eve
             yield line, read.events[line.part - 1]
 
 
-def _object(line: Line) -> Node:
+def _object(line: EventLine) -> Node:
     return link(line.key, "/object", {"association": line.association}) if line.association else line.key
 
 
-def _answered(line: Line) -> Node:
+def _answered(line: EventLine) -> Node:
     return [level(line.level), f" {line.text[:LONGEST_VALUE]}"]
 
 
-def _answer(kept: Kept) -> str:
+def _answer(kept: KeptDocument) -> str:
     text = documents.indent(kept.reply)
     return text if kept.level in LEVELS else f"{kept.level}, instead of\n{text}"
 
 
-def _value(attribute: Attribute) -> Node:
+def _value(attribute: AttributeStep) -> Node:
     shown = clipped(attribute.value, LONGEST_VALUE)
     if not attribute.reference:
         return shown
     return [shown, " → ", link(attribute.reference, "/object", {"association": attribute.reference})]
 
 
-def _step(attribute: Attribute) -> Node:
+def _step(attribute: AttributeStep) -> Node:
     sign = {"add": "+", "remove": "−", "remove all": "− all"}[attribute.change]
     return [f"{attribute.name} {sign} ", clipped(attribute.value, 200)]
 

@@ -7,20 +7,20 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
 from eventlog.web.receiver import incoming, pages
-from eventlog.web.receiver.archive import Archive, Cursor, Filter
+from eventlog.web.receiver.archive import Archive, Filter, ListPlace
 from eventlog.web.receiver.incoming import Incoming
 from eventlog.web.receiver.rules import Rule, Spoiled, Verdict, about, decide
-from eventlog.web.server import PLAIN, Answerer, Reply, Request, asset, sorry
+from eventlog.web.server import PLAIN, Answerer, HttpReply, Request, asset, sorry
 
 LARGEST = 64 << 20  # bytes of one document
 XML = "application/xml; charset=utf-8"
 GARBAGE = b"\x00\xff<nds><output>this is no answer"
 
-_REPLIES: dict[Spoiled | None, Callable[[bytes], Reply | None]] = {
-    None: lambda answer: Reply(answer, XML),
-    Spoiled.GARBAGE: lambda answer: Reply(GARBAGE, XML),
-    Spoiled.CUT: lambda answer: Reply(answer[: len(answer) // 2], XML),
-    Spoiled.EMPTY: lambda answer: Reply(b"", XML),
+_REPLIES: dict[Spoiled | None, Callable[[bytes], HttpReply | None]] = {
+    None: lambda answer: HttpReply(answer, XML),
+    Spoiled.GARBAGE: lambda answer: HttpReply(GARBAGE, XML),
+    Spoiled.CUT: lambda answer: HttpReply(answer[: len(answer) // 2], XML),
+    Spoiled.EMPTY: lambda answer: HttpReply(b"", XML),
     Spoiled.REFUSED: lambda answer: sorry(HTTPStatus.SERVICE_UNAVAILABLE, "a rule says so"),
     Spoiled.SILENCE: lambda answer: None,
 }
@@ -34,15 +34,15 @@ def receiver(
 ) -> Answerer:
     """What answers the requests of documents and of pages."""
 
-    def answer(request: Request) -> Reply | None:
+    def answer(request: Request) -> HttpReply | None:
         if request.method == "POST":
             read = incoming.read(request.body)
             if (earlier := _asked(archive, read)) is not None:
-                return Reply(earlier, XML)
+                return HttpReply(earlier, XML)
             number, verdict = _receive(archive, rules, clock(), request.body, read)
             rest(verdict.delay)
             if verdict.questions:
-                return Reply(verdict.ask(number), XML)
+                return HttpReply(verdict.ask(number), XML)
             return _REPLIES[verdict.spoiled](verdict.reply)
         return asset(request) or _page(archive, request)
 
@@ -64,17 +64,17 @@ def _receive(
         return writer.keep(at, body, read, verdict), verdict
 
 
-def _page(archive: Archive, request: Request) -> Reply:
+def _page(archive: Archive, request: Request) -> HttpReply:
     if request.path == "/":
-        return Reply(pages.listing(archive, _filter(request), _cursor(request)))
+        return HttpReply(pages.listing(archive, _filter(request), _cursor(request)))
     if request.path == "/object":
-        return Reply(pages.history(archive, request.query.get("association", "")))
+        return HttpReply(pages.history(archive, request.query.get("association", "")))
     if request.path == "/healthz":
-        return Reply("ready\n", PLAIN)
+        return HttpReply("ready\n", PLAIN)
     return _document(archive, request.path)
 
 
-def _document(archive: Archive, path: str) -> Reply:
+def _document(archive: Archive, path: str) -> HttpReply:
     name = path.removeprefix("/document/")
     number = name.removesuffix(".xml")
     known = path.startswith("/document/") and number.isascii() and number.isdigit() and len(number) < 16
@@ -85,8 +85,8 @@ def _document(archive: Archive, path: str) -> Reply:
         )
     if name.endswith(".xml"):
         attached = {"Content-Disposition": f'attachment; filename="document-{kept.id}.xml"'}
-        return Reply(kept.body, "application/octet-stream", headers=attached)
-    return Reply(pages.document(archive, kept))
+        return HttpReply(kept.body, "application/octet-stream", headers=attached)
+    return HttpReply(pages.document(archive, kept))
 
 
 def _filter(request: Request) -> Filter:
@@ -94,9 +94,9 @@ def _filter(request: Request) -> Filter:
     return Filter(*(request.query.get(name, "") for name in names))
 
 
-def _cursor(request: Request) -> Cursor | None:
+def _cursor(request: Request) -> ListPlace | None:
     for way in ("before", "after"):
         document, dot, part = request.query.get(way, "").partition(".")
         if dot and (document + part).isascii() and document.isdigit() and part.isdigit():
-            return Cursor("before" if way == "before" else "after", int(document[:15]), int(part[:15]))
+            return ListPlace("before" if way == "before" else "after", int(document[:15]), int(part[:15]))
     return None

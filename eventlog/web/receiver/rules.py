@@ -11,7 +11,7 @@ from typing import Any
 
 from eventlog.core import toml
 from eventlog.core.errors import EventlogError, InvalidDocument
-from eventlog.web.receiver.incoming import Attribute, Event, Incoming
+from eventlog.web.receiver.incoming import AttributeStep, Incoming, ReceivedEvent
 from eventlog.xds import answers
 from eventlog.xds.answers import Level, Status
 from eventlog.xds.queries import Query, write_query
@@ -53,17 +53,17 @@ class Rule:
     times: int | None = None  # how many deliveries of one event get it; None is all
     delay: float = 0.0
 
-    def fits(self, event: Event, earlier: int) -> bool:
+    def fits(self, event: ReceivedEvent, earlier: int) -> bool:
         """Whether it answers this event, which was delivered so many times before."""
         return (
             (self.times is None or earlier < self.times)
             and fnmatchcase(event.operation, self.operation)
             and fnmatchcase(event.class_name, self.class_name)
             and fnmatchcase(event.key, self.key)
-            and any(map(self._names, event.attributes or (Attribute("", ""),)))
+            and any(map(self._names, event.attributes or (AttributeStep("", ""),)))
         )
 
-    def _names(self, attribute: Attribute) -> bool:
+    def _names(self, attribute: AttributeStep) -> bool:
         name, value = self.attribute, self.value
         return (name is None or fnmatchcase(attribute.name, name)) and (
             value is None or fnmatchcase(attribute.value, value)
@@ -111,7 +111,7 @@ def about(incoming: Incoming) -> int | None:
     return next((int(match[1]) for match in found if match), None)
 
 
-def decide(rules: Sequence[Rule], incoming: Incoming, earlier: Callable[[Event], int]) -> Verdict:
+def decide(rules: Sequence[Rule], incoming: Incoming, earlier: Callable[[ReceivedEvent], int]) -> Verdict:
     """The verdict on a document; `earlier` tells how often an event was delivered before."""
     if incoming.fault:
         return Verdict((Status(Level.ERROR, None, incoming.fault, "invalid-document"),))
@@ -138,17 +138,17 @@ def read(text: str) -> tuple[Rule, ...]:
     return tuple(_read_rule(number, entries) for number, entries in enumerate(found, 1))
 
 
-def _rule(rules: Iterable[Rule], event: Event, earlier: int) -> Rule:
+def _rule(rules: Iterable[Rule], event: ReceivedEvent, earlier: int) -> Rule:
     return next((rule for rule in rules if rule.fits(event, earlier)), OTHERWISE)
 
 
-def _questions(chosen: Iterable[tuple[Event, Rule]]) -> Iterator[Query]:
+def _questions(chosen: Iterable[tuple[ReceivedEvent, Rule]]) -> Iterator[Query]:
     for event, rule in chosen:
         if rule.ask is not None and event.association:
             yield Query(association=event.association, read=rule.ask or None)
 
 
-def _status(event: Event, rule: Rule) -> Status:
+def _status(event: ReceivedEvent, rule: Rule) -> Status:
     level = rule.answer if isinstance(rule.answer, Level) else Level.RETRY
     return Status(level, event.event_id, rule.text)
 

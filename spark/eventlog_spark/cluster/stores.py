@@ -65,7 +65,7 @@ def plain(name: str) -> str:
 
 
 @dataclass(frozen=True)
-class Store:
+class ObjectStore:
     """A bucket, a container or a name node; it travels in pickled code only, for it may hold a key."""
 
     root: str  # as names begin: s3a://bucket
@@ -131,7 +131,7 @@ class Store:
 
 
 @lru_cache(maxsize=64)
-def _opened(store: Store) -> fs.FileSystem:
+def _opened(store: ObjectStore) -> fs.FileSystem:
     with lost(store.root):
         if store.root.partition("://")[0] in _S3:
             return fs.S3FileSystem(**dict(store.given))
@@ -190,7 +190,7 @@ class _Reached(io.RawIOBase):
 class Stores:
     """The stores that the names of a job lead to."""
 
-    known: tuple[Store, ...] = ()
+    known: tuple[ObjectStore, ...] = ()
 
     @classmethod
     def reached(cls, spark: Any, names: Iterable[str]) -> Self:
@@ -208,7 +208,7 @@ class Stores:
         roots = sorted({root_of(name) for name in names if is_remote(name)})
         return cls(tuple(store_said(root, setting) for root in roots))
 
-    def of(self, name: str) -> Store | None:
+    def of(self, name: str) -> ObjectStore | None:
         """The store of a name; None for a file that every machine has."""
         if not is_remote(name):
             return None
@@ -256,11 +256,11 @@ def said_of_s3(spark: Any) -> dict[str, str]:
     return told
 
 
-def store_said(root: str, setting: Setting) -> Store:
+def store_said(root: str, setting: Setting) -> ObjectStore:
     """The store that names begin with, as Hadoop is told of it: `setting` gives the text of a whole name."""
     scheme, _, bucket = root.partition("://")
     if scheme not in _S3:
-        return Store(root)
+        return ObjectStore(root)
 
     def said(name: str) -> str | None:
         """What is said of this bucket, else of all."""
@@ -271,7 +271,7 @@ def store_said(root: str, setting: Setting) -> Store:
     if not given.keys() & {"region", "endpoint_override"}:
         with lost(root):
             given["region"] = fs.resolve_s3_region(bucket)
-    return Store(root, tuple(sorted(given.items())))
+    return ObjectStore(root, tuple(sorted(given.items())))
 
 
 def s3_given(said: Setting) -> dict[str, Any]:

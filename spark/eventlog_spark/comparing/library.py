@@ -20,7 +20,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.neutral import load
 from eventlog.publisher.references import among
 from eventlog_spark.comparing.meeting import PLACE, Pair, differing
-from eventlog_spark.comparing.sides import Side
+from eventlog_spark.comparing.sides import TableState
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.output.told import Changes, Told, told_of
 
@@ -53,7 +53,7 @@ def _pairs(old: Mapping[str, Any], new: Mapping[str, Any], tables: Tables) -> di
     if not after:
         raise Misuse("there is nothing to compare: name a table and its DataFrame")
     return {
-        table: Pair(Side(f"old {table}", before[table]), Side(f"new {table}", after[table]))
+        table: Pair(TableState(f"old {table}", before[table]), TableState(f"new {table}", after[table]))
         for table in after
     }
 

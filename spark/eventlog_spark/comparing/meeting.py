@@ -20,11 +20,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from eventlog.columnar.vectors import flags
 from eventlog.compare import rows
-from eventlog.compare.lines import Lines, Told
+from eventlog.compare.lines import DifferenceLines, Told
 from eventlog.compare.ordering import Ranks, ranks
 from eventlog.core.errors import InvalidTables
 from eventlog.core.tables import Table, Tables
-from eventlog_spark.comparing.sides import NEW, OLD, Side, both, comparable, texts
+from eventlog_spark.comparing.sides import NEW, OLD, TableState, both, comparable, texts
 
 PLACE = ("phase", "rank", "key")  # by which differences are in order
 SCHEMA = pa.schema(
@@ -36,8 +36,8 @@ SCHEMA = pa.schema(
 class Pair(NamedTuple):
     """A table in both of its states."""
 
-    old: Side
-    new: Side
+    old: TableState
+    new: TableState
 
 
 def differing(tables: Tables, pairs: Mapping[Table, Pair]) -> Any:
@@ -90,7 +90,7 @@ class _Judge:
     names: tuple[str, str]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        lines = Lines(self.ranks, self.table)
+        lines = DifferenceLines(self.ranks, self.table)
         for some in _whole_keys(map(self._as_on_one_machine, batches)):
             for told in lines.differences(*(_of_side(some, side) for side in (OLD, NEW))):
                 yield self._row_of_each(told)

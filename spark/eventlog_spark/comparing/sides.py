@@ -34,14 +34,14 @@ _TYPED = (
 _OTHERWISE = (t.FloatType, t.DoubleType, t.NullType)  # -0 is 0 to Spark; of nothing nothing is compared
 
 
-class Side(NamedTuple):
+class TableState(NamedTuple):
     """A state of a table, and what errors call it."""
 
     name: str
     frame: Any
 
 
-def both(table: Table, old: Side, new: Side) -> Any:
+def both(table: Table, old: TableState, new: TableState) -> Any:
     """The rows of both sides: `side`, then the key's columns and the others, called v0, v1 ….
 
     Nothing is read yet; what no state can hold is told at once.
@@ -70,7 +70,7 @@ def comparable(frame: Any, name: str) -> Any:
     return f.col(name).cast("string") if isinstance(kind, _OTHERWISE) else None
 
 
-def _columns(table: Table, side: Side) -> Any:
+def _columns(table: Table, side: TableState) -> Any:
     """The columns of the table alone, in its order."""
     keys, data = places_of(table, tuple(side.frame.columns), side.name)
     chosen = [*keys, *data]

@@ -15,7 +15,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import stem_of
 from eventlog.publisher.references import among
 from eventlog_spark.comparing.meeting import PLACE, Pair, differing
-from eventlog_spark.comparing.sides import Side
+from eventlog_spark.comparing.sides import TableState
 from eventlog_spark.input.storage import uri
 
 
@@ -47,7 +47,7 @@ def lines(tables: Tables, pairs: dict[Table, Pair]) -> Iterator[str | Refused]:
         found.unpersist()
 
 
-def _sides(spark: Any, name: str, tables: Tables, only: str | None) -> dict[Table, Side]:
+def _sides(spark: Any, name: str, tables: Tables, only: str | None) -> dict[Table, TableState]:
     """The rows of each table of a state: a file or a folder of files of one table, or a folder in which
     files and folders are named after theirs."""
     named = _named_after(spark, name, tables)
@@ -56,8 +56,8 @@ def _sides(spark: Any, name: str, tables: Tables, only: str | None) -> dict[Tabl
     return {table: _side(spark, f"{name.rstrip('/')}/{child}") for table, child in named.items()}
 
 
-def _side(spark: Any, name: str) -> Side:
-    return Side(name, spark.read.parquet(name if "://" in name else uri(name)))
+def _side(spark: Any, name: str) -> TableState:
+    return TableState(name, spark.read.parquet(name if "://" in name else uri(name)))
 
 
 def _named_after(spark: Any, name: str, tables: Tables) -> dict[Table, str]:

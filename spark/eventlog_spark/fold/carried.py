@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from eventlog.columnar import Current, Rows
+from eventlog.columnar import CurrentColumns, Rows
 from eventlog.columnar.vectors import Ints, codes, flags
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, QueryKey
@@ -36,7 +36,7 @@ class Carried:
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
         self._held: _Held | None = None
-        self._answers: plain.Answers | None = None
+        self._answers: plain.ObjectsAnswers | None = None
 
     def log_rows(self, batch: pa.RecordBatch) -> Rows:
         """The log rows of a batch; its current rows are at hand until the next."""
@@ -52,11 +52,11 @@ class Carried:
         self._held = _Held(current, objects[~is_log], rows, tables, objects[is_log], count)
         return rows
 
-    def read_back(self, table: Table, keys: pa.Array) -> Current:
+    def read_back(self, table: Table, keys: pa.Array) -> CurrentColumns:
         """The current rows of these objects, each asked for by the key of a row that asks."""
         if self._held is None:
             none = np.empty(0, np.int64)
-            return Current(none, [pa.array([], pa.string())] * len(table.data), none)
+            return CurrentColumns(none, [pa.array([], pa.string())] * len(table.data), none)
         current, owners, rows, tables, objects, count = self._held
         asking = (rows.kinds > 4) & flags(pc.equal(tables, self._tables.name_of(table)))
         first = pc.index_in(keys, value_set=rows.keys.filter(pa.array(asking))).to_numpy()
@@ -68,20 +68,20 @@ class Carried:
     def lookup(self, table: Table, key: QueryKey) -> Answer:
         """The current rows of one object, for the plain fold."""
         if self._answers is None:
-            self._answers = plain.Answers(self._tables)
+            self._answers = plain.ObjectsAnswers(self._tables)
             for row in plain.log_rows([self._held.current] if self._held else []):
                 self._answers.add(row)
         return self._answers.lookup(table, key)
 
 
-def _cells(table: Table, objects: Ints, rows: pa.RecordBatch) -> Current:
+def _cells(table: Table, objects: Ints, rows: pa.RecordBatch) -> CurrentColumns:
     """The cells of these current rows by column; in doubt are those that have others than the table."""
     order = np.argsort(objects, kind="stable")
     found, counts = unpack_all(rows.column("old_value"), rows.column("new_value"))
     begins = np.cumsum(counts) - counts
     right = order[counts[order] == len(table.data)]
     columns = [found.take(pa.array(begins[right] + at)) for at in range(len(table.data))]
-    return Current(objects[right], columns, np.unique(objects[counts != len(table.data)]))
+    return CurrentColumns(objects[right], columns, np.unique(objects[counts != len(table.data)]))
 
 
 def log_rows(batch: pa.RecordBatch) -> Rows:

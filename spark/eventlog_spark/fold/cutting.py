@@ -18,7 +18,7 @@ from eventlog.columnar.vectors import Ints
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Answer, QueryKey
 from eventlog_spark.fold.carried import log_rows as as_rows
-from eventlog_spark.fold.plain import Answers, log_rows
+from eventlog_spark.fold.plain import ObjectsAnswers, log_rows
 from eventlog_spark.input.kinds import CURRENT
 from eventlog_spark.input.names import object_begins
 from eventlog_spark.output.task import LONGEST
@@ -34,7 +34,7 @@ class LifeFile:
     def __init__(self, tables: Tables, schema: pa.Schema) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="eventlog-life-")
         self._path = Path(self._folder.name) / "rows.arrow"
-        self._answers = Answers(tables)
+        self._answers = ObjectsAnswers(tables)
         self._writer = pa.ipc.new_file(self._path, schema)
         self._file: pa.OSFile | None = None
         self._ends: list[int] = []  # how many rows there are up to the end of each batch

@@ -36,7 +36,7 @@ from eventlog_spark.input.untold import fault_of
 from eventlog_spark.output.task import Attempt, Task
 
 
-class LogRow(NamedTuple):
+class ShuffledRow(NamedTuple):
     """A row as it leaves the shuffle."""
 
     record_id: int
@@ -64,7 +64,7 @@ _VALUES = ("old_value", "new_value", "event_time", "perpetrator", "logged")
 _COLUMNS = ("record_id", "kind", "name", "table_key", *_VALUES)
 
 
-def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
+def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[ShuffledRow]:
     """The rows of batches, as they leave the shuffle."""
     for batch in batches:
         columns = [
@@ -73,7 +73,7 @@ def log_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[LogRow]:
         ]
         for record_id, kind, name, key, *rest in zip(*columns, strict=True):
             table, column = names.unpack(name)
-            yield LogRow(record_id, kind, table, key, column, *rest)
+            yield ShuffledRow(record_id, kind, table, key, column, *rest)
 
 
 def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> Iterator[Event]:
@@ -83,9 +83,9 @@ def events(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch]) -> I
         yield from fold(task, attempt, chunk)
 
 
-def fold(task: Task, attempt: Attempt, rows: Iterable[LogRow]) -> list[Event]:
+def fold(task: Task, attempt: Attempt, rows: Iterable[ShuffledRow]) -> list[Event]:
     """The events of whole objects; every row's outcome is counted."""
-    answers = Answers(task.tables)
+    answers = ObjectsAnswers(task.tables)
     entries = []
     for row in rows:
         if row.kind == CURRENT:
@@ -124,7 +124,7 @@ def folded(
     return planned.events(lookup), planned.outcomes
 
 
-class Answers:
+class ObjectsAnswers:
     """The current rows of some objects."""
 
     def __init__(self, tables: Tables) -> None:
@@ -132,7 +132,7 @@ class Answers:
         self._rows: dict[tuple[str, QueryKey], dict[ObjectName, list[CurrentRow]]] = {}
         self._faults: dict[tuple[str, QueryKey], WrongRow] = {}
 
-    def add(self, row: LogRow) -> None:
+    def add(self, row: ShuffledRow) -> None:
         """Take a current row."""
         try:
             table = self._tables.find(row.table_name)
@@ -172,7 +172,7 @@ def taking_part(task: Task, attempt: Attempt, batches: Iterable[pa.RecordBatch])
         yield batch.filter(pa.array(~away)) if away.any() else batch
 
 
-def entry_of(known: Knows, row: LogRow) -> Entry:
+def entry_of(known: Knows, row: ShuffledRow) -> Entry:
     """The row as the fold takes it: its table and key as they were logged."""
     name, key = (row.table_name, row.table_key) if row.logged is None else names.unpack(row.logged)
     return Entry(
@@ -189,6 +189,6 @@ def entry_of(known: Knows, row: LogRow) -> Entry:
     )
 
 
-def size_of(row: LogRow) -> int:
+def size_of(row: ShuffledRow) -> int:
     """How many characters a row's values have."""
     return len(row.old_value or "") + len(row.new_value or "")

@@ -12,17 +12,17 @@ from eventlog.core.entry import COLUMNS, Entry
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Table
 from eventlog.fold import Answer, CurrentRow, Fate, QueryKey, whole_objects
-from eventlog_spark.fold.plain import Knows, LogRow, entry_of, folded, log_rows, size_of
+from eventlog_spark.fold.plain import Knows, ShuffledRow, entry_of, folded, log_rows, size_of
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.current import asked
 from eventlog_spark.input.kinds import CURRENT, UNREADABLE
-from eventlog_spark.output.told import Form, Told, text_of
+from eventlog_spark.output.told import FrameForm, Told, text_of
 
 
 class FoldToRows:
     """Folds the rows of whole objects, and the current rows that they ask for stand among them."""
 
-    def __init__(self, known: Knows, form: Form) -> None:
+    def __init__(self, known: Knows, form: FrameForm) -> None:
         self._known = known
         self._form = form
 
@@ -38,7 +38,7 @@ class FoldToRows:
         for chunk in whole_objects(hashed, itemgetter(0), lambda pair: size_of(pair[1])):
             yield from self._fold(row for _, row in chunk)
 
-    def _fold(self, rows: Iterable[LogRow]) -> Iterator[Told]:
+    def _fold(self, rows: Iterable[ShuffledRow]) -> Iterator[Told]:
         answers: dict[str, list[CurrentRow]] = {}
         entries: dict[int, Entry] = {}
         for row in rows:

@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from eventlog.columnar.vectors import Ints, offsets
 
 
-class Packed(NamedTuple):
+class PackedCells(NamedTuple):
     lengths: str
     text: str
 
@@ -29,10 +29,10 @@ def packed(cells: Sequence[Any]) -> tuple[Any, Any]:
     return f.concat_ws(",", *sizes), f.concat(*(f.coalesce(cell, f.lit("")) for cell in cells))
 
 
-def pack(cells: Sequence[str | None]) -> Packed:
+def pack(cells: Sequence[str | None]) -> PackedCells:
     """The same, of texts."""
     sizes = [-1 if cell is None else len(cell.encode()) for cell in cells]
-    return Packed(",".join(map(str, sizes)), "".join(cell or "" for cell in cells))
+    return PackedCells(",".join(map(str, sizes)), "".join(cell or "" for cell in cells))
 
 
 def unpack(lengths: str, text: str) -> tuple[str | None, ...]:

@@ -47,7 +47,7 @@ class CurrentFile(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CurrentRows:
+class RowsOfFiles:
     """The rows of files, each under the name by which an object asks for it."""
 
     files: Sequence[CurrentFile]  # in an order that several rows of one object keep
@@ -85,7 +85,7 @@ def asked(table: Table, key: QueryKey) -> str:
     return f"{table} {key!r}"
 
 
-class Answers(Protocol):
+class CurrentSource(Protocol):
     """Where the current rows of a job come from."""
 
     @property
@@ -144,7 +144,7 @@ class GivenRows:
 
 def _resolved(spark: Any, rows: Any, tables: Tables, given: GivenRows, some: Sequence[CurrentFile]) -> Any:
     """The current rows of some of the files, for the objects of these rows, by what their keys mean."""
-    found = load(spark, CurrentRows(given.files, some, given.limits, given.stores)).join(
+    found = load(spark, RowsOfFiles(given.files, some, given.limits, given.stores)).join(
         _objects_asked(rows, tables), "asked"
     )
     return found.select(

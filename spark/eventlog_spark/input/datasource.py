@@ -14,7 +14,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
 
-class Reading(Protocol):
+class PieceReading(Protocol):
     """What is to be read: a schema, pieces that tasks share out, and how one piece becomes batches."""
 
     @property
@@ -26,24 +26,24 @@ class Reading(Protocol):
 
 
 @dataclass
-class Piece(InputPartition):
+class InputPiece(InputPartition):
     """One partition."""
 
     value: Any
 
 
 class OwnReader(DataSourceReader):
-    def __init__(self, reading: Reading) -> None:
+    def __init__(self, reading: PieceReading) -> None:
         self._reading = reading
 
-    def partitions(self) -> Sequence[Piece]:
-        return [Piece(value) for value in self._reading.pieces()]
+    def partitions(self) -> Sequence[InputPiece]:
+        return [InputPiece(value) for value in self._reading.pieces()]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         return self._reading.read(partition.value)
 
 
-def load(spark: Any, reading: Reading) -> Any:
+def load(spark: Any, reading: PieceReading) -> Any:
     """The DataFrame of a reading, which travels in the pickled source: an option would show in plans."""
 
     class OwnSource(DataSource):

@@ -25,7 +25,7 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.identity import identify
 from eventlog.core.tables import Table, Tables
-from eventlog.files.parquet import Batch, rows_of
+from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.fold import Rules, query_key
 from eventlog_spark.input import cells
 from eventlog_spark.input.batches import gather
@@ -46,7 +46,7 @@ _PLAIN = ("record_id", "kind", "event_type", *_TEXTS)
 
 
 @dataclass(frozen=True)
-class Known:
+class LogKnown:
     """What the rows of a log are read by."""
 
     tables: Tables
@@ -56,7 +56,7 @@ class Known:
     answerable: frozenset[Table]  # the tables whose current rows are at hand
 
 
-def log_rows(frame: Any, known: Known, unique: bool) -> Any:
+def log_rows(frame: Any, known: LogKnown, unique: bool) -> Any:
     """The rows of a log as SCHEMA has them: under the one name of their object, and of which kind each is.
 
     A row that cannot be read has the reason in the place of old_value, and its cells in that of new_value; so
@@ -96,7 +96,7 @@ def by_number(frame: Any) -> Any:
     return frame.toDF(*(f"c{at}" for at in range(len(frame.columns))))
 
 
-def _kind(cell: Mapping[str, Any], known: Known) -> Any:
+def _kind(cell: Mapping[str, Any], known: LogKnown) -> Any:
     rules = known.rules
     kind = f.when(~cell["sure"], UNREADABLE).when(cell["status"] != rules.status, NOT_NEW)
     if rules.driver_user is not None and not rules.allow_loopback:
@@ -124,7 +124,7 @@ def _once(rows: Any) -> Any:
 class _Read:
     """Rows that Spark has read, and those that it has left to us."""
 
-    def __init__(self, known: Known, columns: tuple[str, ...]) -> None:
+    def __init__(self, known: LogKnown, columns: tuple[str, ...]) -> None:
         self._known = known
         self._columns = columns
 
@@ -201,7 +201,7 @@ def keyed_rows(
 ) -> Iterator[KeyedRow]:
     """The current rows of batches with these columns."""
     for batch in batches:
-        source = Source(f"current {table}", table.name, columns, rows_of(Batch(0, batch)))
+        source = Source(f"current {table}", table.name, columns, rows_of(PlacedBatch(0, batch)))
         yield from read_current(table, source)
 
 

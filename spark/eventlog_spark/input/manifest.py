@@ -22,7 +22,7 @@ class NotDone(Misuse):
     """{0} is of a backlog that is not done: run it again first"""
 
 
-class Changed(EventlogError):
+class ManifestChanged(EventlogError):
     """{0}/_manifest.json was cut off or changed: what stands there cannot be told; remove the folder"""
 
 
@@ -43,12 +43,12 @@ def delivered(folder: str, text: Text, sizes: Mapping[str, int]) -> dict[str, An
 def read(folder: str, text: str | None, sealed: str, sizes: Mapping[str, int]) -> dict[str, Any]:
     """The manifest, if it is whole and the files are as it says."""
     if text is None or (sealed and seal(text).strip() != sealed):
-        raise Changed(folder)
+        raise ManifestChanged(folder)
     try:
         told: dict[str, Any] = json.loads(text)
         listed = [(part["name"], part["bytes"]) for part in [*told["parts"], *told.get("refused", ())]]
     except (ValueError, TypeError, KeyError) as fault:
-        raise Changed(folder) from fault
+        raise ManifestChanged(folder) from fault
     for name, size in listed:
         if sizes.get(name) != size:
             raise NotAsToldBy(f"{folder}/{name}")

@@ -27,7 +27,7 @@ from eventlog.fold import query_key
 from eventlog_spark.input import names
 
 
-class Spelled(NamedTuple):
+class RowNames(NamedTuple):
     """The names of a row: those of its object, and its own where they differ."""
 
     table_name: str
@@ -36,16 +36,16 @@ class Spelled(NamedTuple):
     logged: str | None  # packed
 
 
-def spell(tables: Tables, table_name: str, table_key: str, column_name: str | None) -> Spelled:
+def spell(tables: Tables, table_name: str, table_key: str, column_name: str | None) -> RowNames:
     """The names of a row; one that cannot be understood keeps its own."""
     try:
         found = identify(tables, table_name, table_key)
     except EventlogError:
-        return Spelled(table_name, table_key, column_name, None)
+        return RowNames(table_name, table_key, column_name, None)
     if found.child:
         column_name = child_column(found.table, found.child, column_name)
     own = None if found.name == (table_name, table_key) else names.pack(table_name, table_key)
-    return Spelled(*found.name, column_name, own)
+    return RowNames(*found.name, column_name, own)
 
 
 class Noticed(NamedTuple):
@@ -160,6 +160,6 @@ class _Spell:
         columns = given.get("column_name") or pa.nulls(batch.num_rows, pa.string())
         rows = zip(*(c.to_pylist() for c in (given["table_name"], given["table_key"], columns)), strict=True)
         spelled = [spell(self._tables, *row) for row in rows]
-        for at, name in enumerate(Spelled._fields):
+        for at, name in enumerate(RowNames._fields):
             given[name] = pa.array([row[at] for row in spelled], pa.string())
         return pa.record_batch([given[name] for name in self._columns], names=self._columns)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 from eventlog.files.inputs import container_of
-from eventlog_spark.cluster.stores import Store, Stores, is_remote, plain
+from eventlog_spark.cluster.stores import ObjectStore, Stores, is_remote, plain
 from eventlog_spark.input import manifest
 
 _PART = 128 << 20  # bytes of input that make one partition
@@ -96,7 +96,7 @@ def _local(name: str) -> list[_Found]:
     return [_Found(file, facts.st_size, facts.st_mtime_ns) for file, facts in told]
 
 
-def _remote(store: Store, name: str) -> list[_Found]:
+def _remote(store: ObjectStore, name: str) -> list[_Found]:
     name = name.rstrip("/")
     if name != store.root:
         facts = store.look(name)

@@ -10,7 +10,7 @@ from functools import partial
 from itertools import islice
 from typing import Any
 
-from eventlog.core.entry import Status
+from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.publisher.config import Config
@@ -21,16 +21,16 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.log.work import Failure, Work
 from eventlog_spark.job import Backlog, Result, Stage, facts, run_job
 from eventlog_spark.live.asking import FrozenRows
-from eventlog_spark.live.frozen import Frozen
+from eventlog_spark.live.frozen import FrozenFolder
 from eventlog_spark.live.remembered import Settlement
-from eventlog_spark.live.snapshot import Source, freeze
+from eventlog_spark.live.snapshot import LiveLog, freeze
 from eventlog_spark.output.commit import job_id
 from eventlog_spark.output.store import folder_of
 
 _CHUNK = 10_000  # rows finished in one transaction
 
 
-class Led(EventlogError):
+class PublisherLeads(EventlogError):
     """a publisher is at work on this log: stop it until the backlog is done, which needs its lock"""
 
 
@@ -47,12 +47,12 @@ def run_live(spark: Any, backlog: Backlog, live: Live, stage: Stage) -> Result:
     """The output folder of a live log."""
     leader = live.store.lead(backlog_name(os.getpid()))
     if leader is None:
-        raise Led
+        raise PublisherLeads
     with leader:
         source = _source(backlog, live, leader.epoch)
         wanted = replace(backlog, job=replace(backlog.job, tables=source.tables))
         folder = folder_of(spark, backlog.job.output, _name(wanted, live.store))
-        frozen = Frozen(folder.files)
+        frozen = FrozenFolder(folder.files)
         manifest = folder.manifest()
         if manifest is not None and not frozen.exists():  # somebody has cleared it away
             _read_nothing_ahead(live, leader)
@@ -78,7 +78,7 @@ def _read_nothing_ahead(live: Live, leader: Leader) -> None:
         work.name_leader(backlog_name(os.getpid(), finished=True))
 
 
-def _source(backlog: Backlog, live: Live, epoch: int) -> Source:
+def _source(backlog: Backlog, live: Live, epoch: int) -> LiveLog:
     """The log with the tables of a tables file, else those that the publisher publishes."""
     store, tables = live.store, backlog.job.tables
     if len(tables):
@@ -89,7 +89,7 @@ def _source(backlog: Backlog, live: Live, epoch: int) -> Source:
         work.agree(live.config.build(PublisherSettings).delete_from_log)
         work.rename(partial(object_of, tables))
     readable = read_readable(store.engine, store.log, tables)
-    return Source(store, live.config, tables, readable, backlog.rules)
+    return LiveLog(store, live.config, tables, readable, backlog.rules)
 
 
 def _name(backlog: Backlog, store: Store) -> str:
@@ -97,19 +97,21 @@ def _name(backlog: Backlog, store: Store) -> str:
     return job_id(facts(backlog, [], []) | where)
 
 
-def _deliver(spark: Any, backlog: Backlog, source: Source, frozen: Frozen, stage: Stage, name: str) -> Result:
+def _deliver(
+    spark: Any, backlog: Backlog, source: LiveLog, frozen: FrozenFolder, stage: Stage, name: str
+) -> Result:
     job = replace(backlog.job, inputs=tuple(frozen.logs), container="parquet")
     answers = FrozenRows(frozenset(source.readable), frozen.current)
     return run_job(spark, replace(backlog, job=job), stage, name, answers, frozen.first)
 
 
-def finish(live: Live, leader: Leader, frozen: Frozen, left_out: Iterable[str]) -> int:
+def finish(live: Live, leader: Leader, frozen: FrozenFolder, left_out: Iterable[str]) -> int:
     """Give the rows that the output covers their letters, by ids; how many were still new."""
     refused = dict(refusals(left_out))
     finished = _settle(live, leader, Settlement.read(frozen.remembered), refused)
     for ids in _batched(frozen.ids(), _CHUNK):
         with live.store.work(leader.epoch) as work:
-            finished += _letter(work, live, {Status.SUCCESS: ids}, refused)
+            finished += _letter(work, live, {Letter.SUCCESS: ids}, refused)
             work.note_highest(max(ids))
     return finished
 
@@ -130,12 +132,12 @@ def _settle(live: Live, leader: Leader, settlement: Settlement, refused: Mapping
 
 
 def _letter(
-    work: Work, live: Live, letters: Mapping[Status, Sequence[int]], refused: Mapping[int, str]
+    work: Work, live: Live, letters: Mapping[Letter, Sequence[int]], refused: Mapping[int, str]
 ) -> int:
     """Rows get their letters, those that were refused E and the reason."""
     good = {letter: [n for n in ids if n not in refused] for letter, ids in letters.items()}
     failed = [n for ids in letters.values() for n in ids if n in refused]
-    good[Status.ERROR] = [*good.get(Status.ERROR, ()), *failed]
+    good[Letter.ERROR] = [*good.get(Letter.ERROR, ()), *failed]
     work.fail(Failure(n, None, refused[n]) for n in failed)
     return work.finish(good)
 

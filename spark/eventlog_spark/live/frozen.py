@@ -23,7 +23,7 @@ LOG = pa.schema(
 )
 
 
-class Frozen:
+class FrozenFolder:
     """The folder in that of the output; what stands in it counts once it is complete."""
 
     def __init__(self, output: Files) -> None:

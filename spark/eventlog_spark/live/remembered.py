@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Self
 
 from eventlog.core.change import Change
-from eventlog.core.entry import COLUMNS, Status
+from eventlog.core.entry import COLUMNS, Letter
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Rules
 from eventlog.neutral import dumps
@@ -24,7 +24,7 @@ from eventlog.publisher.session import SessionSettings
 from eventlog.publisher.tally import letters_of
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sql.log.snapshot import Snapshot
-from eventlog.sql.log.work import Batch, Failure
+from eventlog.sql.log.work import Failure, RememberedBatch
 from eventlog.sql.readable import ReadableTable
 from eventlog.xds.settings import XdsSettings
 
@@ -36,8 +36,8 @@ Document = tuple[str, Sequence[Remembered]]
 class Settlement:
     """How --finish settles what was remembered."""
 
-    batches: Sequence[Batch] = ()
-    letters: Mapping[Status, Sequence[int]] = field(default_factory=dict)
+    batches: Sequence[RememberedBatch] = ()
+    letters: Mapping[Letter, Sequence[int]] = field(default_factory=dict)
     failures: Sequence[Failure] = ()
     objects: Sequence[tuple[str, str, str]] = ()  # with the event-ids of which they wait no longer
 
@@ -53,8 +53,8 @@ class Settlement:
     def read(cls, text: str) -> Self:
         told = json.loads(text)
         return cls(
-            [Batch(*batch) for batch in told["batches"]],
-            {Status(letter): ids for letter, ids in told["letters"].items()},
+            [RememberedBatch(*batch) for batch in told["batches"]],
+            {Letter(letter): ids for letter, ids in told["letters"].items()},
             [Failure(*failure) for failure in told["failures"]],
             [(name, key, event_id) for name, key, event_id in told["objects"]],
         )
@@ -69,7 +69,7 @@ class _AsChanges:
 
 
 def settle(
-    batches: Sequence[Batch],
+    batches: Sequence[RememberedBatch],
     snapshot: Snapshot,
     tables: Tables,
     readable: Mapping[Table, ReadableTable],
@@ -83,7 +83,7 @@ def settle(
     reader.thorough = True
     reading = reader.read_again(snapshot, facts)
     letters = letters_of(fact for _, among in documents for fact in among)
-    letters |= {row: (Status.ERROR, Failure(row, None, reason)) for row, reason in reading.refused}
+    letters |= {row: (Letter.ERROR, Failure(row, None, reason)) for row, reason in reading.refused}
     spelled = {cells[0]: cells[_OBJECT] for cells in snapshot.rows(letters)}
     objects = {
         (*reader.object_of(*spelled[row]), fact.run_id)
@@ -94,7 +94,7 @@ def settle(
     }
     settlement = Settlement(
         batches,
-        {letter: [row for row, (own, _) in letters.items() if own is letter] for letter in Status},
+        {letter: [row for row, (own, _) in letters.items() if own is letter] for letter in Letter},
         [failure for _, failure in letters.values() if failure is not None],
         sorted(objects),
     )

@@ -24,7 +24,7 @@ from eventlog.sql.readable import ReadableTable
 from eventlog_spark.input.datasource import load
 from eventlog_spark.live.access import Access
 from eventlog_spark.live.asking import ask
-from eventlog_spark.live.frozen import Frozen
+from eventlog_spark.live.frozen import FrozenFolder
 from eventlog_spark.live.remembered import settle
 from eventlog_spark.live.shares import CHUNK, PendingRows, share_out
 from eventlog_spark.output.files import spark_names
@@ -33,7 +33,7 @@ _ASKING = 200_000  # rows of the log that make one more task ask for current row
 
 
 @dataclass(frozen=True)
-class Source:
+class LiveLog:
     """A live log, and what its rows mean."""
 
     store: Store
@@ -43,7 +43,7 @@ class Source:
     rules: Rules
 
 
-def freeze(spark: Any, source: Source, frozen: Frozen) -> None:
+def freeze(spark: Any, source: LiveLog, frozen: FrozenFolder) -> None:
     """Rows and current rows as they are now; what an interrupted freeze left is dropped."""
     frozen.begin()
     with source.store.snapshot() as snapshot:
@@ -54,14 +54,14 @@ def freeze(spark: Any, source: Source, frozen: Frozen) -> None:
     frozen.finish({"logs": list(logs), "current": current})
 
 
-def _access(source: Source, snapshot: Snapshot) -> Access:
+def _access(source: LiveLog, snapshot: Snapshot) -> Access:
     store = source.store
     init = statements(source.config.build(DatabaseSettings).connection_init)
     shared = snapshot.share() if store.log.dialect.shares_snapshots else None
     return Access(store.engine.url, init, store.log, shared)
 
 
-def _freeze_remembered(source: Source, snapshot: Snapshot, frozen: Frozen) -> frozenset[int]:
+def _freeze_remembered(source: LiveLog, snapshot: Snapshot, frozen: FrozenFolder) -> frozenset[int]:
     """The rows that a publisher remembers; no other event may be made of them."""
     settlement, lines = settle(
         source.store.remembered(), snapshot, source.tables, source.readable, source.rules, source.config
@@ -72,11 +72,11 @@ def _freeze_remembered(source: Source, snapshot: Snapshot, frozen: Frozen) -> fr
 
 def _freeze_rows(
     spark: Any,
-    source: Source,
+    source: LiveLog,
     snapshot: Snapshot,
     access: Access,
     without: frozenset[int],
-    frozen: Frozen,
+    frozen: FrozenFolder,
 ) -> dict[str, int]:
     """The files of the pending rows, and how many each holds."""
     rules = source.rules
@@ -93,7 +93,7 @@ def _object_of(tables: Tables, table_name: object, table_key: object) -> ObjectN
 
 
 def _freeze_current(
-    spark: Any, source: Source, access: Access, logs: Mapping[str, int], frozen: Frozen
+    spark: Any, source: LiveLog, access: Access, logs: Mapping[str, int], frozen: FrozenFolder
 ) -> list[str]:
     """The files of the current rows of every object that a query-back row names."""
     frame = spark.read.parquet(*spark_names(frozen.files, list(logs)))

@@ -22,7 +22,7 @@ from eventlog.files.durable import sync, write_whole
 from eventlog_spark.input import manifest
 from eventlog_spark.input.manifest import MANIFEST, MARKER, SUCCESS
 from eventlog_spark.output.files import Files, LocalFiles
-from eventlog_spark.output.parts import Written
+from eventlog_spark.output.parts import PartFile
 
 TEMPORARY, REFUSED = "_temporary", "_refused"
 _OURS = (SUCCESS, MANIFEST, REFUSED, TEMPORARY)
@@ -46,7 +46,7 @@ def job_id(facts: Mapping[str, Any]) -> str:
     return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
 
 
-class Output(Protocol):
+class OutputFolder(Protocol):
     """The output folder of one job."""
 
     job: str
@@ -69,7 +69,7 @@ class Output(Protocol):
         """The folder while this process writes to it."""
 
     def commit(
-        self, parts: Sequence[Written], refused: Sequence[Written], facts: Mapping[str, Any]
+        self, parts: Sequence[PartFile], refused: Sequence[PartFile], facts: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Everything in its place, and the manifest that says so."""
 
@@ -77,7 +77,7 @@ class Output(Protocol):
         """The refused records, a line each."""
 
 
-class Folder:
+class LocalFolder:
     """The output folder of one job, on this machine."""
 
     def __init__(self, path: Path, job: str) -> None:
@@ -113,7 +113,7 @@ class Folder:
             shutil.rmtree(self._temporary)
 
     def commit(
-        self, parts: Sequence[Written], refused: Sequence[Written], facts: Mapping[str, Any]
+        self, parts: Sequence[PartFile], refused: Sequence[PartFile], facts: Mapping[str, Any]
     ) -> dict[str, Any]:
         """Everything in its place, and the manifest that says so."""
         listed = [self._place(part) for part in sorted(parts, key=lambda part: part.name)]
@@ -133,7 +133,7 @@ class Folder:
             with path.open(encoding="utf-8") as lines:
                 yield from lines
 
-    def _place(self, part: Written) -> dict[str, Any]:
+    def _place(self, part: PartFile) -> dict[str, Any]:
         sync(self._temporary / part.file)
         (self._temporary / part.file).replace(self.path / part.name)
         return listed_as(part.name, part)
@@ -161,7 +161,7 @@ class Folder:
                 path.unlink()
 
 
-def listed_as(name: str, file: Written) -> dict[str, Any]:
+def listed_as(name: str, file: PartFile) -> dict[str, Any]:
     """A file as the manifest tells of it."""
     return {"name": name, "records": file.records, "bytes": file.size, "sha256": file.sha256}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, Protocol
 
 from eventlog.files.durable import sync, write_whole
-from eventlog_spark.cluster.stores import Store
+from eventlog_spark.cluster.stores import ObjectStore
 from eventlog_spark.input.storage import uri
 
 _BUFFER = 1 << 20
@@ -81,7 +81,7 @@ class LocalFiles:
 class StoreFiles:
     """A folder of a store, where a file is there when it is closed and outlives every machine."""
 
-    store: Store
+    store: ObjectStore
     path: str
 
     def name(self, name: str) -> str:

@@ -18,7 +18,7 @@ WORK = "_work"  # files that only the job itself reads
 
 
 @dataclass
-class Written:
+class PartFile:
     """One file of a part, as the manifest tells of it."""
 
     file: str  # where the attempt left it, in the folder of the job's attempts
@@ -39,7 +39,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Layout:
+class PartLayout:
     """How the records of a format are put into files."""
 
     folder: Files
@@ -54,16 +54,16 @@ class Layout:
         return self.folder.below(WORK)
 
 
-class Parts:
+class PartFiles:
     """The files of one attempt at one part."""
 
-    def __init__(self, layout: Layout, part: int) -> None:
+    def __init__(self, layout: PartLayout, part: int) -> None:
         self._layout = layout
         self._part = part
         self._attempt = uuid.uuid4().hex
         self._open: dict[str, _File] = {}
         self._number = 0 if layout.per_file else -1
-        self.files: list[Written] = []
+        self.files: list[PartFile] = []
 
     def __enter__(self) -> Self:
         return self
@@ -102,7 +102,7 @@ class Parts:
         extension = EXTENSIONS.get(container, container)
         several = sheet is not None and sheet != self._layout.sheet
         name = sheet.name if sheet is not None and several else ""
-        written = Written("", self._part, self._number, name, extension)
+        written = PartFile("", self._part, self._number, name, extension)
         written.file = f"{written.name.removesuffix(f'.{extension}')}-{self._attempt}.{extension}"
         self.files.append(written)
         return _File(Summed(self._layout.folder.create(written.file)), written, container, sheet)
@@ -116,7 +116,7 @@ class Parts:
 class _File:
     """A file that is summed while it is written, and in its place when it is closed."""
 
-    def __init__(self, summed: Summed, written: Written, container: str, sheet: Sheet | None) -> None:
+    def __init__(self, summed: Summed, written: PartFile, container: str, sheet: Sheet | None) -> None:
         self.written = written
         self.stream = summed
         stream = cast(IO[bytes], summed)

@@ -15,14 +15,14 @@ from eventlog.core.errors import Refused
 from eventlog_spark.input import rows
 from eventlog_spark.output import summary
 from eventlog_spark.output.files import Files, spark_names
-from eventlog_spark.output.parts import Written
+from eventlog_spark.output.parts import PartFile
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Attempt, Task
 
 
 def explain(
     spark: Any, task: Task, clock: str, files: rows.LogFiles, told: Sequence[Summary], again: Any
-) -> list[Written]:
+) -> list[PartFile]:
     """The files of the rows that the tasks left out without knowing where they stand."""
     if not any(part.refused or part.unreadable for part in told) and again is None:
         return []

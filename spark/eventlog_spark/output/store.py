@@ -15,22 +15,22 @@ from pathlib import Path
 from typing import Any
 
 from eventlog.core.errors import EventlogError, Misuse
-from eventlog_spark.cluster.stores import Store, Stores, create_new, is_remote, plain
+from eventlog_spark.cluster.stores import ObjectStore, Stores, create_new, is_remote, plain
 from eventlog_spark.input import manifest
 from eventlog_spark.input.manifest import MANIFEST, MARKER, SUCCESS
-from eventlog_spark.output.commit import Folder, Occupied, OtherJob, Output, listed_as
+from eventlog_spark.output.commit import LocalFolder, Occupied, OtherJob, OutputFolder, listed_as
 from eventlog_spark.output.files import Files, StoreFiles
-from eventlog_spark.output.parts import Written
+from eventlog_spark.output.parts import PartFile
 
 
 class Delivered(EventlogError):
     """another run of this job delivered to {0} while this one worked: what stands there is whole"""
 
 
-def folder_of(spark: Any, output: str, job: str) -> Output:
+def folder_of(spark: Any, output: str, job: str) -> OutputFolder:
     """The output folder of that name."""
     if not is_remote(output):
-        return Folder(Path(plain(output)).resolve(), job)
+        return LocalFolder(Path(plain(output)).resolve(), job)
     (store,) = Stores.reached(spark, [output]).known
     return StoreFolder(spark, store, output, job)
 
@@ -38,7 +38,7 @@ def folder_of(spark: Any, output: str, job: str) -> Output:
 class StoreFolder:
     """The output folder of one job, in a store."""
 
-    def __init__(self, spark: Any, store: Store, path: str, job: str) -> None:
+    def __init__(self, spark: Any, store: ObjectStore, path: str, job: str) -> None:
         self._spark = spark
         self._store = store
         self._path = path.rstrip("/")
@@ -68,7 +68,7 @@ class StoreFolder:
         yield
 
     def commit(
-        self, parts: Sequence[Written], refused: Sequence[Written], facts: Mapping[str, Any]
+        self, parts: Sequence[PartFile], refused: Sequence[PartFile], facts: Mapping[str, Any]
     ) -> dict[str, Any]:
         """The manifest, which puts everything in its place."""
         listed = [self._listed(part) for part in sorted(parts, key=lambda part: part.name)]
@@ -88,7 +88,7 @@ class StoreFolder:
             with self.files.open(file["name"]) as lines:
                 yield from (line.decode() for line in lines)
 
-    def _listed(self, file: Written) -> dict[str, Any]:
+    def _listed(self, file: PartFile) -> dict[str, Any]:
         return listed_as(f"{self._run}/{file.file}", file)
 
     def _finish(self, whole: dict[str, Any], text: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from eventlog_spark.cluster.gauges import Counts
 from eventlog_spark.input.spelling import Noticed
-from eventlog_spark.output.parts import Written
+from eventlog_spark.output.parts import PartFile
 
 SCHEMA = "summary string"
 _FIRST = 20  # reasons that are kept as examples
@@ -26,9 +26,9 @@ class Summary:
     unreadable: int = 0
     noticed: Noticed = field(default_factory=Noticed)  # of rows that may not have met
     reasons: list[tuple[str, str]] = field(default_factory=list)
-    files: list[Written] = field(default_factory=list)
+    files: list[PartFile] = field(default_factory=list)
     refused: str | None = None  # a file of record_ids and reasons, if there are any
-    explained: list[Written] = field(default_factory=list)  # of records that are refused as they stand
+    explained: list[PartFile] = field(default_factory=list)  # of records that are refused as they stand
     ids: str | None = None  # a file of all record_ids
     kept: str | None = None  # a file of events that are still to be sorted
 
@@ -74,7 +74,7 @@ def load(text: str) -> Summary:
     told["fates"], told["events"] = Counter(told["fates"]), Counter(told["events"])
     told["noticed"] = Noticed(*told["noticed"])
     for name in ("files", "explained"):
-        told[name] = [Written(**file) for file in told[name]]
+        told[name] = [PartFile(**file) for file in told[name]]
     told["reasons"] = [(where, reason) for where, reason in told["reasons"]]
     return Summary(**told)
 

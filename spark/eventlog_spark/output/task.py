@@ -29,7 +29,7 @@ from eventlog_spark.cluster.gauges import Tally
 from eventlog_spark.cluster.stores import Stores
 from eventlog_spark.input.storage import NO_STORES
 from eventlog_spark.output import documents
-from eventlog_spark.output.parts import Layout, Parts, Summed, Written
+from eventlog_spark.output.parts import PartFile, PartFiles, PartLayout, Summed
 from eventlog_spark.output.summary import Summary
 
 Ids = npt.NDArray[np.int64]
@@ -49,7 +49,7 @@ class Task:
     asked: Mapping[str, str]  # the patterns of the keys of current rows that Spark spells, by table
     target: str
     given: Mapping[str, Any]
-    layout: Layout
+    layout: PartLayout
     strict: bool = False
     first_part: int = 0  # the number of the shuffle's first part
     longest: int = LONGEST  # rows of a life that are held in memory
@@ -111,7 +111,7 @@ class Attempt:
         self._tally = task.tally
         self.part: int = task.first_part + context.partitionId() if part is None and context else part or 0
         self.summary = Summary()
-        self.parts = Parts(task.layout, self.part)
+        self.parts = PartFiles(task.layout, self.part)
         self._folder = task.layout.folder
         self._work = task.layout.work
         self._refused: pq.ParquetWriter | None = None
@@ -157,7 +157,7 @@ class Attempt:
         self._tell(refused.where, refused.reason)
         if self._explained is None:
             name = f"refused-{uuid.uuid4().hex}.jsonl"
-            self.summary.explained = [Written(name, self.part, -1, "", "jsonl")]
+            self.summary.explained = [PartFile(name, self.part, -1, "", "jsonl")]
             self._explained = self._closing.enter_context(Summed(self._folder.create(name)))
         self._explained.write(refused_line(refused, record_ids).encode())
         self.summary.explained[0].records += 1

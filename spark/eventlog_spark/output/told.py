@@ -50,7 +50,7 @@ _CHANGE = [
 ]
 
 
-class Form(Protocol):
+class FrameForm(Protocol):
     """How a DataFrame tells events or changes: its columns, and their rows."""
 
     @property
@@ -66,7 +66,7 @@ class Form(Protocol):
         """The row of what was refused."""
 
 
-def told_of(form: Form, changes: Iterable[Change], heard: list[Refused]) -> Iterator[Told]:
+def told_of(form: FrameForm, changes: Iterable[Change], heard: list[Refused]) -> Iterator[Told]:
     """The rows of changes that are read, and of what is `heard` to be refused meanwhile."""
     for change in changes:
         yield from _refusals(form, heard)
@@ -88,7 +88,7 @@ def heard_of(heard: list[Refused]) -> Callable[[Iterable[Any]], Iterator[Any]]:
     return good
 
 
-def _refusals(form: Form, heard: list[Refused]) -> Iterator[Told]:
+def _refusals(form: FrameForm, heard: list[Refused]) -> Iterator[Told]:
     """The rows of what was refused; what is said without a fault is no record."""
     for one in heard:
         if one.fault:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from eventlog.core.errors import EventlogError
-from eventlog.publisher.pickups import Event, Taken
+from eventlog.publisher.pickups import LeavingEvent, Taken
 from eventlog.xds.documents import document
 from eventlog_spark.input.batches import SIZE, bounded
 from eventlog_spark.output.files import Files
@@ -46,7 +46,7 @@ class Altered(EventlogError):
 
 
 @dataclass(frozen=True)
-class Frozen:
+class FrozenPickUp:
     """A pick-up as it stands in the folder."""
 
     number: int
@@ -62,13 +62,13 @@ class Frozen:
 
 
 @dataclass(frozen=True)
-class State:
+class FolderState:
     """How far a stream is."""
 
     stream: str  # its name, which its checkpoint knows
     epoch: int  # the last one in which it led
     done: int = 0  # the last pick-up of which Spark said that it is out
-    last: Frozen | None = None
+    last: FrozenPickUp | None = None
 
     @property
     def taken(self) -> int:
@@ -85,11 +85,11 @@ class State:
         last = told["last"]
         if last is not None:
             waited = tuple((event_id, table, key) for event_id, table, key in last["waited"])
-            last = Frozen(**last | {"marks": tuple(last["marks"]), "waited": waited})
+            last = FrozenPickUp(**last | {"marks": tuple(last["marks"]), "waited": waited})
         return cls(**told | {"last": last})
 
 
-class Folder:
+class StreamFolder:
     """The folder of one stream."""
 
     def __init__(self, files: Files) -> None:
@@ -100,7 +100,7 @@ class Folder:
     def name(self) -> str:
         return self._files.name("").rstrip("/")
 
-    def state(self) -> State | None:
+    def state(self) -> FolderState | None:
         """How far its stream is; None where no stream has begun."""
         told = self._files.text(STATE)
         if told is None:
@@ -108,14 +108,14 @@ class Folder:
         sealed, _, text = told.partition("\n")
         if hashlib.sha256(text.encode()).hexdigest() != sealed:
             raise Altered(self._files.name(STATE))
-        return State.read(text)
+        return FolderState.read(text)
 
-    def put(self, state: State) -> None:
+    def put(self, state: FolderState) -> None:
         """Keep how far the stream is."""
         text = state.text()
         self._files.put(STATE, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}")
 
-    def freeze(self, number: int, taken: Taken) -> Frozen:
+    def freeze(self, number: int, taken: Taken) -> FrozenPickUp:
         """Write the events of a pick-up; those of the one before are dropped."""
         self._rows.clear()
         name = f"{number}-{uuid.uuid4().hex}.parquet"
@@ -125,15 +125,15 @@ class Folder:
         for written in (name, ""):
             self._rows.sync(written)
         waited = tuple((event_id, *name) for event_id, name in taken.waited.items())
-        return Frozen(number, name, self.part(name, "").digest(), tuple(taken.marks), waited)
+        return FrozenPickUp(number, name, self.part(name, "").digest(), tuple(taken.marks), waited)
 
-    def part(self, file: str, sha256: str) -> Part:
+    def part(self, file: str, sha256: str) -> FrozenFile:
         """A frozen file as tasks read it."""
-        return Part(self._rows, file, sha256)
+        return FrozenFile(self._rows, file, sha256)
 
 
 @dataclass(frozen=True)
-class Part:
+class FrozenFile:
     """A frozen file; it travels in pickled code only, for it may hold the keys of a store."""
 
     files: Files = field(repr=False)
@@ -160,7 +160,7 @@ class Part:
             yield from pq.ParquetFile(file).iter_batches(batch_size=SIZE)
 
 
-def _rows(number: int, events: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
+def _rows(number: int, events: Sequence[LeavingEvent]) -> Iterator[tuple[Any, ...]]:
     for place, (sending, association) in enumerate(events):
         told = (document([sending.text]), sending.event_id, association, *sending.object)
         yield (*told, _OPERATIONS[sending.text[1]], list(sending.settles), number, place)

@@ -22,7 +22,7 @@ from eventlog.publisher.session import make_reader
 from eventlog.publisher.settings import PublisherSettings
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
-from eventlog_spark.pickups.folder import Folder, Frozen, State
+from eventlog_spark.pickups.folder import FolderState, FrozenPickUp, StreamFolder
 
 Offset = dict[str, str | int]
 
@@ -31,7 +31,7 @@ _LOOK = 0.1  # seconds between two looks
 _STREAM, _PICK_UP = "stream", "pick-up"
 
 
-class Led(EventlogError):
+class LogTaken(EventlogError):
     """another stream or a publisher is at work on this log ({0}): one at a time"""
 
 
@@ -72,7 +72,7 @@ class SettledElsewhere(EventlogError):
 class Following:
     """One stream over one log, while its process lives; it leads from the first question on."""
 
-    def __init__(self, config: Config, folder: Folder, patience: float = PATIENCE) -> None:
+    def __init__(self, config: Config, folder: StreamFolder, patience: float = PATIENCE) -> None:
         self._config = config
         self._folder = folder
         self._patience = patience
@@ -87,7 +87,7 @@ class Following:
         self._lead()
         state = self._folder.state()
         if state is None:
-            state = State(uuid.uuid4().hex, self._epoch())
+            state = FolderState(uuid.uuid4().hex, self._epoch())
             self._folder.put(state)
         elif state.done:
             raise NoCheckpoint(self._folder.name, state.taken)
@@ -114,7 +114,7 @@ class Following:
         self._checked = number + 1
         return {**start, _PICK_UP: number + 1}
 
-    def frozen(self, start: Offset, end: Offset) -> Frozen | None:
+    def frozen(self, start: Offset, end: Offset) -> FrozenPickUp | None:
         """The pick-up between two offsets; None where they are the same."""
         self._lead()
         number, state = self._at(start)
@@ -163,7 +163,7 @@ class Following:
         deadline = time.monotonic() + self._patience
         while (leader := store.lead(f"stream {os.getpid()}")) is None:
             if time.monotonic() >= deadline:
-                raise Led(str(store.holder() or "by whom is not ours to see"))
+                raise LogTaken(str(store.holder() or "by whom is not ours to see"))
             time.sleep(_LOOK)
         return leader
 
@@ -171,7 +171,7 @@ class Following:
         _, leader, _ = self._lead()
         return leader.epoch
 
-    def _at(self, offset: Offset) -> tuple[int, State]:
+    def _at(self, offset: Offset) -> tuple[int, FolderState]:
         """The number of an offset that the folder can be at, and how far the stream is."""
         state = self._folder.state()
         if state is None:
@@ -185,7 +185,7 @@ class Following:
             raise OldFolder(self._folder.name, number, state.taken)
         return number, state
 
-    def _finish(self, number: int, state: State) -> None:
+    def _finish(self, number: int, state: FolderState) -> None:
         """Keep that a pick-up is out, then finish its rows."""
         if state.last is None or number <= self._finished:
             return
@@ -195,7 +195,7 @@ class Following:
         pickups.finish(state.last.marks, state.last.objects)
         self._finished = number
 
-    def _again(self, start: Offset, last: Frozen) -> Offset:
+    def _again(self, start: Offset, last: FrozenPickUp) -> Offset:
         """Give out a pick-up once more, if it is on its way still."""
         if last.number > self._checked:
             _, _, pickups = self._lead()

@@ -17,9 +17,9 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import declared
 from eventlog.publisher.config import Config, read_config
 from eventlog_spark.cluster.stores import is_remote, plain, root_of, store_said
-from eventlog_spark.input.datasource import Piece
+from eventlog_spark.input.datasource import InputPiece
 from eventlog_spark.output.files import Files, LocalFiles, StoreFiles
-from eventlog_spark.pickups.folder import Folder
+from eventlog_spark.pickups.folder import StreamFolder
 from eventlog_spark.pickups.following import Following, Offset
 
 FROZEN, CONFIG = "frozen", "config"
@@ -71,8 +71,8 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return Following(config_of(self._options), self._folder)
 
     @cached_property
-    def _folder(self) -> Folder:
-        return Folder(files_of(self._options, self._said))
+    def _folder(self) -> StreamFolder:
+        return StreamFolder(files_of(self._options, self._said))
 
     def initialOffset(self) -> Offset:  # noqa: N802
         """Where a new stream begins."""
@@ -86,10 +86,10 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The next pick-up; what is up to `start` is out. `query-limit` bounds it, whatever the trigger."""
         return self._following.latest(start)
 
-    def partitions(self, start: Offset, end: Offset) -> Sequence[Piece]:
+    def partitions(self, start: Offset, end: Offset) -> Sequence[InputPiece]:
         """The frozen events between two offsets: one partition, for they are in an order."""
         frozen = self._following.frozen(start, end)
-        return [] if frozen is None else [Piece(self._folder.part(frozen.file, frozen.sha256))]
+        return [] if frozen is None else [InputPiece(self._folder.part(frozen.file, frozen.sha256))]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         return partition.value.read()  # type: ignore[no-any-return]

@@ -19,19 +19,19 @@ from eventlog.convert.conversion import allowed
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
-from eventlog.files.parquet import Batch, rows_of
+from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.qlik import sequence
 from eventlog.qlik.headers import NAMES
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.qlik.tables import TableSettings
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.output.told import Form, Told, heard_of, told_of
+from eventlog_spark.output.told import FrameForm, Told, heard_of, told_of
 from eventlog_spark.sequence.items import pack, unpack
 from eventlog_spark.sequence.rows import SEEN
 
 
 def change_tables(
-    frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: Form, partitions: int
+    frames: Mapping[str, Any], tables: Tables, settings: TableSettings, form: FrameForm, partitions: int
 ) -> Any:
     """The changes of the change tables of a task, by their names, read in so many tasks.
 
@@ -118,7 +118,7 @@ class _LookAtMasks:
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[Row]:
         for batch in batches:
             numbers = batch.column(0).to_pylist()
-            for number, row in zip(numbers, rows_of(Batch(0, batch.remove_column(0))), strict=True):
+            for number, row in zip(numbers, rows_of(PlacedBatch(0, batch.remove_column(0))), strict=True):
                 cells: list[Any] = [None] * self._width
                 for place, cell in zip(self._places, row.cells, strict=True):
                     cells[place] = cell
@@ -143,7 +143,7 @@ def _rows_of(batch: pa.RecordBatch, at: int) -> Iterator[Row]:
     """The rows of one table among those of a batch."""
     cells = batch.column(f"t{at}").filter(pc.equal(batch.column("source"), at))
     names = [field.name for field in cells.type]
-    return iter(rows_of(Batch(0, pa.RecordBatch.from_arrays(cells.flatten(), names=names))))
+    return iter(rows_of(PlacedBatch(0, pa.RecordBatch.from_arrays(cells.flatten(), names=names))))
 
 
 class _LookAtPairs(_Sorted):
@@ -158,7 +158,7 @@ class _LookAtPairs(_Sorted):
 class _Join(_Sorted):
     """Joins sorted rows to changes."""
 
-    def __init__(self, sequencer: RowSequencer, tables: Tables, form: Form) -> None:
+    def __init__(self, sequencer: RowSequencer, tables: Tables, form: FrameForm) -> None:
         super().__init__(sequencer)
         self._tables = tables
         self._form = form

@@ -14,7 +14,7 @@ from eventlog.core.counted import Counted
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
 from eventlog.qlik import sequence
-from eventlog.qlik.sequenced import Place
+from eventlog.qlik.sequenced import SequencePlace
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import assemble
 
@@ -43,7 +43,7 @@ _ORDER = ("task", "seq", "behind", "table", "source", "number")
 _RANGES = ("task", "time", "load", "at")
 
 
-class Item(NamedTuple):
+class SequenceItem(NamedTuple):
     """A row of ITEMS."""
 
     piece: int
@@ -57,7 +57,7 @@ class Item(NamedTuple):
     item: bytes = b""
 
 
-class Known(NamedTuple):
+class KnownPlaces(NamedTuple):
     """What the places of a group of a piece are, among those of all pieces."""
 
     piece: int
@@ -77,17 +77,19 @@ def unpack(item: bytes) -> Any:
     return pickle.loads(item)  # noqa: S301 - from our own task
 
 
-def placed(piece: int, group: int, place: Place, alone: bool, rest: tuple[Any, ...]) -> Item:
+def placed(piece: int, group: int, place: SequencePlace, alone: bool, rest: tuple[Any, ...]) -> SequenceItem:
     """A record with its place in its piece."""
-    return Item(piece, ITEM, group, place.seq, place.behind, place.source, place.number, alone, pack(rest))
+    return SequenceItem(
+        piece, ITEM, group, place.seq, place.behind, place.source, place.number, alone, pack(rest)
+    )
 
 
-def refused(piece: int, number: int, record: Refused) -> Item:
+def refused(piece: int, number: int, record: Refused) -> SequenceItem:
     """A record that is none, which stands before all others."""
-    return Item(piece, REFUSED, number=number, item=pack(record))
+    return SequenceItem(piece, REFUSED, number=number, item=pack(record))
 
 
-def in_sequence(spark: Any, items: Any, known: Iterable[Known], partitions: int) -> Any:
+def in_sequence(spark: Any, items: Any, known: Iterable[KnownPlaces], partitions: int) -> Any:
     """The items in ranges of the sequence, each sorted; no range begins in the middle of a hundredth of a
     second, so that none cuts a transaction."""
     told = spark.createDataFrame(list(known), "piece int, group int, task int, table int, first int")
@@ -112,13 +114,13 @@ def in_ranges(items: Any, partitions: int) -> Any:
     return found.repartitionByRange(partitions, *_RANGES).sortWithinPartitions(*_ORDER)
 
 
-def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Place, Any] | Refused]:
+def unpacked(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[SequencePlace, Any] | Refused]:
     """The records of sorted items with their places, and what was refused."""
     for batch in batches:
         columns = (batch.column(name).to_pylist() for name in ("kind", *_ORDER, "item"))
         for kind, *place, item in zip(*columns, strict=True):
             found = unpack(item)
-            yield found if kind == REFUSED else (Place(*place), found)
+            yield found if kind == REFUSED else (SequencePlace(*place), found)
 
 
 def changes_of(joined: Iterable[Placed | Refused], whole: bool, good: Good) -> Iterator[Change]:

@@ -25,7 +25,7 @@ from eventlog.qlik import avro
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.messages import message_rows, messages_of, source_named, source_of
-from eventlog_spark.output.told import Form, Told, heard_of, told_of
+from eventlog_spark.output.told import FrameForm, Told, heard_of, told_of
 from eventlog_spark.sequence.items import ITEM, REFUSED, TOLD, changes_of, in_ranges, pack, unpack, unpacked
 from eventlog_spark.sequence.messages import JoinMessages, Messages, ReadMessages
 
@@ -49,7 +49,7 @@ _READ: Final = pa.schema(
 
 
 def messages(
-    frame: Any, tables: Tables, settings: MessageSettings, form: Form, partitions: int, name: str
+    frame: Any, tables: Tables, settings: MessageSettings, form: FrameForm, partitions: int, name: str
 ) -> Any:
     """The changes of messages, read in so many tasks. Metadata messages are looked for first, at once."""
     given = messages_of(frame)
@@ -143,7 +143,7 @@ class _Join:
     joining: JoinMessages
     whole: bool
     tables: Tables
-    form: Form
+    form: FrameForm
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         heard: list[Refused] = []

@@ -12,7 +12,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.sequenced import Place, Stretch
+from eventlog.qlik.sequenced import SequencePlace, WantedStretch
 from eventlog.qlik.sequenced_messages import (
     MessageSequencer,
     Numbers,
@@ -21,7 +21,16 @@ from eventlog.qlik.sequenced_messages import (
     stated,
     with_place,
 )
-from eventlog_spark.sequence.items import TOLD, Counting, Item, Known, pack, placed, refused, unpack
+from eventlog_spark.sequence.items import (
+    TOLD,
+    Counting,
+    KnownPlaces,
+    SequenceItem,
+    pack,
+    placed,
+    refused,
+    unpack,
+)
 
 Group = tuple[str, str | None, str]  # the task, the schema, the table
 _GIVEN = (0, "")  # the inputs of no named task
@@ -34,7 +43,7 @@ class ReadMessages:
     tables: Tables
     settings: MessageSettings
 
-    def items(self, piece: int, source: Source[Object]) -> Iterator[Item]:
+    def items(self, piece: int, source: Source[Object]) -> Iterator[SequenceItem]:
         """The changes with their places, then of which tables and tasks they are."""
         groups: dict[Group, int] = {}
         for number, found in enumerate(self.changes(self.reader(), source, self.stretch())):
@@ -45,19 +54,19 @@ class ReadMessages:
             group = groups.setdefault(known, len(groups))
             if told is not None:
                 yield placed(piece, group, told.place, True, tuple(told[1:]))
-        yield Item(piece, TOLD, item=pack(list(groups)))
+        yield SequenceItem(piece, TOLD, item=pack(list(groups)))
 
     def reader(self) -> MessageReader:
         """What reads messages, and knows the metadata."""
         return MessageReader(self.tables, self.settings)
 
-    def stretch(self) -> Stretch:
+    def stretch(self) -> WantedStretch:
         """What gives the messages of a source their places."""
-        return Stretch(0, 0, "", self.settings.until)
+        return WantedStretch(0, 0, "", self.settings.until)
 
     @staticmethod
     def changes(
-        reader: MessageReader, source: Source[Object], stretch: Stretch
+        reader: MessageReader, source: Source[Object], stretch: WantedStretch
     ) -> Iterator[tuple[Group, SequencedMessage | None] | Refused]:
         """The changes of a source, each behind its task and table; None stands for one beyond `until`."""
         for record in source.records:
@@ -107,12 +116,12 @@ class Messages:
         """What reads a source."""
         return ReadMessages(self._tables, self._settings)
 
-    def know(self, piece: int, told: bytes) -> list[Known]:
+    def know(self, piece: int, told: bytes) -> list[KnownPlaces]:
         """Take over what was found in a piece; pieces come in their order."""
         found = []
         for group, (name, schema, table) in enumerate(unpack(told)):
             task = self._numbers.task(_GIVEN, name)
-            found.append(Known(piece, group, task, self._numbers.table(task, schema, table), piece))
+            found.append(KnownPlaces(piece, group, task, self._numbers.table(task, schema, table), piece))
         return found
 
     def numbers(self, metadata: Iterable[Metadata]) -> dict[str, int]:
@@ -139,5 +148,5 @@ class JoinMessages(Counting):
         super().__init__(sequencer.tallies)
         self._sequencer = sequencer
 
-    def joined(self, items: Iterable[tuple[Place, Any]]) -> Iterator[Placed | Refused]:
+    def joined(self, items: Iterable[tuple[SequencePlace, Any]]) -> Iterator[Placed | Refused]:
         return self._sequencer.joined(SequencedMessage(place, *rest) for place, rest in items)

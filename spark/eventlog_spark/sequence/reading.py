@@ -21,7 +21,7 @@ from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.datasource import load
 from eventlog_spark.input.storage import File
 from eventlog_spark.output.task import Task
-from eventlog_spark.sequence.items import COLUMNS, ITEMS, Item, pack, refused, unpack
+from eventlog_spark.sequence.items import COLUMNS, ITEMS, SequenceItem, pack, refused, unpack
 from eventlog_spark.sequence.messages import ReadMessages
 from eventlog_spark.sequence.rows import ReadRows
 
@@ -85,7 +85,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Read:
+class ItemReader:
     """Reads the items of files."""
 
     opened: Opened
@@ -103,7 +103,7 @@ class Read:
         """The items of one group of files."""
         return bounded(self._items(piece), ITEMS)
 
-    def _items(self, piece: int) -> Iterator[Item]:
+    def _items(self, piece: int) -> Iterator[SequenceItem]:
         for number, file in self.groups[piece]:
             for source in self.opened.sources(file):
                 if isinstance(source, Refused):

@@ -13,10 +13,20 @@ from eventlog.core.formats import Placed, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.ordering import Seen
-from eventlog.qlik.sequenced import Place
+from eventlog.qlik.sequenced import SequencePlace
 from eventlog.qlik.sequenced_rows import RowSequencer, SequencedRow
 from eventlog.qlik.tables import TableSettings
-from eventlog_spark.sequence.items import TOLD, Counting, Item, Known, pack, placed, refused, unpack, unpacked
+from eventlog_spark.sequence.items import (
+    TOLD,
+    Counting,
+    KnownPlaces,
+    SequenceItem,
+    pack,
+    placed,
+    refused,
+    unpack,
+    unpacked,
+)
 
 SEEN = pa.schema([("seen", pa.binary())])
 
@@ -29,7 +39,7 @@ class ReadRows:
     settings: TableSettings
     control: Control
 
-    def items(self, piece: int, source: Source[Any]) -> Iterator[Item]:
+    def items(self, piece: int, source: Source[Any]) -> Iterator[SequenceItem]:
         """The rows with their places, then what is to be known of the source."""
         sequencer = RowSequencer(self.tables, self.settings, control=self.control)
         for number, row in enumerate(sequencer.parse(0, source)):
@@ -38,10 +48,10 @@ class ReadRows:
             else:
                 alone = sequencer.has_sequence(row.place.source)
                 yield placed(piece, 0, row.place, alone, tuple(row[1:]))
-        yield Item(piece, TOLD, item=pack((source._replace(records=()), sequencer.seen)))
+        yield SequenceItem(piece, TOLD, item=pack((source._replace(records=()), sequencer.seen)))
 
 
-class Rows:
+class ChangeTables:
     """All change tables of a task."""
 
     def __init__(self, tables: Tables, settings: TableSettings) -> None:
@@ -62,7 +72,7 @@ class Rows:
         """What reads a source."""
         return ReadRows(self._tables, self._settings, self._sequencer.control)
 
-    def know(self, piece: int, told: bytes) -> list[Known]:
+    def know(self, piece: int, told: bytes) -> list[KnownPlaces]:
         """Take over what was found in a piece; pieces come in their order."""
         source, seen = unpack(told)
         first = self._sequencer.readers
@@ -71,7 +81,7 @@ class Rows:
         table = self._sequencer.table_of(first)
         for one in seen:
             self._sequencer.also(table, one)
-        return [Known(piece, 0, self._sequencer.task_of(table), table, first)]
+        return [KnownPlaces(piece, 0, self._sequencer.task_of(table), table, first)]
 
     @property
     def tasks(self) -> list[str]:
@@ -99,7 +109,7 @@ class JoinRows(Counting):
         super().__init__(sequencer.tallies)
         self._sequencer = sequencer
 
-    def joined(self, items: Iterable[tuple[Place, Any]]) -> Iterator[Placed | Refused]:
+    def joined(self, items: Iterable[tuple[SequencePlace, Any]]) -> Iterator[Placed | Refused]:
         return self._sequencer.joined(_rows(items))
 
 
@@ -116,5 +126,5 @@ class _Look:
         yield pa.record_batch([pa.array([pack(seen)], pa.binary())], schema=SEEN)
 
 
-def _rows(items: Iterable[tuple[Place, Any]]) -> Iterator[SequencedRow]:
+def _rows(items: Iterable[tuple[SequencePlace, Any]]) -> Iterator[SequencedRow]:
     return (SequencedRow(place, *rest) for place, rest in items)

@@ -28,13 +28,13 @@ from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Attempt, Task
 from eventlog_spark.sequence.items import ITEM, TOLD, changes_of, in_sequence, pack, unpack, unpacked
 from eventlog_spark.sequence.messages import JoinMessages, Messages
-from eventlog_spark.sequence.reading import Opened, Read, metadata_of, shared_out
-from eventlog_spark.sequence.rows import JoinRows, Rows
+from eventlog_spark.sequence.reading import ItemReader, Opened, metadata_of, shared_out
+from eventlog_spark.sequence.rows import ChangeTables, JoinRows
 
 _ALONE: Final = frozenset(("changes", "xds"))  # formats whose records say nothing of each other
 _SCHEMA: Final = "summary string, counted binary"
 _COUNTS: Final = "part int, changes long"
-_WAYS: Final = {"qlik-table": Rows, "qlik-message": Messages}
+_WAYS: Final = {"qlik-table": ChangeTables, "qlik-message": Messages}
 
 
 def fits(source: str, task: Task) -> bool:
@@ -54,7 +54,7 @@ def run(spark: Any, source: str, files: Sequence[File], task: Task, partitions: 
     groups = shared_out([file for file in files if file not in ahead], spark.sparkContext.defaultParallelism)
     if isinstance(way, Messages):
         way.learn(metadata_of(spark, opened, groups, way.reading()))
-    items = load(spark, Read(opened, groups, way.reading())).persist(StorageLevel.DISK_ONLY)
+    items = load(spark, ItemReader(opened, groups, way.reading())).persist(StorageLevel.DISK_ONLY)
     kept = [items]  # on the disks of the executors
     try:
         pieces = items.where(f.col("kind") == TOLD).select("piece", "item").collect()
@@ -82,7 +82,7 @@ def run(spark: Any, source: str, files: Sequence[File], task: Task, partitions: 
     return [attempt.summary, *(summary.load(row.summary) for row in rows)]
 
 
-def _heard(way: Rows | Messages, sources: Iterable[Source[Any] | Refused]) -> Iterator[Refused]:
+def _heard(way: ChangeTables | Messages, sources: Iterable[Source[Any] | Refused]) -> Iterator[Refused]:
     """What is refused of sources that say more of the others."""
     for source in sources:
         yield from (source,) if isinstance(source, Refused) else way.ahead([source])

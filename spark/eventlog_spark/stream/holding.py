@@ -22,8 +22,16 @@ from eventlog.qlik.sequenced import repeats
 from eventlog.qlik.sequenced_messages import SequencedMessage
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import Facts, Incomplete, Key, in_order, is_final, is_row, key_of, size_of
-from eventlog_spark.stream.reading import Reading, RegistryFailed, name_of
-from eventlog_spark.stream.waiting import Kept, Message, Ordered, Progress, Waiting, pack, unpack
+from eventlog_spark.stream.reading import BatchReading, RegistryFailed, name_of
+from eventlog_spark.stream.waiting import (
+    KeptTransactions,
+    OrderedMessage,
+    StreamProgress,
+    TopicMessage,
+    WaitingTransaction,
+    pack,
+    unpack,
+)
 
 MESSAGE, REFUSED, SAID, OPEN, STOP, READ = "message", "refused", "said", "open", "stop", "read"
 METADATA = "metadata"  # that messages of the batch name
@@ -52,17 +60,19 @@ class Holding:
     tables: Tables
     reading: MessageSettings
     bounds: StreamSettings
-    kept: Kept
+    kept: KeptTransactions
 
-    def step(self, messages: Iterable[Message], now: int) -> Iterator[Out]:
+    def step(self, messages: Iterable[TopicMessage], now: int) -> Iterator[Out]:
         """What goes out with these messages, at a moment in milliseconds; behind a STOP nothing is kept."""
-        self._progress = Progress.load(self.kept.progress())
+        self._progress = StreamProgress.load(self.kept.progress())
         self._progress.round += 1
         self._now = now
         self._repeats = repeats()
         self._used: set[str] = set()  # metadata of what goes out
-        self._reading = Reading(self.tables, self.reading, self.bounds, self.kept, self._progress)
-        self._waiting = {one.key: one for _, text in self.kept.waiting() for one in (Waiting.load(text),)}
+        self._reading = BatchReading(self.tables, self.reading, self.bounds, self.kept, self._progress)
+        self._waiting = {
+            one.key: one for _, text in self.kept.waiting() for one in (WaitingTransaction.load(text),)
+        }
         came: set[str] = set()
         try:
             yield from self._read(messages, came)
@@ -90,7 +100,7 @@ class Holding:
 
     # --- reading
 
-    def _read(self, messages: Iterable[Message], came: set[str]) -> Iterator[Out]:
+    def _read(self, messages: Iterable[TopicMessage], came: set[str]) -> Iterator[Out]:
         places: dict[str, tuple[str, int]] = {}
         messages = list(messages)
         for one in messages:
@@ -120,10 +130,10 @@ class Holding:
             if not item.place.behind or loaded != (item.source, seq):
                 self._progress.number += 1
                 loaded = (item.source, seq) if item.place.behind else None
-            message = Message(*places[item.source], item.number, item.raw)
+            message = TopicMessage(*places[item.source], item.number, item.raw)
             self._add(item, seq, message, self._reading.schema_id)
 
-    def _add(self, item: SequencedMessage, seq: str, message: Message, schema_id: str | None) -> None:
+    def _add(self, item: SequencedMessage, seq: str, message: TopicMessage, schema_id: str | None) -> None:
         placed = Placed(*item[1:])
         number = self._progress.number
         key = key_of(placed.change, number)
@@ -132,13 +142,13 @@ class Holding:
             return
         one = self._waiting.get(key)
         if one is None:
-            one = self._waiting[key] = Waiting(key, Facts(seq, seq), self._now)
+            one = self._waiting[key] = WaitingTransaction(key, Facts(seq, seq), self._now)
         one.round = self._progress.round
         one.size += size_of(placed)
         if schema_id is not None:
             one.schemas.add(schema_id)
         counter = one.facts.take(placed.change, seq, placed.source, number)
-        one.new.append(Ordered(counter, seq, len(one.new) if is_row(key) else number, message))
+        one.new.append(OrderedMessage(counter, seq, len(one.new) if is_row(key) else number, message))
 
     # --- handing out
 
@@ -149,7 +159,7 @@ class Holding:
         wait = min((one.facts.last for one in complete if one.key not in ready), default=None)
         return {key for key in ready if wait is None or self._waiting[key].facts.last <= wait}
 
-    def _passed(self, one: Waiting, came: Set[str]) -> bool:
+    def _passed(self, one: WaitingTransaction, came: Set[str]) -> bool:
         """Whether every partition was read behind a transaction, or to an end taken after all of it came."""
         greatest = self._progress.greatest
         known = came if one.round < self._progress.round else greatest
@@ -173,7 +183,7 @@ class Holding:
             if one.rounds:
                 self.kept.drop(_name(key), one.rounds)
 
-    def _hand_out(self, one: Waiting, stuck: bool) -> Iterator[Out]:
+    def _hand_out(self, one: WaitingTransaction, stuck: bool) -> Iterator[Out]:
         messages = self._messages(one)
         if stuck and self.bounds.open_transactions == "refuse":
             why = self._why(one)
@@ -191,12 +201,12 @@ class Holding:
             yield Out(MESSAGE, progress.turn, late, stuck, *message[:4])
         self._used |= one.schemas
 
-    def _messages(self, one: Waiting) -> list[Message]:
+    def _messages(self, one: WaitingTransaction) -> list[TopicMessage]:
         name = _name(one.key)
         kept = (unpack(self.kept.messages(name, round_)) for round_ in one.rounds)
         return [ordered.message for ordered in sorted(chain(*kept, one.new), key=lambda found: found[:3])]
 
-    def _why(self, one: Waiting) -> str:
+    def _why(self, one: WaitingTransaction) -> str:
         if not one.facts.open:
             return one.facts.lacks(one.key)
         return (
@@ -228,5 +238,5 @@ def _name(key: Key) -> str:
     return json.dumps(key)
 
 
-def _where(one: Waiting) -> str:
+def _where(one: WaitingTransaction) -> str:
     return ", ".join(sorted(one.facts.sources))

@@ -14,7 +14,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.streams.settings import StreamSettings
 from eventlog_spark.stream.holding import Holding, Out
-from eventlog_spark.stream.waiting import Message
+from eventlog_spark.stream.waiting import TopicMessage
 
 _FRAME = pa.schema(
     [
@@ -87,7 +87,7 @@ class _State:
         self._metadata.removeKey((schema_id,))
 
 
-class Transactions(StatefulProcessor):
+class TransactionProcessor(StatefulProcessor):
     """Messages in, whole transactions out; where something waits, a timer brings the next batch."""
 
     def __init__(self, tables: Tables, reading: MessageSettings, bounds: StreamSettings) -> None:
@@ -100,10 +100,10 @@ class Transactions(StatefulProcessor):
     def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
         """A batch with messages."""
         messages = (
-            Message(topic, int(partition), int(offset), value, key)
+            TopicMessage(topic, int(partition), int(offset), value, key)
             for frame in rows
             for topic, partition, offset, value, key in zip(
-                *(frame[name] for name in Message._fields), strict=True
+                *(frame[name] for name in TopicMessage._fields), strict=True
             )
         )
         return self._step(messages, timerValues.getCurrentProcessingTimeInMs())
@@ -115,7 +115,7 @@ class Transactions(StatefulProcessor):
         if found is None or found[0] != now:
             yield from self._step((), now)
 
-    def _step(self, messages: Iterable[Message], now: int) -> Iterator[Any]:
+    def _step(self, messages: Iterable[TopicMessage], now: int) -> Iterator[Any]:
         self._state.at.update((now,))
         holding = Holding(*self._given, kept=self._state)
         told = holding.step(messages, now)

@@ -23,7 +23,15 @@ from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage,
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import Incomplete
 from eventlog_spark.input.messages import object_of
-from eventlog_spark.stream.waiting import Halted, Kept, Message, Ordered, Progress, pack, unpack
+from eventlog_spark.stream.waiting import (
+    Halted,
+    KeptTransactions,
+    OrderedMessage,
+    StreamProgress,
+    TopicMessage,
+    pack,
+    unpack,
+)
 
 _MESSAGE = 100  # bytes that one takes at least
 
@@ -32,7 +40,7 @@ class RegistryFailed(Exception):
     """A registry did not answer; it is no fault of a message."""
 
 
-class Reading:
+class BatchReading:
     """What is read of the messages of one batch; what is kept of it is kept by `keep`."""
 
     def __init__(
@@ -40,8 +48,8 @@ class Reading:
         tables: Tables,
         settings: MessageSettings,
         bounds: StreamSettings,
-        kept: Kept,
-        progress: Progress,
+        kept: KeptTransactions,
+        progress: StreamProgress,
     ) -> None:
         self.known = dict(kept.metadata())
         self.count = 0  # of messages that came
@@ -55,7 +63,7 @@ class Reading:
         self._progress = progress
         self._writes: list[Callable[[], None]] = []
 
-    def read(self, messages: Iterable[Message], now: int) -> Iterator[SequencedMessage | Refused]:
+    def read(self, messages: Iterable[TopicMessage], now: int) -> Iterator[SequencedMessage | Refused]:
         """The changes with their places, and what is refused; Incomplete where metadata do not come."""
         batch = {at: list(some) for at, some in groupby(sorted(messages, key=_offset), key=_partition)}
         self.count = sum(map(len, batch.values()))
@@ -81,12 +89,12 @@ class Reading:
         for write in self._writes:
             write()
 
-    def _object(self, name: str, message: Message) -> Object | Refused:
+    def _object(self, name: str, message: TopicMessage) -> Object | Refused:
         return object_of(name, self._encoding, message.offset, message.value, message.key)
 
     # --- metadata
 
-    def _learn(self, batch: Iterable[Iterable[Message]]) -> None:
+    def _learn(self, batch: Iterable[Iterable[TopicMessage]]) -> None:
         reader = self._sequencer.reader
         for some in batch:
             for one in some:
@@ -106,7 +114,7 @@ class Reading:
 
     # --- partitions that halt
 
-    def _readable(self, name: str, came: list[Message], now: int) -> list[Message]:
+    def _readable(self, name: str, came: list[TopicMessage], now: int) -> list[TopicMessage]:
         """The messages of a partition up to the first whose metadata are not known."""
         reader, halted, kept = self._sequencer.reader, self._progress.halted.get(name), self._kept
         over = False
@@ -130,7 +138,7 @@ class Reading:
                 return came[:at]
         return came
 
-    def _over(self, halted: Halted, came: list[Message], now: int) -> bool:
+    def _over(self, halted: Halted, came: list[TopicMessage], now: int) -> bool:
         """Whether a partition has waited beyond the bounds."""
         size = sum(one.size for one in self._progress.halted.values()) + _size(came)
         late = halted.since < now - 1000 * self._bounds.open_time
@@ -140,9 +148,9 @@ class Reading:
             raise Incomplete(f"{halted.why}, and waits for it beyond the limits")
         return over
 
-    def _halt(self, name: str, halted: Halted, came: list[Message]) -> None:
+    def _halt(self, name: str, halted: Halted, came: list[TopicMessage]) -> None:
         """Messages wait."""
-        packed = pack([Ordered(0, "", 0, one) for one in came])
+        packed = pack([OrderedMessage(0, "", 0, one) for one in came])
         round_ = self._progress.round
         halted.size += _size(came)
         halted.count += len(came)
@@ -184,13 +192,13 @@ def _called(name: str) -> str:
     return f"halted {name}"
 
 
-def _size(messages: Iterable[Message]) -> int:
+def _size(messages: Iterable[TopicMessage]) -> int:
     return sum(_MESSAGE + len(one.value or b"") + len(one.key or b"") for one in messages)
 
 
-def _partition(message: Message) -> tuple[str, int]:
+def _partition(message: TopicMessage) -> tuple[str, int]:
     return message.topic, message.partition
 
 
-def _offset(message: Message) -> tuple[str, int, int]:
+def _offset(message: TopicMessage) -> tuple[str, int, int]:
     return message[:3]

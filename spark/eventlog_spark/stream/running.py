@@ -26,7 +26,7 @@ from eventlog_spark.stream.tables import TableSink
 with extra("spark", "a stream into tables"):
     import google.protobuf  # noqa: F401 - PySpark itself would miss it in a worker, in the midst of a batch
 
-    from eventlog_spark.stream.processor import SCHEMA, Transactions
+    from eventlog_spark.stream.processor import SCHEMA, TransactionProcessor
 
 _COLUMNS = {"topic": "string", "partition": "int", "offset": "long", "value": "binary"}
 _MESSAGES = {"table", "mask_order", "encoding"}
@@ -68,7 +68,7 @@ def into_tables(
     columns = (f.col(name).cast(kind).alias(name) for name, kind in _COLUMNS.items())
     frame = messages.select(*columns, key.cast("binary").alias("key")).fillna({"topic": "", "partition": 0})
     bounds = read_given(_of(given, _BOUNDS), StreamSettings)
-    state = Transactions(tables, sink.reading, settings.build(StreamSettings, bounds))
+    state = TransactionProcessor(tables, sink.reading, settings.build(StreamSettings, bounds))
     task = frame.withColumn("task", f.lit("")).groupBy("task")
     whole = task.transformWithStateInPandas(state, SCHEMA, "Append", "ProcessingTime")
     writer = (

@@ -35,7 +35,7 @@ from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.sequenced import repeats
 from eventlog.sql.connect import connect
 from eventlog.streams.delivery import ChangesOf, Delivery
-from eventlog.streams.held import Taken
+from eventlog.streams.held import TakenItems
 from eventlog.streams.transactions import Incomplete, once, refused
 from eventlog_spark.input.messages import object_of
 from eventlog_spark.stream.holding import MESSAGE, METADATA, OPEN, READ, REFUSED, STOP
@@ -44,11 +44,11 @@ from eventlog_spark.stream.reading import load_metadata, name_of
 FORMAT = "qlik-message"
 
 
-class OtherStream(EventlogError):
+class TargetOfAnother(EventlogError):
     """the target has what another stream applied: go on with that one's checkpoint, or name another source"""
 
 
-class OldCheckpoint(EventlogError):
+class TargetAhead(EventlogError):
     """the target has batch {0} of this stream, but its checkpoint goes on at {1}: it is an older copy"""
 
 
@@ -202,9 +202,9 @@ class TableSink:
 def _check(last: At, here: At) -> bool:
     """Whether the target has a batch, or a part of it; an error if it is neither its last nor the next."""
     if last.query != here.query:
-        raise OtherStream
+        raise TargetOfAnother
     if last.batch > here.batch:
-        raise OldCheckpoint(last.batch, here.batch)
+        raise TargetAhead(last.batch, here.batch)
     if last.batch == here.batch and last.digest != here.digest:
         raise OtherBatch(here.batch)
     return last.batch == here.batch
@@ -217,7 +217,7 @@ def _at(name: str, state: str | None) -> At | None:
         return None
     with suppress(ValueError, TypeError):
         return At(*json.loads(read))
-    raise OtherStream
+    raise TargetOfAnother
 
 
 def _digest(rows: Iterable[Any]) -> str:
@@ -238,5 +238,5 @@ def _placed(reader: MessageReader, encoding: str, row: Any) -> Placed:
     return Placed(change, f"{name}:{row.offset}", value, name, row.offset)
 
 
-def _once(placed: Sequence[Placed], repeated: Counted) -> tuple[Taken[Placed], str]:
-    return once(Taken(len(placed), lambda: iter(placed)), repeated)
+def _once(placed: Sequence[Placed], repeated: Counted) -> tuple[TakenItems[Placed], str]:
+    return once(TakenItems(len(placed), lambda: iter(placed)), repeated)

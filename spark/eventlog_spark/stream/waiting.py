@@ -15,7 +15,7 @@ from eventlog.streams.transactions import Facts, Key
 _RECENT = 1000  # transactions that are known when they are sent again
 
 
-class Message(NamedTuple):
+class TopicMessage(NamedTuple):
     """A message of a topic."""
 
     topic: str
@@ -25,16 +25,16 @@ class Message(NamedTuple):
     key: bytes | None = None
 
 
-class Ordered(NamedTuple):
+class OrderedMessage(NamedTuple):
     """A message of a transaction, behind what orders it there."""
 
     counter: int
     seq: str
     number: int  # among all that came
-    message: Message
+    message: TopicMessage
 
 
-class Kept(Protocol):
+class KeptTransactions(Protocol):
     """What outlives a batch, by the name of a transaction."""
 
     def progress(self) -> str | None: ...
@@ -51,7 +51,7 @@ class Kept(Protocol):
 
 
 @dataclass(slots=True)
-class Waiting:
+class WaitingTransaction:
     """A transaction of which messages came, and which waits for others or for what stands before it."""
 
     key: Key
@@ -61,7 +61,7 @@ class Waiting:
     size: int = 0
     rounds: list[int] = field(default_factory=list)  # whose messages stand in the state
     schemas: set[str] = field(default_factory=set)  # the metadata of its messages
-    new: list[Ordered] = field(default_factory=list)  # of this round
+    new: list[OrderedMessage] = field(default_factory=list)  # of this round
 
     def dump(self) -> str:
         """All but its messages, as a text."""
@@ -81,7 +81,7 @@ class Waiting:
         return json.dumps({"key": self.key, "facts": told, **own})
 
     @classmethod
-    def load(cls, text: str) -> Waiting:
+    def load(cls, text: str) -> WaitingTransaction:
         """One that was kept."""
         found: dict[str, Any] = json.loads(text)
         told = found.pop("facts")
@@ -116,7 +116,7 @@ class Halted:
 
 
 @dataclass(slots=True)
-class Progress:
+class StreamProgress:
     """What of a stream is known beside the transactions that wait."""
 
     round: int = 0
@@ -139,7 +139,7 @@ class Progress:
         return json.dumps(numbers | {"recent": list(self.recent), "halted": halted})
 
     @classmethod
-    def load(cls, text: str | None) -> Progress:
+    def load(cls, text: str | None) -> StreamProgress:
         """What was kept, if anything was."""
         if text is None:
             return cls()
@@ -163,7 +163,7 @@ _PACKED = pa.schema(
 )
 
 
-def pack(messages: Sequence[Ordered]) -> bytes:
+def pack(messages: Sequence[OrderedMessage]) -> bytes:
     """Messages as bytes."""
     rows = [(*one[:3], *one.message) for one in messages]
     columns = [
@@ -176,8 +176,8 @@ def pack(messages: Sequence[Ordered]) -> bytes:
     return packed
 
 
-def unpack(packed: bytes) -> list[Ordered]:
+def unpack(packed: bytes) -> list[OrderedMessage]:
     """Messages that were packed."""
     table = pa.ipc.open_stream(packed).read_all()
     rows = zip(*(column.to_pylist() for column in table.columns), strict=True)
-    return [Ordered(counter, seq, number, Message(*rest)) for counter, seq, number, *rest in rows]
+    return [OrderedMessage(counter, seq, number, TopicMessage(*rest)) for counter, seq, number, *rest in rows]

@@ -11,10 +11,10 @@ from sqlalchemy.engine import Connection
 
 from eventlog.core.tables import Tables
 from eventlog.sql.capture.choice import Choice
-from eventlog.sql.capture.record import Record
+from eventlog.sql.capture.record import TrackRecord
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialect.dialects import literal
-from eventlog.sql.log.upkeep import Backlog, Upkeep
+from eventlog.sql.log.upkeep import Unpublished, Upkeep
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.relation import Installed, Relation
@@ -46,7 +46,7 @@ class Checked:
     connection: Connection
     log: Log
     catalogue: Catalogue
-    record: Record
+    record: TrackRecord
     tables: Tables
     driver_user: str | None = None
     patience: timedelta = timedelta(days=1)
@@ -72,7 +72,7 @@ class Checked:
         rows: list[Any] = Queries(self.log).run(self.connection, name, names, **values).all()
         return rows
 
-    def backlog(self) -> Backlog:
+    def backlog(self) -> Unpublished:
         """How much is pending, and since when."""
         return Upkeep(self.connection, Queries(self.log)).backlog()
 

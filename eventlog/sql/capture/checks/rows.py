@@ -9,7 +9,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from eventlog.core import tablekey
-from eventlog.core.entry import Status, read_event_type
+from eventlog.core.entry import Letter, read_event_type
 from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
@@ -18,7 +18,7 @@ from eventlog.sql.catalogue import Directory
 
 SAMPLE = 10_000  # pending rows that are looked at one by one
 _PLAIN = re.compile("[A-Za-z0-9]+")
-_LETTERS = frozenset(status.value for status in Status)
+_LETTERS = frozenset(status.value for status in Letter)
 
 
 def _null_times(seen: Checked) -> Iterator[Finding]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from eventlog.sql.schema.migrations.run import Run
+from eventlog.sql.schema.migrations.run import RunStatement
 
 revision = "0002"
 down_revision = "0001"
 
 
-def upgrade(run: Run) -> None:
+def upgrade(run: RunStatement) -> None:
     run("0002_tracked")
 
 
-def downgrade(run: Run) -> None:
+def downgrade(run: RunStatement) -> None:
     run("0002_drop_tracked")

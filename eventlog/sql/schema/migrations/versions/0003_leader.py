@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from eventlog.sql.schema.migrations.run import Run
+from eventlog.sql.schema.migrations.run import RunStatement
 
 revision = "0003"
 down_revision = "0002"
 
 
-def upgrade(run: Run) -> None:
+def upgrade(run: RunStatement) -> None:
     run("0003_leader")
 
 
-def downgrade(run: Run) -> None:
+def downgrade(run: RunStatement) -> None:
     """The columns go with their table."""

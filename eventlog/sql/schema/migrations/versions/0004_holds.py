@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from eventlog.sql.schema.migrations.run import Run
+from eventlog.sql.schema.migrations.run import RunStatement
 
 revision = "0004"
 down_revision = "0003"
 
 
-def upgrade(run: Run) -> None:
+def upgrade(run: RunStatement) -> None:
     run("0004_association")
     run("0004_holds")
 
 
-def downgrade(run: Run) -> None:
+def downgrade(run: RunStatement) -> None:
     run("0004_drop_holds")

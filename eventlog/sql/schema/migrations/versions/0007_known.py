@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from eventlog.sql.schema.migrations.run import Run
+from eventlog.sql.schema.migrations.run import RunStatement
 
 revision = "0007"
 down_revision = "0006"
 
 
-def upgrade(run: Run) -> None:
+def upgrade(run: RunStatement) -> None:
     run("0007_known")
 
 
-def downgrade(run: Run) -> None:
+def downgrade(run: RunStatement) -> None:
     run("0007_drop_known")

@@ -34,7 +34,7 @@ def make(number: int, text: str | None = None) -> OutgoingDocument:
 
 def test_every_sink_can_be_opened_by_its_name() -> None:
     assert [sink_kind(name).settings.__name__ for name in SINKS] == [
-        "StdoutSettings", "FilesSettings", "HttpSettings", "CommandSettings", "KafkaSettings",
+        "StdoutSettings", "FilesSettings", "HttpSettings", "CommandSettings", "KafkaSinkSettings",
     ]  # fmt: skip
     with pytest.raises(Misuse, match="known are stdout, files"):
         open_sink("smtp", {})

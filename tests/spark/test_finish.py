@@ -29,8 +29,8 @@ import os, signal, sys
 from contextlib import contextmanager
 from pathlib import Path
 from eventlog_spark.live import delivery as live
-from eventlog_spark.live.frozen import Frozen
-from eventlog_spark.output.commit import Folder
+from eventlog_spark.live.frozen import FrozenFolder
+from eventlog_spark.output.commit import LocalFolder
 from eventlog_spark.output.files import LocalFiles
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.names import Log
@@ -55,8 +55,8 @@ store = Dying(engine, Log(dialect_at(engine)))
 output = Path(sys.argv[1])
 with store.lead("backlog") as leader:
     files = LocalFiles(str(output))
-    left_out = Folder(output, "").refused()
-    live.finish(live.Live(store, CONFIG, True), leader, Frozen(files), left_out)
+    left_out = LocalFolder(output, "").refused()
+    live.finish(live.Live(store, CONFIG, True), leader, FrozenFolder(files), left_out)
 """
 
 

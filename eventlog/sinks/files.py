@@ -74,12 +74,11 @@ class FilesSink:
         """Write all aside, put all on record, give each its place: three flushes for the lot."""
         together = self._per_batch and len(documents) > 1
         replies, files = (self._write_batch if together else self._write_each)(documents)
-        failed = self._put_out(files)
-        for reply in replies:
-            if reply == ACCEPTED and failed is not None:
-                yield failed
-                return
-            yield reply
+        taken, failed = self._put_out(files)
+        if failed is None:
+            yield from replies
+        else:
+            yield from [*replies[:taken], failed]
 
     def knows(self, name: str) -> bool:
         """Whether the document is out; one that is on record gets its place now if it has none."""
@@ -131,16 +130,16 @@ class FilesSink:
             return too_large(document, f"folder {self._folder}: {fault.strerror}")
         return self._refused(fault)
 
-    def _put_out(self, files: Sequence[Names]) -> Reply | None:
-        """Put the files on record and in their places; the reply to all of them where that fails."""
+    def _put_out(self, files: Sequence[Names]) -> tuple[int, Reply | None]:
+        """Put the files on record and in their places; how many of them, and the reply to the others."""
         try:
-            self._put_on_record(files)
-            for names in files:
+            recorded, failed = self._put_on_record(files)
+            for names in files[:recorded]:
                 self._place(names[0])
             sync(self._folder)
         except OSError as fault:
-            return self._refused(fault)
-        return None
+            return 0, self._refused(fault)
+        return recorded, failed
 
     def _refused(self, fault: Exception) -> Reply:
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
@@ -180,8 +179,10 @@ class FilesSink:
             os.close(file)
         unfinished.rename(self._aside / name)
 
-    def _put_on_record(self, files: Sequence[Names]) -> None:
-        """Put documents on record; those of one file in one line, which is there as a whole or not at all."""
+    def _put_on_record(self, files: Sequence[Names]) -> tuple[int, Reply | None]:
+        """Put documents on record; those of one file in one line, which is there as a whole or not at all.
+        Where that fails the later half of the files gives its room to the record of the others: how many
+        files are on record, and the reply to the others."""
         sync(self._aside)
         if self._size > _LONGEST_RECORD:
             self._begin_record()
@@ -189,14 +190,18 @@ class FilesSink:
         try:
             write_all(self._record, lines)
             os.fsync(self._record)
-        except OSError:
-            self._take_back(files)
-            raise
+        except OSError as fault:
+            half = len(files) // 2
+            self._take_back(files[half:])
+            if not half:
+                raise
+            return self._put_on_record(files[:half])[0], self._refused(fault)
         self._size += len(lines)
         documents = [name for names in files for name in names]
         self._known.update(documents)
         found = (self._highest, highest(documents))
         self._highest = max((row for row in found if row is not None), default=None)
+        return len(files), None
 
     def _take_back(self, files: Sequence[Names]) -> None:
         """What could not be put on record never was: give back the room that it takes."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from eventlog.sinks.sink import ACCEPTED, Item, OutgoingDocument, Reply
 from eventlog.sinks.stdout import StdoutSink
 from eventlog.xds.answers import Level
 from tests.brokers import own_name
+from tests.smalldisk import NoSmallDisk, small_disk
 
 OUTPUT = b'<nds><output><status level="warning" event-id="eventlog:1">so</status></output></nds>'
 
@@ -152,6 +153,21 @@ def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / ".eventlog").iterdir()] == ["record"]
     assert list(sink.deliver([make(1)])) == [ACCEPTED]
     sink.close()
+
+
+def test_of_a_batch_that_finds_no_room_some_goes_out(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        try:
+            disk = stack.enter_context(small_disk(tmp_path / "small", 40))
+        except NoSmallDisk as fault:
+            pytest.skip(f"no small disk can be mounted here: {fault}")
+        sink = stack.enter_context(closing(FilesSink(disk.outside)))
+        *gone, last = sink.deliver([make(number) for number in range(1, 100)])
+        assert gone
+        assert set(gone) == {ACCEPTED}
+        assert (last.arrived, "No space left" in str(last.fault)) == (False, True)
+        assert out(disk.outside) == sorted(f"{n}-{n}.xml" for n in range(1, len(gone) + 1))
+        assert [sink.knows(f"{n}-{n}") for n in (len(gone), len(gone) + 1)] == [True, False]
 
 
 # http

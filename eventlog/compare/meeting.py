@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -90,15 +89,18 @@ def _divide(
     """Write the rows to a file for each share that has some; a level looks at other digits of the hash than
     those above."""
     folder.mkdir()
-    with ExitStack() as stack:
-        writers: dict[int, pa.RecordBatchStreamWriter] = {}
+    writers: dict[int, pa.RecordBatchStreamWriter] = {}
+    try:
         for rows in _large(batches, memory):
             with naming(folder):
                 for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
                     if share not in writers:
-                        made = pa.ipc.new_stream(str(folder / str(share)), form)
-                        writers[share] = stack.enter_context(made)
+                        writers[share] = pa.ipc.new_stream(str(folder / str(share)), form)
                     writers[share].write_batch(some)
+    finally:
+        with naming(folder):  # on a full disk the end of a file fails too
+            for writer in writers.values():
+                writer.close()
 
 
 def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:

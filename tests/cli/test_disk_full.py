@@ -174,3 +174,20 @@ def test_what_a_full_disk_stopped_is_done_when_there_is_room(
         WORKS[work].holds(disk.outside, runs)
         stopped += first.code
     assert stopped > 1
+
+
+def test_where_temporary_files_have_no_room_their_folder_is_named(
+    disk: SmallDisk, shell: Shell, tmp_path: Path
+) -> None:
+    head, rows = "idu,fname,lname\n", [f"{number},{number:0200},\n" for number in range(5_000)]
+    (tmp_path / "before.csv").write_text("".join([head, *rows]))
+    (tmp_path / "after.csv").write_text("".join([head, *rows[1:]]))
+    (tmp_path / "tables.toml").write_text(TABLES)
+    disk.clear()
+    words = ("compare", f"{tmp_path}/before.csv", f"{tmp_path}/after.csv", "--rows-of", "usr")
+    more = ("--to", "changes", "--tables", f"{tmp_path}/tables.toml", "--compare-memory", "1")
+    done = shell.run(*words, *more, TMPDIR=str(disk.path))
+    assert (done.code, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"eventlog: {disk.path}/eventlog-compare-"), done.stderr
+    assert "No space left" in done.stderr
+    assert list(disk.outside.iterdir()) == []

@@ -48,10 +48,10 @@ class RowSpool:
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for writer in self._writers:
-            writer.close()
         if self._folder is not None:
-            self._folder.cleanup()
+            with self._folder as folder, naming(folder):  # on a full disk the end of a file fails too
+                for writer in self._writers:
+                    writer.close()
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take some rows."""

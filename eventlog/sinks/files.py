@@ -72,6 +72,8 @@ class FilesSink:
 
     def deliver(self, documents: Sequence[OutgoingDocument]) -> Iterator[Reply]:
         """Write all aside, put all on record, give each its place: three flushes for the lot."""
+        if any(document.name in self._known for document in documents):
+            self._begin_record()  # its names were those of another log's documents
         together = self._per_batch and len(documents) > 1
         replies, files = (self._write_batch if together else self._write_each)(documents)
         taken, failed = self._put_out(files)

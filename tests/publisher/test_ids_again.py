@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -102,6 +103,24 @@ def test_the_sinks_own_record_tells_what_a_restored_database_has_forgotten(
     world.cycle(last)
     last.close()
     assert len(list(tmp_path.glob("*.xml"))) == 4
+
+
+def test_a_document_that_is_on_record_of_a_log_before_goes_out(world: World, tmp_path: Path) -> None:
+    def publish() -> None:
+        with closing(FilesSink(tmp_path)) as sink:
+            world.cycle(sink)
+
+    world.write(*deletes(1))
+    publish()
+    world.change("update eventlog_state set highest_id = null")
+    begin_again(world)
+    assert world.write(*deletes(2)) == [1]
+    publish()
+    assert world.letters() == {1: "N"}  # a file of this name stands there
+    (tmp_path / "1-1.xml").unlink()
+    publish()
+    assert "idu=2" in (tmp_path / "1-1.xml").read_text()
+    assert world.letters() == {1: "S"}
 
 
 def test_a_log_whose_ids_come_from_elsewhere_has_none_to_set(world: World) -> None:

@@ -19,7 +19,7 @@ def read_times(text: str) -> tuple[dt.time, ...]:
 
 
 def seconds_until(times: tuple[dt.time, ...], now: dt.datetime) -> float:
-    """The seconds from a local time to the next of these times of day."""
-    today = [dt.datetime.combine(now.date(), time) for time in times]
-    coming = [moment for moment in today if moment > now] or [today[0] + dt.timedelta(days=1)]
-    return (min(coming) - now).total_seconds()
+    """The seconds from a local time to the next of these times of day, also where clocks change between."""
+    days = (now.date(), now.date() + dt.timedelta(days=1))
+    moments = (dt.datetime.combine(day, time).timestamp() for day in days for time in times)
+    return min(moment for moment in moments if moment > now.timestamp()) - now.timestamp()

@@ -294,6 +294,27 @@ def test_times_of_day() -> None:
             read_times(wrong)
 
 
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A place whose clocks change in the nights of 2025-03-30 and 2025-10-26, at 2:00 and 3:00."""
+    monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_time_of_day_comes_once_a_day_also_when_the_clocks_change() -> None:
+    times = read_times("2:30:00, 4:00:00")
+    assert seconds_until(times, dt.datetime(2025, 3, 30, 1, 30)) == 3600  # there is no 2:30
+    assert seconds_until(times, dt.datetime(2025, 3, 30, 3, 30)) == 1800
+    assert seconds_until(times, dt.datetime(2025, 10, 26, 2, 0)) == 1800
+    assert seconds_until(times, dt.datetime(2025, 10, 26, 2, 30)) == 2.5 * 3600
+    assert seconds_until(times, dt.datetime(2025, 10, 26, 2, 0, fold=1)) == 2 * 3600
+    assert seconds_until(times, dt.datetime(2025, 10, 26, 4, 0)) == 22.5 * 3600
+
+
 def test_a_time_of_day_replaces_the_interval(world: World, arrivals: Arrivals) -> None:
     soon = (dt.datetime.now() + dt.timedelta(seconds=3)).strftime("%H:%M:%S")
     with running(world, arrivals, time_of_day=soon) as run:

@@ -17,8 +17,9 @@ from eventlog.sinks.conversation import Answer, NothingKnown
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, unreachable
 from tests.proofs.rig import Arrivals
 from tests.publisher.test_daemon import running, until
-from tests.publisher.test_sinks import Answering, hang_up, make, receiver, say
 from tests.publisher.world import Receiver, World, key
+from tests.sinks.documents import make
+from tests.sinks.receivers import Answering, hang_up, receiver, say
 
 YES = b"<nds><output/></nds>"
 QUERY = b'<nds><input><query event-id="q" class-name="usr"/></input></nds>'

@@ -1,0 +1,142 @@
+"""Messages whose order and transactions matter: whole, counted, used again, of two tasks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from eventlog.core.change import ABSENT, Change, Field, Op, Raw
+from eventlog.core.errors import Refused
+from eventlog.core.formats import Object, Placed, Source
+from eventlog.qlik.message_settings import MessageSettings
+from eventlog.qlik.sequenced_messages import MessageSequencer
+from eventlog.streams.ordered import ordered
+from tests.qlik.helpers import NONE, change, read_messages, seq, write_messages
+from tests.qlik.message_samples import KNOWN, UPDATE, altered
+
+
+def _event(transaction: str, counter: int | None, last: bool | None, number: int) -> dict[str, Any]:
+    return altered(
+        UPDATE,
+        transactionId=transaction,
+        transactionEventCounter=counter,
+        transactionLastEvent=last,
+        changeSequence=seq(number),
+    )
+
+
+def _whole(*events: dict[str, Any]) -> list[str | None]:
+    found = read_messages(events, whole_transactions=True)
+    return [c.position if isinstance(c, Change) else c.reason for c in found]
+
+
+def test_transactions_come_out_whole_in_the_order_of_their_counters() -> None:
+    events = [
+        _event("A", 2, False, 2),
+        _event("B", 1, True, 9),
+        _event("A", 1, False, 1),
+        _event("A", 3, True, 3),
+    ]
+    assert _whole(*events) == [seq(9), seq(1), seq(2), seq(3)]
+
+
+def test_an_id_is_used_again() -> None:
+    assert _whole(_event("A", 1, True, 1), _event("A", 1, False, 2), _event("A", 2, True, 3)) == [
+        seq(1),
+        seq(2),
+        seq(3),
+    ]
+
+
+def test_what_is_sent_again_after_a_failure_comes_out_once() -> None:
+    events = [_event("A", 1, False, 1), _event("A", 1, False, 1), _event("A", 2, True, 2)]
+    assert _whole(*events) == [seq(1), seq(2)]
+
+
+def test_without_counters_the_time_of_the_sequence_tells_transactions_apart() -> None:
+    later = altered(_event("A", None, None, 3), changeSequence="2024010113000000" + f"{3:019}")
+    assert _whole(_event("A", None, None, 1), _event("A", None, None, 2), later) == [
+        seq(1),
+        seq(2),
+        later["message"]["headers"]["changeSequence"],
+    ]
+
+
+def test_a_transaction_that_lacks_messages_is_refused() -> None:
+    assert "a gap" in str(_whole(_event("A", 1, False, 1), _event("A", 3, True, 3))[0])
+    assert "not complete" in str(_whole(_event("A", 1, False, 1))[0])
+
+
+def test_until() -> None:
+    events = [_event("A", 1, True, n) for n in (1, 2, 3)]
+    assert len(read_messages(events, until=seq(2))) == 2
+
+
+def test_a_transaction_is_counted_without_what_has_no_message() -> None:
+    """Else nobody who waits for its last event, or for all of its events, would ever have it."""
+    first = Change(Op.INSERT, "app", "usr", (("id", 1),), (Field("id", ABSENT, 1),), seq(1), "tx")
+    empty = Change(Op.TRUNCATE, "app", "usr", position=seq(2), transaction="tx")
+    raw = Change(Op.INSERT, "app", "usr", position=seq(3), transaction="tx", raw=Raw(None, b"x"))
+    written = write_messages([empty, first, raw, first._replace(position=seq(4)), empty], KNOWN)
+    headers = [one["message"]["headers"] for one in written if isinstance(one, dict) and one["type"] == "DT"]
+    assert [(h["transactionEventCounter"], h["transactionLastEvent"]) for h in headers] == [
+        (1, False),
+        (2, True),
+    ]
+    assert sum(isinstance(one, Refused) for one in written) == 3
+
+
+def _with_misfits(*, told: bool, **settings: Any) -> list[Any]:
+    """Messages of a transaction of five changes, of which the first, the third and the last hold no id."""
+    ids: list[Any] = ["one", 2, "three", 4, "five"]
+    changes = [
+        Change(
+            *(Op.INSERT, "app", "usr", (("id", value),), (Field("id", ABSENT, value),), seq(number), "tx"),
+            extra=(("event_counter", number), ("last_event", number == len(ids))) if told else (),
+        )
+        for number, value in enumerate(ids, 1)
+    ]
+    return write_messages(changes, KNOWN, **settings)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "counted"])
+def test_a_transaction_is_counted_without_values_that_do_not_fit(told: bool) -> None:
+    written = _with_misfits(told=told)
+    messages = [one for one in written if isinstance(one, dict)]
+    assert [one["type"] for one in messages] == ["MD", "DT", "DT"]
+    headers = [one["message"]["headers"] for one in messages[1:]]
+    assert [(h["transactionEventCounter"], h["transactionLastEvent"]) for h in headers] == [
+        (1, False),
+        (2, True),
+    ]
+    assert [h["changeSequence"] for h in headers] == [seq(2), seq(4)]
+    assert sum(isinstance(one, Refused) for one in written) == 3
+    whole = read_messages(messages, KNOWN, whole_transactions=True)
+    assert [change(one).key for one in whole] == [(("id", 2),), (("id", 4),)]
+
+
+def test_messages_of_two_tasks_in_one_topic_follow_each_other() -> None:
+    """Their metadata name the tasks; what names none is of the first."""
+    rows = {
+        task: write_messages(
+            [made._replace(position=seq(n)) for n in numbers], task=task, now="2024-01-01T00:00:00"
+        )
+        for task, numbers in (("hr", (1, 3)), ("fin", (2, 4)))
+        for made in [Change(Op.INSERT, "app", task, (("id", 1),), (Field("id", ABSENT, 1),), None, "AB")]
+    }
+    plain = write_messages(
+        [Change(Op.INSERT, "app", "x", (("id", 1),), (Field("id", ABSENT, 1),), seq(5), "AB")], metadata=False
+    )
+    mixed = [*rows["hr"][:2], *rows["fin"][:2], *plain, *rows["hr"][2:], *rows["fin"][2:]]
+    objects = [Object(n, value, b"") for n, value in enumerate(mixed, 1)]
+    source: Source[Object] = Source("t.jsonl", "t", (), objects)
+    found = list(ordered(MessageSequencer(NONE, MessageSettings()), [("", [source])]))
+    assert [item.change.table for item in found if isinstance(item, Placed)] == [
+        "hr",
+        "hr",
+        "x",
+        "fin",
+        "fin",
+    ]
+    assert [item.where for item in found if isinstance(item, Refused)] == ["hr, fin"]

@@ -1,0 +1,220 @@
+"""A receiver over HTTP: answers, silence, half an answer, and nobody there."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from eventlog.core.errors import Misuse
+from eventlog.sinks import open_sink
+from eventlog.sinks.sink import Item, OutgoingDocument, Reply
+from eventlog.xds.answers import Level
+from tests.sinks.documents import make
+from tests.sinks.receivers import Answering, hang_up, receiver, say
+
+OUTPUT = b'<nds><output><status level="warning" event-id="eventlog:1">so</status></output></nds>'
+
+
+def post(answering: Answering, *documents: OutgoingDocument, **given: Any) -> list[Reply]:
+    with receiver(answering) as url:
+        sink = open_sink("http", {"http_url": url, "http_timeout": 0.3} | given)
+        replies = list(sink.deliver(documents or [make(1)]))
+        sink.close()
+        return replies
+
+
+def test_http_posts_documents_and_reads_answers() -> None:
+    seen: list[tuple[str, str, str, bytes]] = []
+
+    def answer(handler: Any) -> None:
+        seen.append((handler.path, handler.headers["Content-Type"], handler.client_address[1], handler.body))
+        say(200, OUTPUT)(handler)
+
+    replies = post(answer, make(1), make(2, "<ü/>"))
+    assert [reply.statuses[0].level for reply in replies] == [Level.WARNING, Level.WARNING]
+    assert seen[0][:2] == ("/in?a=b", "application/xml; charset=utf-8")
+    assert seen[0][2] == seen[1][2]  # one connection for both
+    assert seen[1][3] == "<ü/>".encode()
+
+
+@pytest.mark.parametrize(
+    ("answering", "reason"),
+    [
+        (say(200), "no XML"),
+        (say(204), "no XML"),
+        (say(200, b"thank you"), "no XML"),
+        (say(200, b"<html/>"), "no nds document"),
+        (say(200, b'<!DOCTYPE nds [<!ENTITY a "b">]><nds><output/></nds>'), "document type"),
+        (say(200, OUTPUT[:20], length=len(OUTPUT)), "IncompleteRead"),
+        (say(302, b"", ("Location", "http://elsewhere/")), "302"),
+        (say(400, OUTPUT), "400"),
+        (say(500), "500"),
+        (hang_up, ""),
+        (lambda handler: threading.Event().wait(1.0), "within 0.3 seconds"),
+    ],
+)
+def test_http_what_is_no_answer_is_none(answering: Answering, reason: str) -> None:
+    (reply,) = post(answering)
+    assert reply.fault is not None
+    assert reason in reply.fault
+    assert reply.arrived
+    assert reply.wait is None
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_http_waits_as_long_as_the_receiver_asks(status: int) -> None:
+    assert post(say(status, b"", ("Retry-After", "7")))[0].wait == 7.0
+    assert post(say(status, b"", ("Retry-After", "Fri, 01 Jan 2010 00:00:00 GMT")))[0].wait == 0.0
+    assert post(say(status, b"", ("Retry-After", "soon")))[0].wait is None
+
+
+def test_http_a_slow_answer_ends_in_time() -> None:
+    def drip(handler: Any) -> None:
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        for _ in range(20):
+            handler.wfile.write(b" ")
+            threading.Event().wait(0.05)
+
+    (reply,) = post(drip)
+    assert "within 0.3 seconds" in str(reply.fault)
+
+
+DRIPPING = {
+    "headers": (b"HTTP/1.1 200 OK\r\n", b"X-Drip: 1\r\n"),
+    "a header": (b"HTTP/1.1 200 OK\r\nX-Drip: ", b"1"),
+    "no status": (b"", b"H"),
+    "continue": (b"", b"HTTP/1.1 100 Continue\r\n\r\n"),
+    "body": (b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n", b" "),
+    "chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"1\r\n \r\n"),
+    "chunk size": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", b"0"),
+}
+
+
+@contextmanager
+def dripping(first: bytes, drop: bytes, reads: bool = True) -> Iterator[int]:
+    """A server that says something, and then a drop every 20 ms for ever; its port."""
+    over = threading.Event()
+
+    def serve() -> None:
+        connection, _ = server.accept()
+        with connection, suppress(OSError):
+            if reads:
+                connection.recv(1 << 16)
+            connection.sendall(first)
+            while not over.wait(0.02):
+                connection.sendall(drop)
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield server.getsockname()[1]
+        finally:
+            over.set()
+            thread.join()
+
+
+@pytest.mark.parametrize("what", DRIPPING)
+def test_http_a_dripping_answer_ends_in_time(what: str) -> None:
+    """It would go on for ever."""
+    with dripping(*DRIPPING[what]) as port:
+        sink = open_sink("http", {"http_url": f"http://127.0.0.1:{port}/", "http_timeout": 0.3})
+        (reply,) = sink.deliver([make(1)])
+    assert "within 0.3 seconds" in str(reply.fault)
+    assert reply.arrived
+
+
+def test_http_a_receiver_that_does_not_read_ends_in_time() -> None:
+    large = OutgoingDocument("large", (Item("large", "x" * (64 << 20)),))
+    with dripping(b"", b"", reads=False) as port:
+        sink = open_sink("http", {"http_url": f"http://127.0.0.1:{port}/", "http_timeout": 0.3})
+        (reply,) = sink.deliver([large])
+    assert "within 0.3 seconds" in str(reply.fault)
+
+
+def test_http_a_dripping_handshake_ends_in_time() -> None:
+    with dripping(b"\x16\x03\x03\x40\x00", b"\x00") as port:
+        sink = open_sink("http", {"http_url": f"https://127.0.0.1:{port}/", "http_timeout": 0.3})
+        (reply,) = sink.deliver([make(1)])
+    assert not reply.arrived
+    assert "timed out" in str(reply.fault) or "time is over" in str(reply.fault)
+
+
+def test_http_where_nobody_listens_the_first_document_is_the_last() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}/"
+    replies = list(open_sink("http", {"http_url": url}).deliver([make(1), make(2)]))
+    assert [reply.arrived for reply in replies] == [False]
+
+
+def test_http_connects_again_where_the_receiver_has_hung_up_between() -> None:
+    def answer_and_close(handler: Any) -> None:
+        say(200, OUTPUT)(handler)
+        handler.close_connection = True
+
+    replies = post(answer_and_close, make(1), make(2), make(3))
+    assert [reply.fault for reply in replies] == [None, None, None]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, None),
+        ({"http_user": "jo", "http_password": "päss"}, "Basic am86cMOkc3M="),
+        ({"http_token": "t0ken"}, "Bearer t0ken"),
+    ],
+)
+def test_http_authentication(given: dict[str, str], expected: str | None) -> None:
+    seen = []
+
+    def answer(handler: Any) -> None:
+        seen.append(handler.headers["Authorization"])
+        say(200, OUTPUT)(handler)
+
+    post(answer, **given)
+    assert seen == [expected]
+
+
+def test_http_address_holds_no_password() -> None:
+    with pytest.raises(Misuse) as caught:
+        open_sink("http", {"http_url": "http://jo:secret@host/"})
+    assert "secret" not in str(caught.value)
+
+
+def test_http_over_tls_only_with_a_certificate_that_is_trusted(tmp_path: Path) -> None:
+    certificate = tmp_path / "certificate.pem"
+    command = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+    ]
+    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
+    command += ["-keyout", str(certificate), "-out", str(tmp_path / "public.pem")]
+    subprocess.run(command, check=True, capture_output=True)
+    certificate.write_text(certificate.read_text() + (tmp_path / "public.pem").read_text())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    with receiver(say(200, OUTPUT), context) as url:
+        trusting = open_sink("http", {"http_url": url, "http_ca": str(tmp_path / "public.pem")})
+        (reply,) = trusting.deliver([make(1)])
+        trusting.close()
+        assert reply.fault is None
+        (reply,) = open_sink("http", {"http_url": url}).deliver([make(1)])
+        assert not reply.arrived
+        assert "CERTIFICATE_VERIFY_FAILED" in str(reply.fault)

@@ -1,0 +1,27 @@
+"""The kinds of sinks, and the one that prints."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+
+from eventlog.core.errors import Misuse
+from eventlog.sinks import SINKS, open_sink, sink_kind
+from eventlog.sinks.sink import ACCEPTED
+from eventlog.sinks.stdout import StdoutSink
+from tests.sinks.documents import make
+
+
+def test_every_sink_can_be_opened_by_its_name() -> None:
+    assert [sink_kind(name).settings.__name__ for name in SINKS] == [
+        "StdoutSettings", "FilesSettings", "HttpSettings", "CommandSettings", "KafkaSinkSettings",
+    ]  # fmt: skip
+    with pytest.raises(Misuse, match="known are stdout, files"):
+        open_sink("smtp", {})
+
+
+def test_standard_output_is_a_document_a_line() -> None:
+    out = io.BytesIO()
+    assert list(StdoutSink(out).deliver([make(1), make(2)])) == [ACCEPTED, ACCEPTED]
+    assert [line.count(b"eventlog:") for line in out.getvalue().splitlines()] == [1, 1]

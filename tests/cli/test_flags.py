@@ -190,7 +190,8 @@ SHOWN = {
     "resync": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "check": "sql/*.py cli/test_cli_install.py publisher/*.py compare/*.py",
     "compare": "compare/*.py spark/*.py convert/*.py core/*.py qlik/*.py gbase/*.py linter/*.py xds/*.py",
-    "run": "publisher/*.py compare/*.py people/*.py receiver/*.py sql/*.py cli/test_no_traceback.py",
+    "run": "publisher/*.py sinks/*.py compare/*.py people/*.py receiver/*.py sql/*.py"
+    " cli/test_no_traceback.py",
     "pause": "publisher/*.py sql/*.py",
     "resume": "publisher/*.py sql/*.py",
     "preview": "compare/*.py publisher/*.py sql/*.py core/*.py xds/*.py",
@@ -201,7 +202,7 @@ SHOWN = {
     "skip": "publisher/*.py sql/*.py",
     "purge": "publisher/*.py sql/*.py",
     "finish-mode": "publisher/*.py sql/*.py",
-    "deliver": "publisher/*.py convert/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
+    "deliver": "publisher/*.py sinks/*.py convert/test_limits.py cli/test_hints.py cli/test_no_traceback.py",
     "receive": "receiver/*.py",
     "convert": "streams/*.py gbase/*.py linter/*.py qlik/*.py convert/*.py core/*.py xds/*.py",
     "explain": "publisher/*.py convert/*.py core/*.py",

@@ -70,7 +70,7 @@ def test_an_object_is_held_however_its_rows_spell_it(world: World) -> None:
     receiver = Receiver(lambda document: answers.pop(0) if answers else ACCEPTED)
     world.user(1)
     world.write({"table_key": "idu=1"})
-    world.cycle(receiver, retry_wait=3600)
+    world.cycle(receiver)
     world.write(
         {"table_key": "IDU=1", "event_type": 4}, {"table_key": "idu=1", "table_name": "USR", "event_type": 4}
     )

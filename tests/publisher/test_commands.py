@@ -104,7 +104,7 @@ def test_skip_gives_rows_up_and_keeps_why(world: World) -> None:
 
 def test_a_skipped_event_that_waited_frees_its_object_at_once(world: World) -> None:
     world.write(key(1, event_type=4))
-    with world.publisher(Receiver(busy), retry_wait=3600.0) as publisher:
+    with world.publisher(Receiver(busy)) as publisher:
         publisher.cycle()
         world.write(key(1, event_type=4))
         publisher.cycle()

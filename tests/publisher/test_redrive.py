@@ -100,7 +100,7 @@ def test_an_event_is_skipped_whole(world: World) -> None:
 
 def test_an_event_that_waits_is_skipped_whole(world: World) -> None:
     world.write(insert(1, "fname", "Jack"), insert(1, "lname", "Frost"), insert(2, "fname", "Joe"))
-    with world.publisher(Receiver(busy), retry_wait=3600.0) as publisher:
+    with world.publisher(Receiver(busy)) as publisher:
         publisher.cycle()
     assert call(world, "skip", "2", "--reason", "test data").exit_code == 0
     assert world.letters() == {1: "W", 2: "W", 3: "N"}

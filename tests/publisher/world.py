@@ -167,10 +167,10 @@ class World:
 
     @contextmanager
     def publisher(self, sink: Sink, tables: Sequence[str] = ("usr",), **given: Any) -> Iterator[Publisher]:
-        """The leader's publisher."""
+        """The leader's publisher; what is sent again waits longer than any test takes, unless told."""
         leader = self.elect()
         rules, xds = build(Rules, given), build(XdsSettings, given)
-        settings = build(PublisherSettings, given)
+        settings = build(PublisherSettings, {"retry_wait": 3600.0} | given)
         with leader:
             with self.store.work(leader.epoch) as work:
                 work.agree(settings.delete_from_log)

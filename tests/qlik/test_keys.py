@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +32,7 @@ from eventlog.qlik.message_writer import MessageWriter
 from eventlog.qlik.metadata import registered
 from eventlog.qlik.structure import DataColumn, Structure
 from eventlog.qlik.types import Spec
+from tests.certificates import certificate
 from tests.commands import Shell
 from tests.qlik.helpers import NONE, read_messages, seq
 from tests.support import USR
@@ -204,25 +204,6 @@ def test_a_refusal_tells_no_secret() -> None:
 def test_two_ways_to_say_who_we_are_are_misuse() -> None:
     with pytest.raises(Misuse, match="registry-token"):
         ask(schema_registry="http://127.0.0.1:1", registry_user="me", registry_token="token")
-
-
-def certificate(folder: Path, name: str) -> tuple[str, str]:
-    """A certificate with its key, and alone."""
-    both, alone = folder / f"{name}.pem", folder / f"{name}-public.pem"
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-    ]
-    command += ["-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
-    subprocess.run([*command, "-keyout", str(both), "-out", str(alone)], check=True, capture_output=True)
-    both.write_text(both.read_text() + alone.read_text())
-    return str(both), str(alone)
 
 
 def test_a_registry_that_asks_for_a_certificate_gets_one(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import subprocess
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +16,7 @@ from eventlog.core.errors import Misuse
 from eventlog.sinks import open_sink
 from eventlog.sinks.sink import Item, OutgoingDocument, Reply
 from eventlog.xds.answers import Level
+from tests.certificates import certificate
 from tests.sinks.documents import make
 from tests.sinks.receivers import Answering, hang_up, receiver, say
 
@@ -193,25 +193,11 @@ def test_http_address_holds_no_password() -> None:
 
 
 def test_http_over_tls_only_with_a_certificate_that_is_trusted(tmp_path: Path) -> None:
-    certificate = tmp_path / "certificate.pem"
-    command = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "ec",
-        "-pkeyopt",
-        "ec_paramgen_curve:prime256v1",
-        "-nodes",
-    ]
-    command += ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-days", "2"]
-    command += ["-keyout", str(certificate), "-out", str(tmp_path / "public.pem")]
-    subprocess.run(command, check=True, capture_output=True)
-    certificate.write_text(certificate.read_text() + (tmp_path / "public.pem").read_text())
+    server, public = certificate(tmp_path, "receiver")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate)
+    context.load_cert_chain(server)
     with receiver(say(200, OUTPUT), context) as url:
-        trusting = open_sink("http", {"http_url": url, "http_ca": str(tmp_path / "public.pem")})
+        trusting = open_sink("http", {"http_url": url, "http_ca": public})
         (reply,) = trusting.deliver([make(1)])
         trusting.close()
         assert reply.fault is None

@@ -1,6 +1,6 @@
 """A capture session: the calls of the vendor's nine steps, over any DB-API connection to syscdcv1.
 
-Step 1, creating that database, is the administrator's; step 6, reading, is `changes.Reader`. The
+Step 1, creating that database, is the administrator's; step 6, reading, is `changes.StreamReader`. The
 bytes come from a function, for no DB-API knows how to read the session's large object.
 """
 

@@ -177,11 +177,8 @@ class _Parent(_Writer):
         choice, name = self.subject.choice, column.name
         old, new = self.value(self.old, name), self.value(self.new, name)
         if self.expressions.of(column.type).unreadable:
-            return (
-                ColumnLines()
-                if choice.update in PER_FIELD
-                else ColumnLines(differs=f"updating({literal(name)})")
-            )
+            differs = "" if choice.update in PER_FIELD else f"updating({literal(name)})"
+            return ColumnLines(differs=differs)
         given = changed = differs = ""
         if choice.insert in PER_FIELD:
             given = self.call(package, choice.insert, "new_key", name, "null", new, "moved")

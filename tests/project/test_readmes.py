@@ -1,0 +1,38 @@
+"""What is said of the house names every room of it, and none that it has not."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SPARK = ROOT / "spark" / "eventlog_spark"
+
+
+def test_sparks_readme_names_each_module_under_its_wing() -> None:
+    named: defaultdict[str, list[str]] = defaultdict(list)
+    wing = ""
+    for line in (ROOT / "spark" / "README.md").read_text("utf-8").splitlines():
+        if found := re.match(r"\| \*{0,2}((?:`[a-z_/]+` ?)+)\*{0,2} \|", line):
+            names = re.findall(r"`([a-z_/]+)`", found[1])
+            if names[0].endswith("/"):
+                wing = names.pop(0)
+            named[wing] += names
+    there: defaultdict[str, list[str]] = defaultdict(list)
+    for path in SPARK.rglob("*.py"):
+        inner = path.relative_to(SPARK)
+        if inner.stem != "__init__":
+            there["".join(f"{part}/" for part in inner.parts[:-1])].append(inner.stem)
+    assert {wing: sorted(names) for wing, names in named.items()} == {
+        wing: sorted(names) for wing, names in there.items()
+    }
+
+
+def test_the_architecture_names_each_room() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    named = set(re.findall(r"[a-z_]+/", page)) | set(re.findall(r"`([a-z_]+)`", page))
+    rooms = {f"{path.parent.name}/" for path in (ROOT / "eventlog").glob("*/__init__.py")}
+    rooms |= {path.stem for path in (ROOT / "eventlog").glob("[a-z]*.py")}
+    wings = {f"{path.parent.name}/" for path in SPARK.glob("*/__init__.py")}
+    assert (rooms | wings) - named == set()

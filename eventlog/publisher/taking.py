@@ -111,7 +111,8 @@ class Taking:
         if self._clock is None:
             with self._store.snapshot() as snapshot:
                 self._set_clock(snapshot.now())
-        waiting = self._store.waiting(self._now(), MOST_AGAIN)
+        now = self._now()
+        waiting = self._store.waiting(now, MOST_AGAIN, now + self._waits.beyond)
         if waiting:
             with self._store.snapshot() as snapshot:
                 sizes = iter(snapshot.sizes([row for one in waiting for row in one.record_ids]))

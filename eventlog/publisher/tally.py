@@ -25,6 +25,7 @@ _OPERATIONS = {"a": "add", "m": "modify", "d": "delete", "": "none"}  # by the f
 _FAILED = (Letter.ERROR, Letter.FATAL)
 _LONGEST_DOCUMENT = 1 << 20  # characters kept of what failed
 _LONGEST_REASON = 4000
+INEXACT = timedelta(minutes=1)  # by which two readings of a clock may be apart
 GOOD = Status(Level.SUCCESS)
 
 
@@ -37,6 +38,11 @@ class Waits(NamedTuple):
     def after(self, tries: int) -> timedelta:
         """The wait after so many tries."""
         return timedelta(seconds=min(self.longest, self.first * 2 ** min(tries - 1, 40)))
+
+    @property
+    def beyond(self) -> timedelta:
+        """What no wait takes, unless the clock was set back meanwhile."""
+        return timedelta(seconds=self.longest) + INEXACT
 
 
 class AnswerTally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -19,7 +19,7 @@ from tests.publisher.world import Receiver, World
 
 pytestmark = pytest.mark.usefixtures("either_way")
 
-FAR = datetime(2999, 1, 1)
+FAR = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=50)  # within the longest wait
 OTHER: dict[str, Any] = {"table_name": "USR", "event_type": 4}
 
 

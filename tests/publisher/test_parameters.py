@@ -12,12 +12,11 @@ from sqlalchemy import text
 
 from eventlog.operate.finishing import change_mode
 from eventlog.publisher.wake import Signals, make_bed
-from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.work import WaitingEvent
-from eventlog.xds.answers import Level, Status
 from tests.proofs.rig import Arrivals
+from tests.publisher.test_commands import busy
 from tests.publisher.test_daemon import Run, running, until
 from tests.publisher.test_opening import config, publish
 from tests.publisher.world import Receiver, World, key
@@ -84,9 +83,6 @@ def test_the_polling_interval_passes_between_two_cycles(world: World, arrivals: 
 
 
 def test_an_event_waits_ever_longer_up_to_the_longest(world: World) -> None:
-    def busy(document: OutgoingDocument) -> Reply:
-        return Reply([Status(Level.RETRY, item.event_id) for item in document.items])
-
     world.write(key(1, event_type=4))
     with world.publisher(Receiver(busy), retry_wait=100.0, retry_longest=250.0) as publisher:
         for tries, wait in enumerate((100, 200, 250, 250), 1):
@@ -97,6 +93,22 @@ def test_an_event_waits_ever_longer_up_to_the_longest(world: World) -> None:
             world.change(
                 f"update {world.log.names()['retry']} set next_at = :at", at=now - timedelta(hours=1)
             )
+
+
+@pytest.mark.parametrize(("hours", "sent"), [(0.9, False), (24.9, True)])
+def test_a_clock_that_was_set_back_makes_no_wait_longer_than_the_longest(
+    world: World, hours: float, sent: bool
+) -> None:
+    world.write(key(1, event_type=4))
+    with world.publisher(Receiver(busy)) as publisher:
+        publisher.cycle()
+        _, now = look(world)
+        later = now + timedelta(hours=hours)
+        world.change(f"update {world.log.names()['retry']} set next_at = :at", at=later)
+        receiver = Receiver()
+    with world.publisher(receiver, retry_longest=3600.0) as publisher:
+        publisher.cycle()
+    assert receiver.event_ids == ["eventlog:1"] * sent
 
 
 def look(world: World) -> tuple[WaitingEvent, datetime]:

@@ -119,8 +119,9 @@ def test_what_counts_is_bytes_and_any_row_of_many(driver: Driver) -> None:
 
 
 def test_a_moment_keeps_its_fraction(driver: Driver) -> None:
-    found = sizes(driver, "retries", {"until": datetime(2026, 1, 2, 3, 4, 5, 678901), "most": 5})
-    assert found == {"until": oracledb.DB_TYPE_TIMESTAMP}
+    until, beyond = (datetime(2026, 1, day, 3, 4, 5, 678901) for day in (2, 3))
+    found = sizes(driver, "retries", {"until": until, "beyond": beyond, "most": 5})
+    assert found == dict.fromkeys(("until", "beyond"), oracledb.DB_TYPE_TIMESTAMP)
 
 
 def test_rows_come_a_thousand_at_a_time(driver: Driver) -> None:

@@ -20,6 +20,7 @@ from eventlog.sql.log.work import RememberedBatch, WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 
+_EVER = datetime(9999, 12, 31)
 _SNAPSHOT = re.compile(r"[0-9A-F]+(-[0-9A-F]+)*").fullmatch  # it stands in statements that bind nothing
 
 
@@ -80,10 +81,11 @@ class Store:
         with self.engine.connect() as connection:
             return [RememberedBatch(*row) for row in self.queries.run(connection, "remembered")]
 
-    def waiting(self, until: datetime, limit: int = 1000) -> list[WaitingEvent]:
-        """The events whose time to be sent again has come, longest waiting first, one of each object."""
+    def waiting(self, until: datetime, limit: int = 1000, beyond: datetime = _EVER) -> list[WaitingEvent]:
+        """The events whose time to be sent again has come, longest waiting first, one of each object; also
+        those whose time is beyond the end of any wait, since the clock was set back."""
         with self.engine.connect() as connection:
-            found = self.queries.run(connection, "retries", until=until, most=limit)
+            found = self.queries.run(connection, "retries", until=until, beyond=beyond, most=limit)
             return [_waiting(*row) for row in found]
 
     def association(self) -> str:

@@ -150,10 +150,11 @@ select distinct object_hash from {retry}
 select batch, epoch, content from {batch} order by batch
 
 -- retries --
--- The events whose time to be sent again has come, the oldest of each object.
+-- The events whose time to be sent again has come, or is further off than any wait, since the clock was set
+-- back; the oldest of each object.
 select w.event_id, w.object_table, w.object_key, w.record_ids, w.tries, w.next_at, w.reason
 from {retry} w
-where w.next_at <= :until
+where (w.next_at <= :until or w.next_at > :beyond)
   and not exists (
     select null from {retry} older
     where older.object_hash = w.object_hash and older.first_id < w.first_id)

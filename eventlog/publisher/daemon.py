@@ -32,6 +32,7 @@ STANDBY = 1.0  # seconds between two attempts to lead
 NAPS = 0.01  # the first nap after work; each is four times as long, for what was in flight meanwhile
 MINUTE = 60.0
 DAY = 86_400.0
+LOOK = 60.0  # seconds between two looks at the clock, which may be set while we sleep until a time of day
 PAUSED = 1.0  # seconds between two looks whether the pause is over
 FIRST_WAIT = 0.5  # seconds after a fault; doubled each time
 
@@ -80,6 +81,7 @@ class Daemon:
         *,
         once: bool = False,
         monitor: Monitor | None = None,
+        clock: Callable[[], dt.datetime] = dt.datetime.now,
     ) -> None:
         self._config = config
         self._settings = config.build(DaemonSettings)
@@ -87,6 +89,7 @@ class Daemon:
         self._signals = signals
         self._once = once
         self._monitor = monitor or Monitor()
+        self._clock = clock
         self._failures = 0
         self._seen: Holder | None = None  # with the lock, when we looked last
         self._told: Holder | None = None  # of whom our log speaks already
@@ -184,14 +187,25 @@ class Daemon:
         elif cycle.paused:
             self._sleep(session, sleep, PAUSED)
         elif self._settings.time_of_day is not None:
-            times = read_times(self._settings.time_of_day)
-            self._sleep(session, sleep, seconds_until(times, dt.datetime.now()))
+            self._sleep_until(session, read_times(self._settings.time_of_day))
         elif session.bed.wakes:
             session.bed.announce()
             self._sleep(session, session.bed.sleep, nap)
             session.bed.rise()
         else:
             self._sleep(session, sleep, self._settings.polling_interval)
+
+    def _sleep_until(self, session: PublishingSession, times: tuple[dt.time, ...]) -> None:
+        """Sleep until the next of these times of day, also where the clock is set or the machine rests
+        meanwhile."""
+        due = math.inf
+        while not self._interrupted:
+            now = self._clock()
+            due = min(due, now.timestamp() + seconds_until(times, now))
+            left = due - now.timestamp()
+            if left <= 0:
+                return
+            self._sleep(session, self._signals.sleep, min(left, LOOK))
 
     def _sleep(self, session: PublishingSession, sleep: Callable[[float], bool], seconds: float) -> None:
         """Sleep so long, unless somebody wakes us; heartbeats go out meanwhile."""

@@ -59,11 +59,16 @@ def until(condition: Callable[[], object], patience: float = 20.0) -> None:
 class Run:
     """A daemon in a thread."""
 
-    def __init__(self, config: Config, reload: Callable[[], Config]) -> None:
+    def __init__(
+        self,
+        config: Config,
+        reload: Callable[[], Config],
+        clock: Callable[[], dt.datetime] = dt.datetime.now,
+    ) -> None:
         self.signals = Signals()
         self.monitor = Monitor()
         self.fault: BaseException | None = None
-        self.daemon = Daemon(config, reload, self.signals, monitor=self.monitor)
+        self.daemon = Daemon(config, reload, self.signals, monitor=self.monitor, clock=clock)
         self.thread = threading.Thread(target=self._run)
         self.thread.start()
 
@@ -323,6 +328,33 @@ def test_a_time_of_day_replaces_the_interval(world: World, arrivals: Arrivals) -
         time.sleep(1.0)
         assert not arrivals.documents
         until(lambda: arrivals.documents)
+
+
+@pytest.mark.parametrize("hour", [9, 13])
+def test_a_time_of_day_is_met_also_where_the_clock_is_set_meanwhile(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch, hour: int
+) -> None:
+    """At 11 it is due at noon; then the clock is set, on to 13 or back to 9, and the other time comes."""
+    monkeypatch.setattr(loop, "LOOK", 0.05)
+    shown, looked = [dt.datetime(2025, 3, 23, 11)], set[dt.datetime]()
+
+    def look() -> dt.datetime:
+        looked.add(now := shown[0])
+        return now
+
+    config = configured(world, arrivals, time_of_day="9:00:05, 12:00:00")
+    run = Run(config, lambda: config, look)
+    try:
+        until(lambda: looked)
+        world.write(key(1, event_type=4))
+        shown[0] = shown[0].replace(hour=hour)
+        if hour == 9:
+            until(lambda: shown[0] in looked)
+            assert not arrivals.documents
+            shown[0] += dt.timedelta(seconds=5)
+        until(lambda: arrivals.documents)
+    finally:
+        run.stop()
 
 
 def test_the_port_tells_metrics_and_health(world: World, arrivals: Arrivals, free_port: int) -> None:

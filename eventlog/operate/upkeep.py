@@ -74,12 +74,16 @@ class Purge:
 
 
 def purge(store: Store, wanted: Purge) -> int:
-    """Delete handled rows from before a time, in chunks; how many."""
+    """Delete handled rows from before a time, in chunks; how many. A notice tells of it from the first chunk
+    on, whatever ends us then."""
     demand_time(store.log.stored, "purging what is old")
+    meant = f"rows of {', '.join(wanted.letters)} from before {wanted.before}"
     deleted, after = 0, 0
     while True:
         with store.upkeep() as upkeep:
             rows, behind = upkeep.purge(wanted.before, wanted.letters, after, wanted.chunk)
+            if rows and not deleted:
+                upkeep.note("purge", f"{meant} are being deleted")
         deleted += rows
         if behind is None:
             break
@@ -87,7 +91,7 @@ def purge(store: Store, wanted: Purge) -> int:
         time.sleep(wanted.rest)
     with store.upkeep() as upkeep:
         upkeep.drop_empty_ranges()
-        upkeep.note("purge", f"{deleted} rows of {', '.join(wanted.letters)} from before {wanted.before}")
+        upkeep.note("purge", f"{deleted} {meant}")
     return deleted
 
 

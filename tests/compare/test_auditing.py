@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,8 +17,9 @@ from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import track, untrack
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
-from tests.commands import Shell
+from tests.commands import Shell, environment
 from tests.databases import Database
+from tests.publisher.test_daemon import until
 
 
 class Audited:
@@ -48,6 +51,20 @@ class Audited:
         done = self._shell.run(*words, "--url", self._url)
         assert done.code == code, done.stderr
         return done.stdout + done.stderr
+
+    def rows(self) -> int:
+        with self.engine.connect() as connection:
+            return int(connection.execute(text("select count(*) from eventlog")).scalar_one())
+
+    @contextlib.contextmanager
+    def killed(self, *words: str) -> Iterator[None]:
+        """A command that is killed where the block ends."""
+        command = [sys.executable, "-m", "eventlog", *words, "--url", self._url]
+        with subprocess.Popen(command, env=environment()) as process:
+            try:
+                yield
+            finally:
+                process.kill()
 
     def audit(self) -> str:
         return self.run("resync", "usr", "--compare")
@@ -124,6 +141,11 @@ def test_a_log_that_cannot_explain_is_refused_or_begun_anew(audited: Audited) ->
     audited.events()
     audited.run("purge", "--older-than", "0s")
     assert "its state is kept" in audited.audit()  # what was purged may have explained anything
+    audited.change("update usr set fname = 'Joe'")
+    audited.events()
+    with audited.killed("purge", "--older-than", "0s", "--chunk", "2", "--rest", "60"):
+        until(lambda: audited.rows() == 4)
+    assert "its state is kept" in audited.audit()
     audited.run("finish-mode", "delete")
     assert "handled rows of this log are deleted" in audited.run("resync", "usr", "--compare", code=1)
     assert "--where takes no part" in audited.run("resync", "usr", "--compare", "--where", "1 = 1", code=2)

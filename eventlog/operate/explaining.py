@@ -43,7 +43,8 @@ def explain_store(
     yield from map(_explain_excluded, excluded)
     with store.snapshot() as snapshot:
         reading = reader.next_cycle(snapshot, choice)
-        judge = _Judge(reading, read_rules(config, store), snapshot.now(), _waiting(store), reader.object_of)
+        rules, unread = read_rules(config, store), _unread(snapshot, reading)
+        judge = _Judge(reading, unread, rules, snapshot.now(), _waiting(store), reader.object_of)
         cells = snapshot.rows_about(longest_value(key)) if key is not None else ()
         for row in _every_pending(snapshot) if everything and key is None else cells:
             entry, outcome = judge.of_cells(row)
@@ -91,6 +92,7 @@ class _Judge:
     def __init__(
         self,
         reading: Reading,
+        unread: Iterable[Entry],
         rules: Rules,
         now: str,
         waiting: Mapping[ObjectName, WaitingEvent],
@@ -98,7 +100,7 @@ class _Judge:
     ) -> None:
         self._outcomes = reading.outcomes
         self._refused = dict(reading.refused)
-        self._entries = {entry.record_id: entry for entry in reading.entries}
+        self._entries = {entry.record_id: entry for entry in (*reading.entries, *unread)}
         self._object_of = object_of
         self._objects = {object_of(*entry[5:7]) for entry in reading.entries}
         self._rules = rules
@@ -107,8 +109,7 @@ class _Judge:
 
     def next_cycle(self) -> Iterator[tuple[Entry, Outcome]]:
         """The rows of the next cycle, wrong ones too."""
-        for number in sorted(self._entries.keys() | self._refused.keys()):
-            entry = self._entries.get(number) or Entry(number, "N", 0, "", None, "", "")
+        for _, entry in sorted(self._entries.items()):
             yield entry, self.of(entry)
 
     def of_cells(self, row: Cells) -> tuple[Entry, Outcome]:
@@ -149,6 +150,13 @@ def _explain_excluded(row: Unusable) -> Explained:
     entry = Entry(0, "N", 0, "", None, row.table_name or "", row.table_key or "", row.column_name)
     outcome = Outcome(Fate.REFUSED, f"no usable record_id: {row.reason}")
     return PlacedEntry(entry, f"record_id {row.record_id}", b""), outcome
+
+
+def _unread(snapshot: Snapshot, reading: Reading) -> Iterator[Entry]:
+    """The rows of a cycle that cannot be read, as far as they are understood."""
+    read = {entry.record_id for entry in reading.entries}
+    for row in snapshot.rows(number for number, _ in reading.refused if number not in read):
+        yield _as_far_as_told(row)
 
 
 def _as_far_as_told(row: Cells) -> Entry:

@@ -64,6 +64,13 @@ def test_every_row_is_told_where_asked(world: World) -> None:
         assert words in rows[number]
 
 
+def test_a_row_that_cannot_be_read_is_told_with_its_table(world: World) -> None:
+    world.write(key(1, event_type=9), key(2, event_type=4), key(3, event_type=9, table_name="dept"))
+    lines = call(world, "explain", "--table", "usr").stdout.splitlines()
+    assert [line.split()[:4] for line in lines] == [["1", "9", "usr", "idu=1"], ["2", "4", "usr", "idu=2"]]
+    assert "refused: event_type is 9" in lines[0]
+
+
 def test_a_key_is_looked_for_in_all_tables(world: World) -> None:
     world.write(key(1, event_type=4), key(1, event_type=4, table_name="dept"), key(2, event_type=4))
     assert list(told(world, "--key", "idu=1")) == ["1", "2"]

@@ -24,6 +24,7 @@ from eventlog.sql.log.store import Store
 
 _SHOWN = 5
 _MEMORY = 256 << 20
+_UNFINISHED = -1  # no notice: a state that is not whole yet explains nothing
 _ROWS = {
     Phase.GONE: (LogRow(4), LogRow(5)),  # a row that is there again by then is read back
     Phase.NEW: (LogRow(5),),
@@ -64,17 +65,24 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
                 raise OthersState(name)
             fresh = mark is None or mark.purged != now.purged
             explained = set() if fresh or mark is None else _explained(known, tables, table, mark)
-            order: Order[StateStep] = Order([table], _MEMORY)
+            told, missed = _order(table), _order(table)
             counts = {name: 0 if fresh else counts[name]}
             if not (fresh and not log):
                 source = readable[table]
                 found = poll(connection, store.queries, "" if fresh else name, source, counts[name])
-                shown, differ = _sort(order, table, found, explained, silent=fresh)
+                shown, differ = _sort(told, missed, table, found, explained, silent=fresh)
         if fresh and not log:
             yield Audited(table, None)
             continue
         if log:
-            _keep(store, name, order, counts, now, fresh=fresh)
+            before = now._replace(purged=_UNFINISHED) if fresh or mark is None else mark
+            if fresh:
+                _begin(store, name, before)
+            # whatever ends us, the mark is that of what the state holds by then
+            _take(store, told, counts, before)
+            _take(store, missed, counts, now)
+            with store.upkeep() as upkeep:
+                upkeep.known().advance(name, counts[name], now)
         yield Audited(table, None if fresh else differ, tuple(shown))
 
 
@@ -85,32 +93,43 @@ def _explained(known: KnownStates, tables: Tables, table: Table, mark: Mark) -> 
     return {key for name, key in named if name == own}
 
 
+def _order(table: Table) -> Order[StateStep]:
+    return Order([table], _MEMORY // 2)
+
+
 def _sort(
-    order: Order[StateStep], table: Table, found: Iterable[PolledChange], explained: set[str], *, silent: bool
+    told: Order[StateStep],
+    missed: Order[StateStep],
+    table: Table,
+    found: Iterable[PolledChange],
+    explained: set[str],
+    *,
+    silent: bool,
 ) -> tuple[list[str], int]:
-    """Put the differences in their order; the first keys of those that nothing explains, and their number."""
+    """Tell differences that the log explains from those that were missed; the first keys of these, and their
+    number."""
     shown: list[str] = []
     differ = 0
     for one in found:
         phase = Phase.GONE if one.texts is None else Phase.CHANGED if one.known else Phase.NEW
         step = as_it_is(str(table), table, one, values=False)
-        if not silent and one.key not in explained:
-            differ += 1
-            shown += [one.key] if len(shown) < _SHOWN else []
-            step = step._replace(rows=_ROWS[phase])
-        order.add(phase, table, one.key, step)
+        if silent or one.key in explained:
+            told.add(phase, table, one.key, step)
+            continue
+        differ += 1
+        shown += [one.key] if len(shown) < _SHOWN else []
+        missed.add(phase, table, one.key, step._replace(rows=_ROWS[phase]))
     return shown, differ
 
 
-def _keep(
-    store: Store, name: str, order: Order[StateStep], counts: dict[str, int], mark: Mark, *, fresh: bool
-) -> None:
-    """Log what differs and let the state be as it is now."""
+def _begin(store: Store, name: str, mark: Mark) -> None:
+    """Begin the state of a table anew."""
     with store.upkeep() as upkeep:
-        if fresh:
-            upkeep.known().begin(name, mark)
+        upkeep.known().begin(name, mark)
+
+
+def _take(store: Store, order: Order[StateStep], counts: dict[str, int], mark: Mark) -> None:
+    """Log what was missed and let the state be as it is now, some objects at a time."""
     for chunk in in_chunks(step for *_, step in order):
         with store.upkeep() as upkeep:
             upkeep.known().take(chunk, counts, mark)
-    with store.upkeep() as upkeep:
-        upkeep.known().advance(name, counts[name], mark)

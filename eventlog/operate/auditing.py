@@ -16,8 +16,10 @@ from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import object_of
 from eventlog.core.tables import Table, Tables
-from eventlog.publisher.config import Config
+from eventlog.publisher.cleanup import cleaned_rows
+from eventlog.publisher.config import Config, statements
 from eventlog.publisher.opening import read_readable
+from eventlog.publisher.session import SessionSettings
 from eventlog.sql.log.finishing import FinishMode
 from eventlog.sql.log.known import KnownStates, LogRow, Mark, StateStep
 from eventlog.sql.log.store import Store
@@ -34,7 +36,7 @@ _ROWS = {
 
 class Unexplained(EventlogError):
     """handled rows of this log are deleted, so nobody can tell which differences they explained: `eventlog
-    finish-mode update` or `ranges` keeps them"""
+    finish-mode update` or `ranges` keeps them, where no post-poll-stmt deletes them either"""
 
 
 class OthersState(EventlogError):
@@ -52,7 +54,9 @@ class Audited(NamedTuple):
 def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterator[Audited]:
     """Compare tables with the states that were kept; where `log` says so, log what differs and keep the
     states of now."""
-    if store.finish_mode() is FinishMode.DELETE:
+    after = statements(config.build(SessionSettings).post_poll_stmt)
+    cleaned = any(cleaned_rows(statement, store.log) for statement in after)
+    if cleaned or store.finish_mode() is FinishMode.DELETE:
         raise Unexplained
     readable = read_readable(store.engine, store.log, tables)
     for table in tables:

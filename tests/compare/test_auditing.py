@@ -143,7 +143,7 @@ def test_a_row_that_is_there_again_is_told_as_it_is(audited: Audited) -> None:
     assert told[-1] == ("modify", "idu=4")
 
 
-def test_a_log_that_cannot_explain_is_refused_or_begun_anew(audited: Audited) -> None:
+def test_a_log_that_cannot_explain_is_refused_or_begun_anew(audited: Audited, tmp_path: Path) -> None:
     audited.audit()
     audited.change("update usr set fname = 'John'")
     audited.events()
@@ -154,6 +154,10 @@ def test_a_log_that_cannot_explain_is_refused_or_begun_anew(audited: Audited) ->
     with audited.killed("purge", "--older-than", "0s", "--chunk", "2", "--rest", "60"):
         until(lambda: audited.rows() == 4)
     assert "its state is kept" in audited.audit()
+    settings = tmp_path / "eventlog.toml"
+    settings.write_text("post-poll-stmt = \"delete from eventlog where status = 'S'\"\n")
+    assert "handled rows of this log are deleted" in audited.run("resync", "usr", "--compare", code=1)
+    settings.unlink()
     audited.run("finish-mode", "delete")
     assert "handled rows of this log are deleted" in audited.run("resync", "usr", "--compare", code=1)
     assert "--where takes no part" in audited.run("resync", "usr", "--compare", "--where", "1 = 1", code=2)

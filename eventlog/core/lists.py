@@ -6,7 +6,7 @@ A list holds for a column under each of its names: those of a view's column, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -71,11 +71,16 @@ def read_lists(section: str, entries: Mapping[str, Any], own: Table | None = Non
 
 
 def restrict(
-    tables: Iterable[Table], lists: Iterable[Lists], dialect: str | None = None, others: Iterable[Table] = ()
+    tables: Iterable[Table],
+    lists: Iterable[Lists],
+    dialect: str | None = None,
+    others: Iterable[Table] = (),
+    gone: Container[str] = (),
 ) -> Tables:
     """The tables from which no more leaves than the lists let; InvalidList where a list cannot be meant so.
 
-    `others` are tables that are there and not published: lists may name them.
+    `others` are tables that are there and not published: lists may name them. `gone` are sections whose
+    tables may come back: meanwhile nothing of these leaves.
     """
     known = [*tables]
     published = len(known)
@@ -84,6 +89,9 @@ def restrict(
     warnings: list[str] = []
     for one in lists:
         places = list(_places(known, one))
+        if not places and one.section in gone:
+            shut.append(one.section)
+            continue
         warnings += _vain(one, places)
         if not places:
             shut.append(one.section)

@@ -20,7 +20,7 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import read_readable, read_tables, source_of
+from eventlog.publisher.opening import read_readable, read_tables, source_of, table_named
 from eventlog.publisher.source import SourceView
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
@@ -92,8 +92,7 @@ class Comparison:
 
     def _gone(self, absent: Iterable[tuple[str, NoSuchTable]], counts: Mapping[str, int]) -> dict[str, str]:
         """The tables of these names, which are gone; NoSuchTable of a name that nothing is known of."""
-        places = (name.rpartition(".") for name in counts)
-        known = Tables([Table(schema, name, {}) for schema, _, name in places])
+        known = Tables(map(table_named, counts))
         gone = {}
         for name, fault in absent:
             table = known.find(name)

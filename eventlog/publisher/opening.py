@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -174,16 +174,30 @@ def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None 
         absent = _tell_absent
     named, children = names(settings.sync_tables), settings.sync_children
     sync = named, settings.sync_schema, _filter(settings)
+    gone: list[Table] = []
+
+    def leave_out(name: str, fault: NoSuchTable) -> None:
+        if absent is None:
+            raise fault
+        gone.append(table_named(name))
+        absent(name, fault)
+
     source = source_of(config)
     if source is not None:
-        found = source.published(*sync, children=children, absent=absent)
+        found = source.published(*sync, children=children, absent=leave_out)
         adapted = Tables([_adapt(t, found, settings) for t in found], source.dialect)
-        return _with_sections(adapted, config, source.standing)
+        return _with_sections(adapted, config, source.standing, gone)
     with engine.connect() as connection:
-        found = published(connection, log, *sync, children=children, absent=absent)
+        found = published(connection, log, *sync, children=children, absent=leave_out)
     return with_sections(
-        engine, Tables([_adapt(t, found, settings) for t in found], log.dialect.name), config
+        engine, Tables([_adapt(t, found, settings) for t in found], log.dialect.name), config, gone
     )
+
+
+def table_named(name: str) -> Table:
+    """A table of which nothing but its name is known, which may carry a schema."""
+    schema, _, bare = name.rpartition(".")
+    return Table(schema or None, bare, {})
 
 
 def source_of(config: Config) -> TableSource | None:
@@ -200,21 +214,28 @@ def _tell_absent(name: str, fault: NoSuchTable) -> None:
     logger.warning("%s is not read: %s", name, fault)
 
 
-def with_sections(engine: Engine, tables: Tables, config: Config) -> Tables:
-    """The tables with what the settings file says of each: what may leave, and how long a value may be."""
+def with_sections(engine: Engine, tables: Tables, config: Config, gone: Sequence[Table] = ()) -> Tables:
+    """The tables with what the settings file says of each: what may leave, and how long a value may be; of
+    those that are gone nothing is said."""
     with engine.connect() as connection:
-        return _with_sections(tables, config, Directory(Catalogue(connection)).standing)
+        return _with_sections(tables, config, Directory(Catalogue(connection)).standing, gone)
 
 
 def _with_sections(
-    tables: Tables, config: Config, standing: Callable[[Iterable[str]], Iterator[Table]]
+    tables: Tables,
+    config: Config,
+    standing: Callable[[Iterable[str]], Iterator[Table]],
+    gone: Sequence[Table],
 ) -> Tables:
     sections = {name: (tables.find(name), entries) for name, entries in config.tables.items()}
     limits = {table: entries.get("max-value") for table, entries in sections.values() if table}
     known = [replace(table, max_value=limits.get(table) or table.max_value) for table in tables]
     lists = [read_lists(name, entries) for name, (_, entries) in sections.items()]
     absent = [name for name, (table, _) in sections.items() if table is None]
-    found = restrict(known, lists, tables.dialect, standing(absent))
+    away = Tables(gone, tables.dialect)
+    found = restrict(
+        known, lists, tables.dialect, standing(absent), [name for name in absent if away.find(name)]
+    )
     for words in found.warnings:
         logger.warning(words)
     return found

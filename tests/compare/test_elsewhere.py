@@ -291,3 +291,15 @@ def test_the_command_leaves_the_source_as_it_was(postgres: Database, lite: Lite,
         assert "secret" not in found.stdout
     assert hashlib.sha256(lite.path.read_bytes()).hexdigest() == before
     assert json.dumps(sorted(path.name for path in tmp_path.glob("source*"))) == '["source.db"]'
+
+
+def test_a_table_without_a_schema_that_is_gone_is_named_as_it_was(world: World, lite: Lite) -> None:
+    lite.run("insert into usr values (1, 'Jack', 'Frost')")
+    with life(world, Receiver(), source_url=lite.url) as publisher:
+        assert publisher.cycle() == 1
+        lite.run("alter table usr rename to away")
+        assert publisher.cycle() == 0
+        assert publisher.unread.keys() == {"usr"}
+        lite.run("alter table away rename to usr")
+        assert publisher.cycle() == 0
+        assert publisher.unread == {}

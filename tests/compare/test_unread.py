@@ -58,6 +58,29 @@ def test_a_table_that_cannot_be_read_stops_no_other(beside: World) -> None:
         assert "pk_pk=3" in str(receiver.events[-1].findtext("association"))
 
 
+@pytest.mark.parametrize(
+    "section", [{"publish": ["v"]}, {"withhold": ["v"]}, {"max-value": 5}, {"version": "v"}]
+)
+def test_a_table_that_is_gone_stops_no_other_whatever_the_settings_say_of_it(
+    beside: World, section: dict[str, object]
+) -> None:
+    receiver = Receiver()
+    beside.change("insert into plain values (1, 'a')")
+    with life(beside, receiver, tables="plain usr", sections={"plain": section}) as publisher:
+        publisher.cycle()
+        beside.change("alter table plain rename to away")
+        beside.user(1)
+        assert publisher.cycle() == 1
+        assert receiver.events[-1].get("class-name") == "usr"
+        assert "no table or view plain" in str(publisher.unread)
+        beside.change("alter table away rename to plain")
+        beside.change("insert into plain values (2, 'b')")
+        assert publisher.cycle() == 1
+        assert publisher.unread == {}
+    withheld = "withhold" in section  # still: there is nothing else to tell
+    assert receiver.events[-1].get("class-name") == ("usr" if withheld else "plain")
+
+
 def test_a_name_of_which_nothing_is_known_is_an_error_at_the_start(beside: World) -> None:
     with life(beside, Receiver(), tables="usr nowhere") as publisher, pytest.raises(NoSuchTable):
         publisher.cycle()

@@ -17,7 +17,7 @@ from eventlog.files.inputs import container_of
 from eventlog.files.outputs import Output
 
 _PART: Final = re.compile(r"part-([0-9]{8})(?:\..*)?")
-_LEFT: Final = re.compile(r"\.eventlog-[0-9]+-[0-9]+\.part")
+_LEFT: Final = re.compile(r"\.eventlog-[0-9a-f-]+\.part")
 _EXTENSIONS: Final = {"blob": "bin", "messages": "bin"}
 _PIECE: Final = 1 << 20
 
@@ -72,7 +72,8 @@ class Parts:
             match = _PART.fullmatch(path.name)
             if match and new:
                 raise Misuse(f"{path} is there, but no state tells of it: name another folder, or its state")
-            if _LEFT.fullmatch(path.name) or (match and int(match[1]) > self._number):
+            left = not new and _LEFT.fullmatch(path.name)  # a folder that is new to us may be shared
+            if left or (match and int(match[1]) > self._number):
                 shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 

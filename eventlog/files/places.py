@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import gzip
 import os
+import secrets
 import stat
 from contextlib import suppress
 from io import BufferedWriter
-from itertools import count
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, Final, Protocol, cast
 
 from eventlog.core.errors import Misuse
 from eventlog.files.written import NamedFile, naming, opened
 
-_NUMBERS = count(1)
+_OPENED: Final = Path("/proc/self/fd")
 _LONGEST = 240  # bytes of a file's name; file systems take 255, and an extension follows
 _NOT_OURS = (
     "/dev/",
@@ -86,13 +86,18 @@ class _AsItComes:
 
 
 class _WhenWhole:
-    """A regular file: written beside its place, under the mode of the one that it replaces."""
+    """A regular file, under the mode of the one that it replaces. It is written without a name, so that
+    nothing stays of it when the process is killed; where the system has no such files, under one beside its
+    place."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._part = path.with_name(f".eventlog-{os.getpid()}-{next(_NUMBERS)}.part")
-        self._part.unlink(missing_ok=True)  # of a process that was killed
-        self._raw: IO[bytes] = opened(self._part, "x", path)
+        self._part = path.with_name(
+            f".eventlog-{secrets.token_hex(8)}.part"
+        )  # containers share folders and PIDs
+        unnamed = _unnamed(path)
+        self._has_name = unnamed is None
+        self._raw: IO[bytes] = unnamed or opened(self._part, "x", path)
         with suppress(FileNotFoundError):
             os.fchmod(self._raw.fileno(), stat.S_IMODE(path.stat().st_mode))
         self.stream = _packed(path.name, self._raw)
@@ -103,6 +108,8 @@ class _WhenWhole:
         self._raw.flush()
         with naming(self._path):
             os.fsync(self._raw.fileno())
+        if not self._has_name:
+            self._give_name()
         self._raw.close()
         self._part.replace(self._path)
 
@@ -110,6 +117,24 @@ class _WhenWhole:
         self._part.unlink(missing_ok=True)
         with suppress(OSError):
             self._raw.close()
+
+    def _give_name(self) -> None:
+        file = self._raw.fileno()
+        try:  # with src_dir_fd, which an absolute name does not need, Python follows the link of /proc
+            os.link(_OPENED / str(file), self._part, src_dir_fd=file, follow_symlinks=True)
+        except OSError as fault:
+            fault.filename, fault.filename2 = str(self._path), None
+            raise
+
+
+def _unnamed(path: Path) -> BufferedWriter | None:
+    """A file without a name on the file system of a path; None where there are none (NFS, macOS)."""
+    if not hasattr(os, "O_TMPFILE") or not _OPENED.is_dir():
+        return None
+    try:
+        return opened(os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "w", path)
+    except OSError:  # a fault of the folder is met again where the file gets a name
+        return None
 
 
 class GrowingFile:

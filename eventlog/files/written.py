@@ -22,7 +22,7 @@ def naming(name: str | Path) -> Iterator[None]:
         raise
 
 
-def opened(path: str | Path, mode: str, name: str | Path | None = None) -> io.BufferedWriter:
+def opened(path: str | Path | int, mode: str, name: str | Path | None = None) -> io.BufferedWriter:
     """A file for bytes, whose faults name it, or what stands for it."""
     return io.BufferedWriter(NamedFile(path, mode, name))
 

@@ -12,7 +12,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import pytest
 
@@ -150,26 +152,71 @@ def test_a_file_that_cannot_grow_is_told_by_name_also_a_temporary_one(shell: She
     assert files(shell.folder) == {*there, "changes.jsonl"}
 
 
+TO_CHANGES = ("convert", "--from", "changes", "--to", "changes", "--as", "jsonl")
+# Before a command: its PID is 1, as in a container, and without /proc every file that it writes has a name.
+CONTAINED = (
+    *("unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--kill-child"),
+    *("sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"),
+)
+
+
+@contextmanager
+def reading(folder: Path, name: str, *within: str) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
+    """A command that writes NAME.jsonl, and what it reads; it has begun to read."""
+    os.mkfifo(folder / f"{name}.fifo")
+    command = [*within, sys.executable, "-m", "eventlog", *TO_CHANGES, "-o", f"{name}.jsonl", f"{name}.fifo"]
+    with (
+        subprocess.Popen(
+            command, cwd=folder, env=environment(), stderr=subprocess.PIPE, text=True
+        ) as process,
+        (folder / f"{name}.fifo").open("w") as rows,
+    ):
+        yield process, rows
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_no_part(number: signal.Signals, shell: Shell) -> None:
-    os.mkfifo(shell.folder / "rows.csv")
     before = files(shell.folder)
-    to_changes = ("convert", "--from", "changes", "--to", "changes", "--as", "jsonl", "-o", "out.jsonl")
-    with subprocess.Popen(
-        [sys.executable, "-m", "eventlog", *to_changes, "rows.csv"],
-        cwd=shell.folder,
-        env=environment(),
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        with (shell.folder / "rows.csv").open("w") as rows:  # until the command reads
-            assert any(name.endswith(".part") for name in files(shell.folder))
-            process.send_signal(number)
-            assert process.wait() == 128 + number
-            rows.close()
+    with reading(shell.folder, "out") as (process, rows):
+        process.send_signal(number)
+        assert process.wait() == 128 + number
+        rows.close()
         assert process.stderr is not None
         assert process.stderr.read() == f"eventlog: stopped by {number.name}\n"
-    assert files(shell.folder) == before
+    assert files(shell.folder) == {*before, "out.fifo"}
+
+
+def test_a_killed_command_leaves_no_part_where_files_may_be_without_a_name(shell: Shell) -> None:
+    try:
+        os.close(os.open(shell.folder, os.O_TMPFILE | os.O_WRONLY))
+    except (AttributeError, OSError):
+        pytest.skip("this file system has no files without a name")
+    before = files(shell.folder)
+    with reading(shell.folder, "out") as (process, rows):
+        process.kill()
+        assert process.wait() == -signal.SIGKILL
+        rows.close()
+    assert files(shell.folder) == {*before, "out.fifo"}
+
+
+def test_two_containers_write_into_one_folder(shell: Shell) -> None:
+    if subprocess.run([*CONTAINED, "true"], stderr=subprocess.DEVNULL).returncode:
+        pytest.skip("no namespaces here")
+    before = files(shell.folder)
+    with (
+        reading(shell.folder, "one", *CONTAINED) as (one, to_one),
+        reading(shell.folder, "other", *CONTAINED) as (other, to_other),
+    ):
+        named = files(shell.folder) - before - {"one.fifo", "other.fifo"}
+        assert [name.startswith(".eventlog-") for name in named] == [True, True]
+        for process, rows, value in ((one, to_one, "Jack"), (other, to_other, "John")):
+            rows.write(inserts((None, "usr"), value=value))
+            rows.close()
+            assert process.wait() == 0, process.stderr
+    assert '"after":"Jack"' in (shell.folder / "one.jsonl").read_text()
+    assert '"after":"John"' in (shell.folder / "other.jsonl").read_text()
+    written = {f"{name}.{kind}" for name in ("one", "other") for kind in ("fifo", "jsonl")}
+    assert files(shell.folder) == before | written
 
 
 def inserts(*tables: tuple[str | None, str], value: str = "Jack", time: str = "2025-03-23T10:00:00Z") -> str:

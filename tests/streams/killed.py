@@ -13,7 +13,7 @@ from typing import Any
 
 
 def run_and_kill(work: Callable[[], None], at: int) -> bool:
-    """Do the work in a child that dies at its `at`-th fsync or rename; whether it came to its end."""
+    """Do the work in a child that dies at its `at`-th fsync, link or rename; whether it came to its end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of threads that the child does not use
         child = os.fork()
@@ -34,7 +34,7 @@ def run_and_kill(work: Callable[[], None], at: int) -> bool:
 
 def _count_down(at: int) -> None:
     left = [at]
-    for module, name in ((os, "fsync"), (Path, "replace"), (Path, "unlink")):
+    for module, name in ((os, "fsync"), (os, "link"), (Path, "replace"), (Path, "unlink")):
         real: Any = getattr(module, name)
 
         def counted(*args: Any, _real: Any = real, **named: Any) -> Any:

@@ -208,6 +208,18 @@ def test_a_folder_of_parts_without_its_state_is_left_alone(tmp_path: Path) -> No
     assert len(out(tmp_path)) == 1
 
 
+def test_files_of_others_in_a_folder_that_becomes_one_of_parts_are_left_alone(tmp_path: Path) -> None:
+    """Only what a run of the same state left there goes."""
+    of_another = tmp_path / "out" / ".eventlog-1-1.part"
+    of_another.parent.mkdir()
+    of_another.touch()
+    inputs = [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)]
+    read(tmp_path, inputs)
+    assert of_another.exists()
+    read(tmp_path, inputs)
+    assert not of_another.exists()
+
+
 @pytest.mark.parametrize("text", ["", "[]", '{"format": "gbase"}', '{"format": "qlik-table", "position": 7}'])
 def test_a_state_that_is_none_is_misuse(tmp_path: Path, text: str) -> None:
     (tmp_path / "state").write_text(text)

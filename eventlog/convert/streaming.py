@@ -141,12 +141,16 @@ class _Run:
         return None
 
     def _of_part(self, delivery: Any, items: Iterator[Any]) -> Iterator[Change]:
+        """The changes of the deliveries of a part, of which the state behind the last one is kept: to tell it
+        behind each would take the square of how many share a time."""
         count = 0
-        while delivery is not None:
+        following = delivery
+        while following is not None:
+            delivery = following
             yield from delivery.changes
-            self._position = delivery.state
             count += len(delivery.changes)
-            delivery = None if count >= CHANGES else self._next(items)
+            following = None if count >= CHANGES else self._next(items)
+        self._position = delivery.state
 
     def _changes(self, changes: Iterable[Change]) -> Iterable[Change]:
         told = self._report.good(allowed(changes, self._job.tables))

@@ -157,6 +157,15 @@ def _cut(folder: Path, name: str, lines: list[Line], now: int, chance: random.Ra
     return found
 
 
+def test_many_transactions_of_one_time_are_read_in_linear_time(tmp_path: Path) -> None:
+    """A state behind each, which names all before it of its time, would take many minutes."""
+    lines = [Line(number, 1, f"{number:X}", "usr") for number in range(1, 20_001)]
+    inputs = [written(tmp_path, "in", lines, 300)]
+    for _ in range(2):
+        read(tmp_path, inputs)
+    assert out(tmp_path) == [line.seq for line in lines]
+
+
 def test_what_is_younger_than_the_settling_time_is_left(tmp_path: Path) -> None:
     lines = [Line(1, 0, "A", "usr"), Line(2, 50, "B", "usr")]
     said = read(tmp_path, [written(tmp_path, "a", lines, 70)])

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.files.durable import write_whole
 from eventlog.files.places import need_folder
 
 T = TypeVar("T")
+# what loading meets in a file that somebody else wrote
+_NO_STATE: Final = (
+    *(ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError),
+    EventlogError,
+)
 
 
 def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
@@ -21,7 +26,7 @@ def read_state(path: Path, load: Callable[[Any], T], none: T) -> T:
         return load(json.loads(path.read_text("utf-8")))
     except FileNotFoundError:
         return none
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, EventlogError) as fault:
+    except _NO_STATE as fault:
         said = f"{path} is not a state file: name another, or remove it to start from the beginning"
         raise Misuse(said) from fault
 

@@ -131,7 +131,7 @@ class Growing:
                 if self.ended:
                     yield from self._reader.close()
                 else:
-                    _check_size(self._name, self._stream)
+                    _check_place(self._name, self._stream)
                 return
 
     def close(self) -> None:
@@ -158,7 +158,7 @@ def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None 
             elif not grows or not (wait or _sleep)():
                 return
             else:
-                _check_size(name, stream)
+                _check_place(name, stream)
 
 
 def _open(name: str) -> io.RawIOBase:
@@ -199,9 +199,16 @@ def _is_file(stream: io.RawIOBase) -> bool:
     return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
 
 
-def _check_size(name: str, stream: io.RawIOBase) -> None:
-    if os.fstat(stream.fileno()).st_size < stream.tell():
-        raise Misuse(f"{name} became shorter while it was followed: start anew, with the same state file")
+def _check_place(name: str, stream: io.RawIOBase) -> None:
+    """Misuse where what is read became shorter, or another file has its name now: no more would come."""
+    opened = os.fstat(stream.fileno())
+    fault = ""
+    if opened.st_size < stream.tell():
+        fault = "became shorter"
+    elif name != "-" and os.path.exists(name) and not os.path.samestat(os.stat(name), opened):
+        fault = "was replaced"
+    if fault:
+        raise Misuse(f"{name} {fault} while it was followed: start anew, with the same state file")
 
 
 def _sleep() -> bool:

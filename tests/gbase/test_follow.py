@@ -61,6 +61,22 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
         values(path, endless=True, wait=shrink)
 
 
+def test_a_file_that_is_replaced_is_an_error(tmp_path: Path) -> None:
+    """What is written under its name is never read; that it was moved away alone says nothing."""
+    path = tmp_path / "capture"
+    path.write_bytes(stream(1))
+
+    def replace() -> bool:
+        if path.exists():
+            path.rename(tmp_path / "capture.1")
+        else:
+            path.write_bytes(stream(2))
+        return True
+
+    with pytest.raises(Misuse, match="was replaced"):
+        values(path, endless=True, wait=replace)
+
+
 def test_a_second_run_brings_only_what_is_new(tmp_path: Path) -> None:
     path, state = tmp_path / "capture", tmp_path / "state"
     path.write_bytes(stream(2))
@@ -82,8 +98,9 @@ def test_a_position_is_saved_only_when_its_changes_were_taken(tmp_path: Path) ->
     assert StateFile(state).load() == Position(13, 13)
 
 
-def test_a_state_file_that_is_none_is_misuse(tmp_path: Path) -> None:
-    (tmp_path / "state").write_text("[]")
+@pytest.mark.parametrize("text", ["[]", '{"restart": 1e400, "delivered": 1}'])
+def test_a_state_file_that_is_none_is_misuse(tmp_path: Path, text: str) -> None:
+    (tmp_path / "state").write_text(text)
     with pytest.raises(Misuse, match="not a state file"):
         StateFile(tmp_path / "state").load()
 

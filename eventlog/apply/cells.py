@@ -8,6 +8,7 @@ it is must be seen here.
 from __future__ import annotations
 
 import decimal
+import math
 import re
 import struct
 import sys
@@ -135,11 +136,24 @@ def _float(number: Precision) -> ToCell:
             made = float(found)
         except (ValueError, OverflowError):
             raise _refuse(value, "is no number that the column holds") from None
-        if (isinstance(found, int) and int(made) != found) or (number is Precision.SINGLE and _loses(made)):
+        rounded = int(made) != found if isinstance(found, int) else isinstance(found, str) and _rounds(found)
+        if rounded or (number is Precision.SINGLE and _loses(made)):
             raise _refuse(value, "has more digits than the column holds")
         return made
 
     return read
+
+
+def _rounds(text: str) -> bool:
+    """Whether no double is the number of a text: the nearest, printed with as many digits, is another."""
+    nearest = float(text)
+    if not math.isfinite(nearest):
+        return any(map(str.isdigit, text))  # else it is the name of what is no finite number
+    if (len(text) <= sys.float_info.dig and nearest) or repr(nearest) == text:
+        return False
+    number = _EXACT.create_decimal(text)
+    as_many = decimal.Context(prec=len(_EXACT.normalize(number).as_tuple().digits))
+    return as_many.create_decimal(decimal.Decimal(nearest)) != number
 
 
 def _loses(number: float) -> bool:

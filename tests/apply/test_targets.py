@@ -115,6 +115,19 @@ def test_a_part_of_a_moment_that_the_column_would_cut_costs_its_row(engine: Engi
     assert rows(engine, "select id from t order by id") == [(1,), (2,), (5,)]
 
 
+def test_a_decimal_that_no_double_holds_costs_its_row(engine: Engine) -> None:
+    """As many digits as anybody prints of a double are that double; of another number they are not."""
+    run(engine, "create table t (id integer primary key, v double precision)")
+    held = ("0.1", "1.1000000000000001", "1.1000000000000000888", "1e22", "0.10000000000000000000", "0e-400")
+    lost = ("0.12345678901234567890", "9007199254740993", "12345678901234567.5", "1e-400", "1e400", "-1e400")
+    changes = [told(Op.INSERT, "t", number, v=text) for number, text in enumerate((*held, *lost), 1)]
+    assert together(engine, *changes) == [
+        f"{number}: v: '{text}' has more digits than the column holds"
+        for number, text in enumerate(lost, len(held) + 1)
+    ]
+    assert rows(engine, "select v from t order by id") == [(float(text),) for text in held]
+
+
 def test_an_insert_of_several_values_of_a_column_costs_itself(engine: Engine) -> None:
     """As rows of a log tell an attribute of several values: the last one alone would stand there."""
     one = told(Op.INSERT, "t", 1, v="a")

@@ -66,12 +66,15 @@ def test_a_file_that_is_replaced_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(stream(1))
 
+    steps = ["move", "write", "end"]
+
     def replace() -> bool:
-        if path.exists():
+        step = steps.pop(0)
+        if step == "move":
             path.rename(tmp_path / "capture.1")
-        else:
+        elif step == "write":
             path.write_bytes(stream(2))
-        return True
+        return step != "end"
 
     with pytest.raises(Misuse, match="was replaced"):
         values(path, endless=True, wait=replace)

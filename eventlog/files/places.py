@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import secrets
+import shutil
 import stat
 from contextlib import suppress
 from io import BufferedWriter
@@ -92,9 +93,8 @@ class _WhenWhole:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._part = path.with_name(
-            f".eventlog-{secrets.token_hex(8)}.part"
-        )  # containers share folders and PIDs
+        # by chance: containers share folders, and number their processes alike
+        self._part = path.with_name(f".eventlog-{secrets.token_hex(8)}.part")
         unnamed = _unnamed(path)
         self._has_name = unnamed is None
         self._raw: IO[bytes] = unnamed or opened(self._part, "x", path)
@@ -122,9 +122,16 @@ class _WhenWhole:
         file = self._raw.fileno()
         try:  # with src_dir_fd, which an absolute name does not need, Python follows the link of /proc
             os.link(_OPENED / str(file), self._part, src_dir_fd=file, follow_symlinks=True)
-        except OSError as fault:
-            fault.filename, fault.filename2 = str(self._path), None
-            raise
+        except OSError:  # some profiles of security let nobody link
+            with naming(self._path), (_OPENED / str(file)).open("rb") as whole:
+                self._copy(whole)
+
+    def _copy(self, whole: IO[bytes]) -> None:
+        with opened(self._part, "x", self._path) as named:
+            os.fchmod(named.fileno(), stat.S_IMODE(os.fstat(whole.fileno()).st_mode))
+            shutil.copyfileobj(whole, named)
+            named.flush()
+            os.fsync(named.fileno())
 
 
 def _unnamed(path: Path) -> BufferedWriter | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -18,6 +19,7 @@ from typing import IO
 
 import pytest
 
+from eventlog.files.places import place_at
 from tests.commands import Shell, environment
 from tests.support import HEADER, USR
 
@@ -62,6 +64,25 @@ def test_a_link_leads_to_its_target_whose_mode_is_kept(shell: Shell) -> None:
     assert target.read_text().startswith("<nds")
     assert stat.S_IMODE(target.stat().st_mode) == 0o640
     assert files(elsewhere) == {"real.xml"}
+
+
+def test_where_nothing_may_be_linked_a_file_appears_whole_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def forbidden(*_: object, **__: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(os, "link", forbidden)
+    target = tmp_path / "out.bin"
+    target.write_bytes(b"old")
+    target.chmod(0o640)
+    place = place_at(str(target))
+    place.stream.write(b"new")
+    assert target.read_bytes() == b"old"
+    place.complete()
+    assert target.read_bytes() == b"new"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    assert files(tmp_path) == {"out.bin"}
 
 
 def test_what_fails_leaves_what_was_there_and_no_part(shell: Shell) -> None:

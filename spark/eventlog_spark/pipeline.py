@@ -43,8 +43,12 @@ class Pipeline:
         files = rows.sort_out(inputs, limits=limits, stores=self.task.stores)
         self.stage("fold")
         told = self._met(files, self._expected(files))
+        if self._unread(files, told):
+            self.stage("fold again, every row read one by one")
+            files = rows.sort_out(inputs, careful=True, limits=limits, stores=self.task.stores)
+            told = self._met(files, Noticed())
         again = self._repeated(told)
-        if again is not None or self._unread(files, told):
+        if again is not None:
             self.stage("fold again, without rows that share a record_id, every row read one by one")
             files = rows.sort_out(inputs, careful=True, limits=limits, stores=self.task.stores)
             told = self._met(files, Noticed(), again)

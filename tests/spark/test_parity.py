@@ -202,6 +202,44 @@ def test_query_backs_that_name_their_object_otherwise_find_its_current_row(
     assert len(left_out) == 1
 
 
+@pytest.mark.parametrize("doubtful", ["2025-03-23 10:57:19Z", "2025-03-23"])
+def test_rows_that_share_a_record_id_are_refused_also_where_spark_is_in_doubt_of_one(
+    spark: Any, tmp_path: Path, doubtful: str
+) -> None:
+    times = ["2025-03-23 10:57:19", doubtful, "2025-03-23 10:57:20"]
+    rows = [
+        (number, "N", 2, time, None, "usr", f"idu={place}", "fname", None, "Jack")
+        for place, (number, time) in enumerate(zip((1, 1, 2), times, strict=True))
+    ]
+    log = write_log(tmp_path / "log.parquet", rows)
+    named = job([log], tmp_path / "expected")
+    text = pq.read_table(log)
+    place = text.schema.get_field_index("event_time")
+    pq.write_table(text.set_column(place, "event_time", pa.array(times)), log)
+    expected, left_out = converted(named)
+    found, refused = backlogged(spark, job([log], tmp_path / "out"), partitions=2)
+    assert found == expected
+    assert refused == left_out
+    assert {reason for _, reason in refused} == {"record_id 1 stands 2 times"}
+
+
+@pytest.mark.parametrize("fraction", ["", ".120000", ".000000", ".5", ".000001"])
+def test_a_fraction_of_a_second_is_read_by_spark_itself(spark: Any, tmp_path: Path, fraction: str) -> None:
+    row = (1, "N", 2, None, None, "usr", "idu=10", "fname", None, "Jack")
+    log = write_log(tmp_path / "log.parquet", [row])
+    text = pq.read_table(log)
+    place = text.schema.get_field_index("event_time")
+    times = pa.array([f"2025-03-23 10:57:10{fraction}"])
+    pq.write_table(text.set_column(place, "event_time", times), log)
+    expected, _ = converted(job([log], tmp_path / "expected", to="changes"))
+    stages: list[str] = []
+    run_job(spark, Backlog(job([log], tmp_path / "out", to="changes"), CLOCK), stages.append)
+    (part,) = (tmp_path / "out").glob("part-*")
+    assert part.read_text("utf-8").splitlines() == expected
+    assert stages.count("fold") == 1
+    assert not any("again" in stage for stage in stages)
+
+
 @pytest.mark.parametrize("zone", [None, "UTC"])
 @pytest.mark.parametrize("to", ["changes", "xds"])
 def test_times_at_the_ends_of_the_calendar(spark: Any, tmp_path: Path, zone: str | None, to: str) -> None:

@@ -63,7 +63,8 @@ def _time(column: Any, kind: t.DataType) -> tuple[Any, Any]:
     if isinstance(kind, t.TimestampNTZType):
         return column.cast("string"), column.between(*map(_moment, _WRITTEN))
     text = _text(column, kind)
-    return text, _sure_time(text)
+    shortest = f.rtrim(f.rtrim(text, f.lit("0")), f.lit("."))
+    return f.when(text.contains("."), shortest).otherwise(text), _sure_time(text)
 
 
 def _moment(text: str) -> Any:
@@ -79,7 +80,7 @@ def _sure(cell: Mapping[str, Any], sure_time: Any) -> Any:
 
 
 def _sure_time(time: Any) -> Any:
-    """yyyy-mm-dd hh:mm:ss, with a fraction of up to six digits that does not end in 0."""
-    shape = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{0,5}[1-9])?\z"
+    """yyyy-mm-dd hh:mm:ss, with a fraction of up to six digits."""
+    shape = r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?\z"
     moment = f.try_to_timestamp(f.replace(time, f.lit(" "), f.lit("T")))
     return (time >= "0001") & time.rlike(shape) & moment.isNotNull()

@@ -118,8 +118,10 @@ class CutFinder:
             self._described[head.table] = buffer[at : at + header + payload]
             size = sum(map(len, self._described.values()))
             self.over = len(self._described) >= MAX_TABLES or size > _MAX_TEXTS
-        elif isinstance(head, BeginTx) and moment(head.time) is not None:
-            self._open[head.transaction] = _Open(begun=True)
+        elif isinstance(head, BeginTx):
+            self._open.pop(head.transaction, None)
+            if moment(head.time) is not None:
+                self._open[head.transaction] = _Open(begun=True)
         elif isinstance(head, Truncate):
             self._known(head.transaction)
         elif isinstance(head, Discard):

@@ -27,6 +27,7 @@ from eventlog.gbase.records import (
     Error,
     Head,
     Number,
+    RbTx,
     RecordLayout,
     TabSchem,
     moment,
@@ -241,6 +242,8 @@ class Stream:
         elif isinstance(head, BeginTx | CommTx) and moment(head.time) is None:
             why = "not a moment between the years 1 and 9999"
             yield Fault(Corrupt(self.offset + layout.offset("time"), "time", head.time, why), record)
+            if isinstance(head, BeginTx):  # what was open under its number has ended, and no commit was seen
+                yield RbTx(head.sequence, head.transaction)
         else:
             yield head
 

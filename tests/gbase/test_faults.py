@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from eventlog.core.change import Change, Op, Raw
 from eventlog.core.errors import Refused
 from eventlog.gbase.format import GbaseSettings
-from eventlog.gbase.records import COMMON, LAYOUTS, Number
+from eventlog.gbase.records import COMMON, LAYOUTS, BeginTx, Number
 from tests.gbase.helpers import T1, Told, changes_of, read_all, refusals_of, write_changes
 from tests.gbase.mutants import LIMITS, WORDS, check_any_bytes, sound_stream
 
@@ -224,7 +224,20 @@ def mutate(changes: list[tuple[str, int, int]]) -> bytes:
     return bytes(stream)
 
 
+def test_a_begin_that_cannot_be_read_ends_what_was_open_under_its_number() -> None:
+    told = Told().table(2, "c1 integer, c2 varchar(20,0)")
+    told.begin(12, 2).row(Number.INSERT, 13, 2, 2, (1, "x"))  # and its end was lost
+    told.say(BeginTx(19, 2, 1 << 56, 1001)).row(Number.INSERT, 20, 2, 2, (3, "")).commit(21, 2)
+    found = read_all([told.data])
+    assert changes_of(found) == []
+    assert [one.reason.partition(": ")[2] for one in refusals_of(found)] == [
+        f"time is {1 << 56}: not a moment between the years 1 and 9999",
+        "its BEGINTX was not seen, so its records are left out",
+    ]
+
+
 @settings(max_examples=1500, deadline=None)
+@example([("byte", 655, 1), ("cut", 456, 28)], 1)
 @given(mutations, st.integers(1, 400))
 def test_mutated_streams_are_read_safely(changes: list[tuple[str, int, int]], size: int) -> None:
     check_any_bytes(mutate(changes), size)

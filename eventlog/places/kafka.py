@@ -198,21 +198,23 @@ class Topics:
         self._consumer.unassign()  # or it goes on asking for more, however long nobody wants it
 
     def _up_to(self, name: str, topic: str, number: int, end: int) -> Iterator[Object | Refused]:
-        """The messages of the partition that is assigned, up to an offset."""
+        """The messages of the partition that is assigned, up to an offset: it is read to there, whatever else
+        the client says to be the end."""
         while True:
             message = self._consumer.poll(self._settings.kafka_timeout)
             if message is None:
                 raise KafkaFault(
                     f"{name}: nothing came for {self._settings.kafka_timeout:g} s, yet its end is not reached"
                 )
-            fault = message.error()
-            if fault is not None:
-                if fault.code() == KafkaError._PARTITION_EOF:
-                    return
+            fault, offset = message.error(), message.offset()
+            if fault is not None and fault.code() != KafkaError._PARTITION_EOF:
                 raise KafkaFault(f"{name}: {fault.str()}")
-            offset = message.offset()
-            if offset is None or offset >= end:
+            if offset is None or (message.topic(), message.partition()) != (topic, number):
+                continue  # of the partition before
+            if offset >= end:
                 return
+            if fault is not None:
+                continue
             self.done[topic, number] = offset + 1
             yield self._record(name, offset, message)
             if offset + 1 >= end:

@@ -89,6 +89,7 @@ class KafkaSink:
         self._options = {
             "bootstrap.servers": settings.kafka_brokers or "",
             "enable.idempotence": True,
+            "max.in.flight": 1,  # as in places.kafka_writing: else first messages may be lost
             "delivery.timeout.ms": int(settings.kafka_timeout * 1000),
             "linger.ms": 5,
             "log_level": 0,  # what it has to say comes as errors

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -88,12 +89,42 @@ def test_what_is_published_is_read(kafka: KafkaSettings, encoding: str) -> None:
     assert receive(kafka, encoding) == list(map(told, changes(50)))
 
 
+def test_the_first_messages_into_topics_that_are_just_made_are_there(kafka: KafkaSettings) -> None:
+    """A broker that is busy making topics refused some of them, and took what came behind."""
+    topics = [replace(kafka, kafka=f"{kafka.kafka}-{n}", kafka_group=f"g{n}") for n in range(24)]
+
+    def ids(one: KafkaSettings) -> list[object]:
+        assert send(changes(50), one) == []
+        return [
+            message["message"]["data"]["id"]
+            for _, raw_ in raw(one, one.kafka)
+            if (message := json.loads(raw_))["type"] == "DT"
+        ]
+
+    with ThreadPoolExecutor(8) as threads:
+        found = [sorted(map(str, one)) for one in threads.map(ids, topics)]
+    assert found == [sorted(str(n) for n in range(1, 51))] * len(topics)
+
+
 def test_a_metadata_topic_is_read_before_the_data(kafka: KafkaSettings) -> None:
     apart = replace(kafka, kafka_metadata_topic=f"{kafka.kafka}.metadata")
     send(changes(5), apart, encoding="avro")
     assert receive(apart, "avro") == list(map(told, changes(5)))
     assert len(raw(apart, apart.kafka_metadata_topic)) == 1
     assert len(raw(apart, apart.kafka)) == 5
+
+
+def test_a_partition_that_ends_before_the_end_that_it_had_is_told(kafka: KafkaSettings) -> None:
+    """As when a topic was made anew meanwhile: what is not there any more is not taken for read."""
+    send(changes(1), kafka, metadata=False)
+    topics = Topics(replace(kafka, kafka_timeout=2.0))
+    try:
+        ((at, held),) = [(at, spot) for at, spot in topics.spots().items() if spot.high]
+        assert len(list(topics.between(at, 0, held.high).records)) == held.high == 1
+        with pytest.raises(KafkaFault, match="its end is not reached"):
+            list(topics.between(at, 0, held.high + 1).records)
+    finally:
+        topics.close()
 
 
 def test_offsets_are_committed_only_by_commit(kafka: KafkaSettings) -> None:

@@ -119,8 +119,9 @@ class LocalFolder:
         listed = [self._place(part) for part in sorted(parts, key=lambda part: part.name)]
         if refused:
             (self.path / REFUSED).mkdir()
-        for number, file in enumerate(refused):
-            (self._temporary / file.file).replace(self.path / REFUSED / f"refused-{number:05d}.jsonl")
+            for number, file in enumerate(refused):
+                self._move(file, self.path / REFUSED / f"refused-{number:05d}.jsonl")
+            sync(self.path / REFUSED)
         whole = {**facts, "job": self.job, "parts": listed}
         sync(self.path)
         write_whole(self.path / MANIFEST, json.dumps(whole, indent=1) + "\n")
@@ -134,9 +135,12 @@ class LocalFolder:
                 yield from lines
 
     def _place(self, part: PartFile) -> dict[str, Any]:
-        sync(self._temporary / part.file)
-        (self._temporary / part.file).replace(self.path / part.name)
+        self._move(part, self.path / part.name)
         return listed_as(part.name, part)
+
+    def _move(self, written: PartFile, place: Path) -> None:
+        sync(self._temporary / written.file)
+        (self._temporary / written.file).replace(place)
 
     def _check(self) -> None:
         """Whether the folder is free, or this job's own."""

@@ -44,7 +44,7 @@ def keys_of(settings: MessageSettings, kafka: KafkaSettings) -> KeyWriter:
 # A partition that has just come, or moved, may refuse a producer's first messages and take those that are on
 # their way behind them; the first then count as repeated when they come again, and are lost in silence. So
 # nothing is on its way behind what is not acknowledged.
-IN_ORDER = MappingProxyType({"enable.idempotence": True, "max.in.flight": 1})
+_IN_ORDER = MappingProxyType({"enable.idempotence": True, "max.in.flight": 1})
 
 
 class Sender:
@@ -56,7 +56,7 @@ class Sender:
         self._settings = settings
         self._keys = keys
         self._fault: KafkaError | None = None
-        client = settings.client(**IN_ORDER, **{"partitioner": "murmur2_random", **more})
+        client = settings.client(**_IN_ORDER, **{"partitioner": "murmur2_random", **more})
         self.producer = asked(lambda: Producer(client))
 
     def write(self, messages: Iterable[WrittenMessage | Refused]) -> Iterator[Refused]:

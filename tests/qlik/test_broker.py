@@ -105,6 +105,7 @@ def test_a_transaction_that_its_producer_gave_up_is_not_there(admin: AdminClient
         for number in numbers:
             (message,) = write_messages([insert(number)], metadata=False)
             producer.produce(kafka.kafka, json.dumps(message).encode(), str(number).encode())
+        assert producer.flush(30) == 0, "what is given up stands there"
         if kept:
             producer.commit_transaction(30)
         else:
@@ -144,3 +145,18 @@ def taken(consumer: Consumer, count: int) -> Iterator[Any]:
         assert message is not None
         assert message.error() is None
         yield message
+
+
+def test_what_stands_before_an_open_transaction_is_read_at_once(admin: AdminClient) -> None:
+    """There a partition ends for whoever reads what is committed, though more stands in it."""
+    kafka = made(admin, "beside-open", 1)
+    send([insert(n) for n in range(1, 4)], kafka)
+    other = Producer({"bootstrap.servers": ADDRESS, "transactional.id": kafka.kafka})
+    other.init_transactions(30)
+    other.begin_transaction()
+    other.produce(kafka.kafka, b"{}")
+    assert other.flush(30) == 0
+    try:
+        assert positions(read(kafka)) == [seq(n) for n in range(1, 4)]
+    finally:
+        other.abort_transaction(30)

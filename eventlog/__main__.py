@@ -1,3 +1,12 @@
+"""The command, and `python -m eventlog`."""
+
+import signal
+
+# Until the command sees to its own end, a Ctrl-C ends it without a word: Python would print a traceback.
+if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
 from eventlog.cli import main
 
-main()
+if __name__ == "__main__":
+    main()

@@ -28,7 +28,7 @@ from eventlog.files.inputs import open_sources
 from eventlog.files.jsonlines import named_rows
 from eventlog.files.outputs import Output
 from eventlog.files.parquet import PlacedBatch, rows_of
-from eventlog.files.text import read_text
+from eventlog.files.text import read_tables_file
 from eventlog.fold import Event, Fate, Outcome, Rules
 from eventlog.log import LogSettings
 from eventlog.neutral import refuse
@@ -95,12 +95,11 @@ def tables(source: FileName | Mapping[str, Any], dialect: str | None = None) -> 
     if dialect:
         raise Misuse("a tables file says its dialect itself")
     try:
-        text = read_text(Path(source))
+        return read_tables_file(Path(source))
     except OSError as fault:
         raise InvalidTables(f"{source}: {fault}") from None
     except InvalidDocument as fault:
         raise InvalidTables(str(fault)) from None
-    return tablesfile.read(text)
 
 
 def documents(

@@ -138,6 +138,7 @@ class Goals:
             self._tables.of(*named),
             self._policy == "ignore",
             tuple(to_column(column, self._dialect) for column in table.columns.values()),
+            frozenset(place for place, n in enumerate(table.columns) if int(facts[n]["fixed"])),
             Table(schema, table.name, computed),
         )
 

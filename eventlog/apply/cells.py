@@ -32,6 +32,10 @@ _PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _PLAIN_MOMENT = re.compile(_PLAIN_DATE.pattern + r"(?:[ T]\d\d:\d\d:\d\d)?", re.ASCII)
 _PLAIN_TIME = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
 _PLAIN_OF = {Kind.DATE: _PLAIN_DATE, Kind.TIME: _PLAIN_TIME, Kind.TIMESTAMP: _PLAIN_MOMENT}
+# How dates and times begin that mean the same on every day and under all settings: `today` does not.
+_DAY_TOLD = re.compile(r"[+-]?\d{4}", re.ASCII)
+_TIME_TOLD = re.compile(r"[+-]?\d", re.ASCII)
+_ENDLESS = frozenset(("infinity", "-infinity"))
 _NON_FINITE = frozenset(("NaN", "Infinity", "-Infinity"))
 _EXACT = decimal.Context(prec=2_000)
 _CHARACTERS = re.compile(r"(?:n|national )?(?:var)?char(?:acter)?(?: varying)?2?\b|n?varchar2?\b|bpchar\b")
@@ -172,6 +176,7 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
     digits = int(sizes[1]) if sizes else unsized
     zoned = "with" in column.type and "zone" in column.type and "without" not in column.type
     plain = _PLAIN_OF[column.kind]
+    told = _TIME_TOLD if column.kind is Kind.TIME else _DAY_TOLD
 
     def read(value: Value) -> Cell:
         if type(value) is str and plain.fullmatch(value):
@@ -182,6 +187,8 @@ def _moment(column: Column, dialect: Dialect) -> ToCell:
         if not isinstance(found, str):
             raise _refuse(value, f"is not {column.kind.value}")
         text = found.replace("T", " ", 1)
+        if not told.match(text) and text.lower() not in _ENDLESS:
+            raise _refuse(value, f"is not {column.kind.value}")
         if lost := _lost_of(column.kind, text):
             raise _refuse(value, f"has a {lost}, which {column.type} does not hold")
         if ":" in text and _ZONE.search(text):

@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Engine
 from eventlog.apply.blocks import NEW, Block, acts_of, blocks_of
 from eventlog.apply.catalogue import OWN, Goals
 from eventlog.apply.described import Described
-from eventlog.apply.errors import OtherApply, refuse
+from eventlog.apply.errors import FixedNumber, OtherApply, refuse
 from eventlog.apply.goal import Act, Goal, Step
 from eventlog.apply.rows import RowSteps
 from eventlog.apply.settings import ApplySettings
@@ -45,10 +45,12 @@ class Database:
         settings: ApplySettings,
         refused: Callable[[Refused], None],
         described: Described | None = None,
+        flush: Callable[[], None] = lambda: None,
     ) -> None:
         self._source = source
         self._settings = settings
         self._refused = refused
+        self._flush = flush  # brings what was refused safely to where it is kept
         self._dialect = dialect_at(engine)
         self._connection: Connection = engine.connect()
         self._home = Catalogue(self._connection).home()
@@ -90,9 +92,6 @@ class Database:
                 time.sleep(pause)
         self._rounds += 1
         self.state = group.state if group.state is not None else self.state
-        for refused in told.refused:
-            self._refused(refused)
-        told.tally.refused = len(told.refused)
         return told.tally
 
     def _write(self, group: Group, blocks: Sequence[Block]) -> StepsTold:
@@ -109,7 +108,11 @@ class Database:
             steps = list(self._steps(blocks, len(group.changes), told)) if steps is None else steps
             self._doer.begin((step.change for step in steps), self._rounds)
             self._settle(steps, told)
+        for refused in told.refused:
+            self._refused(refused)
+        told.tally.refused = len(told.refused)
         self._keep(group)
+        self._flush()  # what the target has passed over is never told again
         self._connection.commit()
         return told
 
@@ -194,61 +197,84 @@ class Database:
     # --- rows
 
     def _settle(self, steps: Sequence[Step], told: StepsTold) -> None:
+        """Do the steps but for those that the database refuses. Constraints that wait for the end of the
+        transaction speak behind all of them; only if they object, behind each piece."""
+        if self._tried(lambda: self._settled(steps), told) is not None:
+            self._do(steps, told, checked=True)
+
+    def _settled(self, steps: Sequence[Step]) -> StepsTold:
+        told = StepsTold(Tally(), [])
+        self._do(steps, told, checked=False)
+        self._check()
+        return told
+
+    def _check(self) -> None:
+        for statement in templates.statements(self._dialect, "apply_check", {}):
+            self._connection.execute(text(statement))
+
+    def _do(self, steps: Sequence[Step], told: StepsTold, *, checked: bool) -> None:
         """Do the steps. Where the database refuses some, halve them until the change is found that is to
         blame, and refuse that one; what stands before it is done by then."""
         if not steps:
             return
+
+        def done() -> StepsTold:
+            found = self._doer.do(steps)
+            if checked:
+                self._check()
+            return found
+
+        fault = self._tried(done, told)
+        if fault is not None:
+            self._halve(steps, fault, told, checked=checked)
+
+    def _tried(self, work: Callable[[], StepsTold], told: StepsTold) -> Blaming | None:
+        """Do some work as a whole, or nothing of it; what the database says against its rows."""
         point = self._connection.begin_nested()
         try:
-            done = self._doer.do(steps)
-            for statement in templates.statements(self._dialect, "apply_check", {}):
-                self._connection.execute(text(statement))
-        except (DatabaseFailed, Collision) as fault:
+            done = work()
+        except (DatabaseFailed, Collision, FixedNumber) as fault:
             if isinstance(fault, DatabaseFailed) and self._met_another(fault):
                 raise  # it may have taken the savepoint with it
             point.rollback()
             if isinstance(fault, DatabaseFailed) and not self._blames_row(fault):
                 raise
-            self._halve(steps, fault, told)
-            return
+            return fault
         point.commit()
         told.tally.add(done.tally)
         told.refused.extend(done.refused)
+        return None
 
-    def _halve(self, steps: Sequence[Step], fault: DatabaseFailed | Collision, told: StepsTold) -> None:
+    def _halve(self, steps: Sequence[Step], fault: Blaming, told: StepsTold, *, checked: bool) -> None:
         middle = len(steps) // 2
         while middle and steps[middle].change is steps[middle - 1].change:
             middle -= 1
         if middle:
-            self._settle(steps[:middle], told)
-            self._settle(steps[middle:], told)
+            self._do(steps[:middle], told, checked=checked)
+            self._do(steps[middle:], told, checked=checked)
         elif len(steps) > 1:
-            self._one_by_one(steps, told)
+            self._one_by_one(steps, told, checked=checked)
         else:
             told.refused.append(refuse(steps[0].change, _as_error(fault)))
 
-    def _one_by_one(self, steps: Sequence[Step], told: StepsTold) -> None:
+    def _one_by_one(self, steps: Sequence[Step], told: StepsTold, *, checked: bool) -> None:
         """The steps of the first change, and then the others: all of its steps are done, or none."""
         own = [step for step in steps if step.change is steps[0].change]
-        tally, refused = Tally(), list[Refused]()
-        point = self._connection.begin_nested()
-        try:
+
+        def done() -> StepsTold:
+            found = StepsTold(Tally(), [])
             for step in own:
-                done = self._doer.do([step])
-                tally.add(done.tally)
-                refused += done.refused
-        except DatabaseFailed as fault:
-            if self._met_another(fault):
-                raise
-            point.rollback()
-            if not self._blames_row(fault):
-                raise
-            told.refused.append(refuse(own[0].change, fault))
-        else:
-            point.commit()
-            told.tally.add(tally)
-            told.refused.extend(refused)
-        self._settle(steps[len(own) :], told)
+                one = self._doer.do([step])
+                found.tally.add(one.tally)
+                found.refused.extend(one.refused)
+            if checked:
+                self._check()
+            return found
+
+        fault = self._tried(done, told)
+        if fault is not None:
+            told.refused.append(refuse(own[0].change, _as_error(fault)))
+        self._do(steps[len(own) :], told, checked=checked)
 
     def _blames_row(self, fault: DatabaseFailed) -> bool:
         """Whether a row is to blame for what the database said, and not the database or its settings."""
@@ -285,7 +311,10 @@ class Database:
         }
 
 
-def _as_error(fault: DatabaseFailed | Collision) -> EventlogError:
+Blaming = DatabaseFailed | Collision | FixedNumber  # what a row, or several, may be to blame for
+
+
+def _as_error(fault: Blaming) -> EventlogError:
     return fault if isinstance(fault, EventlogError) else EventlogError("its keys are one row of the target")
 
 

@@ -61,6 +61,7 @@ class Delta:
         settings: ApplySettings,
         refused: Callable[[Refused], None],
         described: Described | None = None,
+        flush: Callable[[], None] = lambda: None,
     ) -> None:
         self._folder = folder
         self._source = source
@@ -68,6 +69,7 @@ class Delta:
         self._described = described or Described()
         self._settings = settings
         self._refused = refused
+        self._flush = flush  # brings what was refused safely to where it is kept
         self._goals: dict[Named, Goal] = {}
         kept = {path: self._kept(path) for path in self._standing()}
         known = [found for found in kept.values() if found is not None]
@@ -123,8 +125,6 @@ class Delta:
                 faults.append(fault)
         if not faults:
             self.state, self.until = group.state, None
-        for refused in told.refused:
-            self._refused(refused)
         if faults:
             raise faults[0]
         told.tally.refused = len(told.refused)
@@ -234,17 +234,19 @@ class Delta:
         try:
             goal = self._goal(path, changes)
         except NoKnownKey as fault:
-            told.refused.extend(refuse(change, fault) for change in changes)
+            self._refuse([refuse(change, fault) for change in changes], told)
             return
         if goal is None:
             self._no_table(changes, told)
             return
         steps: list[Step] = []
+        refused: list[Refused] = []
         for change in changes:
             try:
                 steps += goal.steps(change)
             except EventlogError as fault:
-                told.refused.append(refuse(change, fault))
+                refused.append(refuse(change, fault))
+        self._refuse(refused, told)
         commit = self._commit(path, state, marks)
         if self._settings.history:
             self._keep_versions(path, goal, steps, commit, told)
@@ -258,7 +260,7 @@ class Delta:
         if self._settings.schema_changes == "ignore":
             told.tally.ignored += len(changes)
         else:
-            told.refused.extend(refuse(change, NoTable(change.table)) for change in changes)
+            self._refuse([refuse(change, NoTable(change.table)) for change in changes], told)
 
     def _merge(
         self, path: Path, goal: Goal, acts: Sequence[Act], commit: CommitProperties, told: StepsTold
@@ -273,28 +275,39 @@ class Delta:
             reduced = self._reduced(acts, missing)
         effects = list(reduced.effects.values())
         absent = sum(effect.gone == ASKED and effect.key not in there for effect in effects)
+        counted = self._counted(acts, [act.change for act in reduced.unmet], reduced.absent + absent)
+        self._tell(counted.refused)
         if effects:
             try:
                 merge(table, goal, effects, commit)
             except DeltaError as fault:
                 if _MANY not in str(fault):
                     raise
-                self._rewrite(path, goal, acts, commit, told)
+                self._rewrite(path, goal, acts, commit, told, counted.refused)
                 return
-        told.tally.absent(reduced.absent + absent)
-        self._count(acts, [act.change for act in reduced.unmet], told)
+        _add(told, counted)
 
     def _reduced(self, acts: Sequence[Act], missing: Iterable[RowKey] = ()) -> Reduced:
         return reduce(acts, set(missing), insert=self._settings.missing_rows == "insert")
 
     def _rewrite(
-        self, path: Path, goal: Goal, steps: Sequence[Step], commit: CommitProperties, told: StepsTold
+        self,
+        path: Path,
+        goal: Goal,
+        steps: Sequence[Step],
+        commit: CommitProperties,
+        told: StepsTold,
+        known: Sequence[Refused] = (),
     ) -> None:
-        """Take out the rows that steps are about, and put in what becomes of them, in one commit."""
+        """Take out the rows that steps are about, and put in what becomes of them, in one commit. What is
+        refused is told, but what is known."""
         table = DeltaTable(path)
         rewriting = Rewriting(table, goal, steps, insert=self._settings.missing_rows == "insert")
         for step in steps:
             rewriting.take(step)
+        counted = self._counted(steps, rewriting.unmet, rewriting.absent)
+        again = set(known)
+        self._tell([one for one in counted.refused if one not in again])
         whole = any(isinstance(step, Emptied) for step in steps)
         write_deltalake(
             table,
@@ -303,8 +316,7 @@ class Delta:
             predicate=None if whole else predicate_of(goal, rewriting.first_keys),
             commit_properties=commit,
         )
-        told.tally.absent(rewriting.absent)
-        self._count(steps, rewriting.unmet, told)
+        _add(told, counted)
 
     def _keep_versions(
         self, path: Path, goal: Goal, steps: Sequence[Step], commit: CommitProperties, told: StepsTold
@@ -312,24 +324,46 @@ class Delta:
         """Put the versions that steps make and end in place of those that their rows have, in one commit."""
         table = DeltaTable(path)
         made = delta_history.Versions(table, goal, steps, insert=self._settings.missing_rows == "insert")
-        taken = made.take(steps, self._place, told)
+        refused: list[Refused] = []
+        taken = made.take(steps, self._place, refused)
+        counted = self._counted(taken, made.unmet, made.absent)
+        counted.refused.extend(refused)
+        self._tell(counted.refused)
         if taken:
             predicate = None if made.whole else predicate_of(goal, made.first_keys)
             write_deltalake(
                 table, made.table(), mode="overwrite", predicate=predicate, commit_properties=commit
             )
-        told.tally.absent(made.absent)
-        self._count(taken, made.unmet, told)
+        _add(told, counted)
 
     def _place(self, change: Change) -> tuple[str, str | None]:
         return sequence_of(change, self._rounds, self._numbers[id(change)]), time_of(change)
 
-    def _count(self, steps: Sequence[Step], left_out: Sequence[Change], told: StepsTold) -> None:
+    def _counted(self, steps: Sequence[Step], left_out: Sequence[Change], absent: int) -> StepsTold:
+        """What steps come to, of which some changes are left out."""
+        told = StepsTold(Tally(), [])
+        told.tally.absent(absent)
         without = set(map(id, left_out))
         for change in {id(step.change): step.change for step in steps}.values():
             if id(change) not in without:
                 told.tally.count(change)
         unmet(left_out, self._settings, told)
+        return told
+
+    def _refuse(self, refused: Sequence[Refused], told: StepsTold) -> None:
+        self._tell(refused)
+        told.refused.extend(refused)
+
+    def _tell(self, refused: Sequence[Refused]) -> None:
+        """Tell of changes that are refused: what a commit has passed over is never told again."""
+        for one in refused:
+            self._refused(one)
+        self._flush()
+
+
+def _add(told: StepsTold, more: StepsTold) -> None:
+    told.tally.add(more.tally)
+    told.refused.extend(more.refused)
 
 
 @contextmanager

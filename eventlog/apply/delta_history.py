@@ -18,8 +18,8 @@ from eventlog.apply.errors import TwoVersions, refuse
 from eventlog.apply.goal import Act, Emptied, Goal, Moved, RowKey, Step
 from eventlog.apply.history import Named
 from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, TO_SEQ, TO_TIME
-from eventlog.apply.tally import StepsTold
 from eventlog.core.change import ABSENT, Change
+from eventlog.core.errors import Refused
 
 _MOMENT = pa.timestamp("us", tz="UTC")
 FIELDS = (
@@ -51,7 +51,9 @@ class Versions:
         self._now = {self._key(row): row for row in self._rows if row[TO_SEQ] is None}
         self._begun = {(self._key(row), row[FROM_SEQ]) for row in self._rows}
 
-    def take(self, steps: Sequence[Step], place: Callable[[Change], Named], told: StepsTold) -> list[Step]:
+    def take(
+        self, steps: Sequence[Step], place: Callable[[Change], Named], refused: list[Refused]
+    ) -> list[Step]:
         """The steps in their order; those that were taken. One that would make a second version of a row at
         one place is refused with its change."""
         taken: list[Step] = []
@@ -71,7 +73,7 @@ class Versions:
                 held.append((step, at))
             elif (step.key, at[0]) in self._begun:
                 bad.add(id(step.change))
-                told.refused.append(refuse(step.change, TwoVersions(at[0])))
+                refused.append(refuse(step.change, TwoVersions(at[0])))
                 held = [one for one in held if one[0].change is not step.change]
                 taken = [one for one in taken if one.change is not step.change]
                 continue

@@ -27,6 +27,10 @@ class ComputedKey(EventlogError):
     """the key of {0} holds a column that the target computes itself: changes cannot tell it"""
 
 
+class FixedNumber(EventlogError):
+    """the target generates {0} always: its row there keeps its number, and the change tells another"""
+
+
 class NotMade(EventlogError):
     """{0} cannot be made as its changes need it: {1}"""
 

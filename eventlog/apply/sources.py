@@ -51,7 +51,7 @@ def apply_to_database(
         raise Misuse(f"--follow: {job.source_format} there has no positions to go on from")
     name = _name(job, chosen)
     described, job = _described(job)
-    target = Database(connect(url), name, job.tables, chosen, report.refuse, described)
+    target = Database(connect(url), name, job.tables, chosen, report.refuse, described, report.flush)
     with closing(target):
         if not has_states:
             return _apply_again(job, target, chosen, report, clock, advance)
@@ -75,7 +75,8 @@ def apply_to_delta(
         from eventlog.apply.delta import Delta
 
     described, job = _described(job)
-    target = Delta(folder, _name(job, chosen), job.tables, chosen, report.refuse, described)
+    name = _name(job, chosen)
+    target = Delta(folder, name, job.tables, chosen, report.refuse, described, report.flush)
     with closing(target):
         return _apply_again(job, target, chosen, report, clock, advance)
 

@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 
 from eventlog.apply.cells import Cells
 from eventlog.apply.copying import copy_columns
+from eventlog.apply.errors import FixedNumber
 from eventlog.apply.goal import Goal
 from eventlog.apply.reduction import ASKED, UNASKED, Effect
 from eventlog.core.change import ABSENT, Absent
@@ -91,6 +92,7 @@ class Stage:
 
     def write(self) -> None:
         """Change the staged rows that are there, and insert those that are not."""
+        self._check_fixed()
         for act, masks in self._masks.items():
             if settings := self._settings(masks):
                 self._run("apply_update", {"settings": settings}, act=act)
@@ -118,6 +120,13 @@ class Stage:
         """Collision if staged rows are of less rows of the target than there are different keys."""
         if not self._exact and self._run("stage_keys").scalar_one() < different:
             raise Collision
+
+    def _check_fixed(self) -> None:
+        """FixedNumber if a staged row tells another number than its row has, which that keeps."""
+        for place in self.goal.fixed.difference(self.goal.key):
+            holes = {"known": self._name(place), "cell": f"c{place}", "at": str(place + 1)}
+            if self._run("stage_other", holes).first() is not None:
+                raise FixedNumber(self.goal.columns[place])
 
     @cached_property
     def _exact(self) -> bool:
@@ -159,7 +168,7 @@ class Stage:
         made = []
         for place in range(len(self.goal.columns)):
             supplied = {mask[place] for mask in told}
-            if place in self.goal.key or "1" not in supplied:
+            if place in self.goal.key or place in self.goal.fixed or "1" not in supplied:
                 continue
             name, new = self._name(place), f"s.c{place}"
             if "0" in supplied:

@@ -22,7 +22,7 @@ from eventlog.convert.conversion import Job, Report
 from eventlog.core import settings
 from eventlog.core.errors import Misuse
 from eventlog.files.inputs import files_of
-from eventlog.files.written import opened
+from eventlog.files.written import added
 from eventlog.formats import FORMATS
 from eventlog.publisher.wake import Signals
 from eventlog.streams.settings import StreamSettings
@@ -99,7 +99,7 @@ def apply(
     read = () if url else job.inputs
     need_apart({"--refused": refused}, (*read, *(name for _, name in current), tables_file))
     with ExitStack() as stack:
-        keep: IO[bytes] | None = stack.enter_context(opened(refused, "w")) if refused else None
+        keep: IO[bytes] | None = stack.enter_context(added(refused)) if refused else None
         complaints = Complaints()
         stack.callback(complaints.close)
         report = Report(complaints.tell, keep, strict)

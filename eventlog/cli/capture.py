@@ -17,6 +17,7 @@ from eventlog.cli.guessing import refuse_strangers
 from eventlog.cli.options import SettingsCommand, read_tables, settings_options, tables_option
 from eventlog.cli.terminal import say
 from eventlog.convert.conversion import Report, allowed
+from eventlog.core.amount import amount
 from eventlog.core.settings import build
 from eventlog.files.outputs import Output
 from eventlog.files.secret import read_secret
@@ -87,7 +88,9 @@ def capture(
     signals = Signals()
     need_apart({"-o": output, "--state": state, "--refused": refused}, (tables_file, settings.password_file))
     with ExitStack() as stack:
-        keep: IO[bytes] | None = stack.enter_context(opened(refused, "w")) if refused else None
+        keep: IO[bytes] | None = (
+            stack.enter_context(opened(refused, "a" if state else "w")) if refused else None
+        )
         complaints = Complaints()
         stack.callback(complaints.close)
         report = Report(complaints.tell, keep, strict)
@@ -116,8 +119,9 @@ def capture(
             for record in report.good(target.write(changes, session.tables, build(target.settings, given))):
                 written.write(record)
             written.flush()
+            report.flush()
     if report.refused:
-        say(f"{report.refused} bad records were left out")
+        say(f"{amount(report.refused, 'bad record was', 'bad records were')} left out")
         sys.exit(1)
 
 

@@ -14,6 +14,7 @@ from eventlog.cli import distribution
 from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.terminal import Shade, say, show, tell
 from eventlog.core import tablesfile
+from eventlog.core.amount import amount
 from eventlog.core.errors import Misuse
 from eventlog.core.tables import Tables
 from eventlog.operate.comparing import compared
@@ -138,7 +139,8 @@ def _deep(settings: Config) -> Iterator[Finding]:
                 words = "no state of it was kept, so what triggers missed cannot be told"
                 yield Finding(str(one.table), words, "keep one", fault=False, told=True, commands=command)
             elif one.differences:
-                words = f"{one.differences} objects differ from what the log explains: {', '.join(one.shown)}"
+                differ = amount(one.differences, "object differs", "objects differ")
+                words = f"{differ} from what the log explains: {', '.join(one.shown)}"
                 yield Finding(str(one.table), words, "log them", commands=command)
 
 

@@ -22,6 +22,7 @@ from eventlog.cli.progress import progress
 from eventlog.cli.terminal import say
 from eventlog.compare.memory import compare_memory
 from eventlog.convert.conversion import Job, Report, format_named, write_changes
+from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError
 from eventlog.core.formats import Shape
 from eventlog.core.settings import build
@@ -140,9 +141,9 @@ def compare(
             told = (load(json.loads(line)) for line in lines)
             write_changes(job, format_named(target), told, report, writing, False)
         if report.refused and keep is not None:
-            raise NotKept(report.refused, keep)
+            raise NotKept(amount(report.refused, "change was", "changes were"), keep)
     if report.refused:
-        say(f"{report.refused} changes were left out")
+        say(f"{amount(report.refused, 'change was', 'changes were')} left out")
         sys.exit(1)
 
 
@@ -157,4 +158,4 @@ def _write_lines(name: str, lines: Iterable[str]) -> None:
 
 
 class NotKept(EventlogError):
-    """{0} changes were left out, so {1} stays as it was: the next comparison finds them again"""
+    """{0} left out, so {1} stays as it was: the next comparison finds them again"""

@@ -21,6 +21,7 @@ from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import convert as run_convert
 from eventlog.convert.conversion import follow as follow_stream
 from eventlog.convert.streaming import is_folder, stream
+from eventlog.core.amount import amount
 from eventlog.files.inputs import files_of
 from eventlog.files.limits import Limits
 from eventlog.files.written import opened
@@ -134,7 +135,7 @@ def convert(
         else:
             run_convert(job, report, clock(), stack.enter_context(progress(job.inputs)))
     if report.refused:
-        say(f"{report.refused} bad records were left out")
+        say(f"{amount(report.refused, 'bad record was', 'bad records were')} left out")
         sys.exit(1)
 
 

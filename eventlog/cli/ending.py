@@ -43,6 +43,12 @@ def ended(fault: KeyboardInterrupt) -> Ended:
     return Ended(fault.args[0] if isinstance(fault, Signalled) else signal.SIGINT)
 
 
+def _signal_in(fault: BaseException) -> Ended | None:
+    """The signal that click calls an abort, as it does while it reads the words and shows the help."""
+    cause = fault.__cause__
+    return ended(cause) if isinstance(fault, click.Abort) and isinstance(cause, KeyboardInterrupt) else None
+
+
 class Ending:
     """Carries a command out and sees to it that it ends well."""
 
@@ -61,7 +67,7 @@ class Ending:
         except KeyboardInterrupt as fault:
             return self._tell(ended(fault))
         except BaseException as fault:
-            return self._tell(fault)
+            return self._tell(_signal_in(fault) or fault)
         finally:
             self._leave()
         return code if isinstance(code, int) else 0
@@ -165,12 +171,20 @@ def _tell_lines(lines: Iterator[str]) -> None:
 
 
 def _chain(fault: BaseException) -> Iterator[str]:
-    """The error, and what caused it."""
-    yield _words(fault)
+    """The error, and what caused it where that was not said yet."""
+    said = _words(fault)
+    yield said
     cause = fault.__cause__
     while cause is not None:
-        yield f"because: {_words(cause)}"
+        words = _words(cause)
+        if _in_a_line(words) not in _in_a_line(said):
+            yield f"because: {words}"
+            said = words
         cause = cause.__cause__
+
+
+def _in_a_line(words: str) -> str:
+    return " ".join(words.split())
 
 
 def _words(fault: BaseException) -> str:

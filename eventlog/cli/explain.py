@@ -24,6 +24,7 @@ from eventlog.convert.conversion import Job, Report
 from eventlog.convert.conversion import explain as run_explain
 from eventlog.convert.explained import placed
 from eventlog.core import tablekey
+from eventlog.core.amount import amount
 from eventlog.core.errors import Refused
 from eventlog.core.identity import speaks_of
 from eventlog.core.settings import declared
@@ -102,7 +103,7 @@ def explain(
             given=given | {"order": order},
         )
         if count := tell_sequence(placed(shown, clock()), WantedChanges(table, key), as_json):
-            say(f"{count} records are refused")
+            say(f"{amount(count, 'record is', 'records are')} refused")
             sys.exit(1)
         return
     refuse_flags(("order",), "is of change tables and messages, and what is explained is a log")
@@ -140,7 +141,7 @@ def explain(
         complaints.tell(bad)
     complaints.close()
     if report.refused:
-        say(f"{report.refused} rows are refused")
+        say(f"{amount(report.refused, 'row is', 'rows are')} refused")
         sys.exit(1)
 
 

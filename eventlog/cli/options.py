@@ -10,11 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from eventlog.cli.terminal import say
-from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError
 from eventlog.core.settings import declared, is_flag, read_value, variable
 from eventlog.core.tables import Tables
-from eventlog.files.text import read_text
+from eventlog.files.text import read_tables_file
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -118,7 +117,7 @@ tables_option = click.option(
 
 def read_tables(path: Path | None) -> Tables:
     """The tables of a tables file; none without one."""
-    tables = Tables() if path is None else tablesfile.read(read_text(path))
+    tables = Tables() if path is None else read_tables_file(path)
     for words in tables.warnings:
         say(words)
     return tables

@@ -67,7 +67,9 @@ class JobBar:
         """How much of the work is done, how many rows were read, and how many of these are done."""
         with self._lock:
             self._share = max(self._share, share)
-            rows = f"{count(done)} of {count(read)} rows are done" if done else f"{count(read)} rows are read"
+            rows_are = "row is" if read == 1 else "rows are"
+            of = f"{count(done)} of " if done else ""
+            rows = f"{of}{count(read)} {rows_are} {'done' if done else 'read'}"
             if self._terminal:
                 self._draw(rows if read else "")
             elif self._share and time.monotonic() > self._told + _EVERY:

@@ -10,6 +10,7 @@ import click
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
+from eventlog.core.amount import amount
 from eventlog.operate.upkeep import Purge, read_age, read_letters
 from eventlog.operate.upkeep import purge as run_purge
 from eventlog.publisher.opening import opened
@@ -39,4 +40,4 @@ def purge(
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         before = read_age(older_than, read_standing(store, counted=False).now)
         deleted = run_purge(store, Purge(before, wanted, chunk, rest))
-    say(f"{deleted} rows from before {before} are deleted")
+    say(f"{amount(deleted, 'row')} from before {before} deleted")

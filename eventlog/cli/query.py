@@ -10,16 +10,17 @@ import click
 
 from eventlog.cli.live import READING, live_options, read_live
 from eventlog.cli.options import SettingsCommand
-from eventlog.core.errors import Misuse
+from eventlog.core.errors import InvalidDocument, Misuse
 from eventlog.core.settings import declared
+from eventlog.core.xmlparser import parse
 from eventlog.fold import Rules
 from eventlog.publisher.answering import QueryAnswers
 from eventlog.publisher.opening import opened
 from eventlog.publisher.session import read_known
 from eventlog.publisher.settings import PublisherSettings
-from eventlog.xds.answers import Level, read, read_said
+from eventlog.xds.answers import MOST_QUERIES, Level, read
 from eventlog.xds.documents import indent
-from eventlog.xds.queries import SCOPES, Query, Value
+from eventlog.xds.queries import SCOPES, Query, Value, read_queries
 from eventlog.xds.settings import XdsSettings
 
 # What only rows of the log have, and documents that are published.
@@ -66,7 +67,7 @@ def query(
     )
     if file is not None and asked != Query():
         raise Misuse("the queries stand in the file, or in options, not in both")
-    queries = [asked] if file is None else read_said(file.read()).queries
+    queries = [asked] if file is None else _queries(file)
     with opened(config) as store:
         answers = QueryAnswers(store, lambda: read_known(config, store), rounds=1)
         with answers.conversation() as answer:
@@ -74,6 +75,20 @@ def query(
     click.echo(indent(text) if config.build(XdsSettings).pretty else text)
     if any(status.level is Level.ERROR for status in read(text.encode(), limit=1 << 30)):
         sys.exit(1)
+
+
+def _queries(file: BinaryIO) -> list[Query]:
+    """The queries of an nds document; InvalidDocument where there is none."""
+    try:
+        root = parse(file.read())
+    except InvalidDocument as fault:
+        raise InvalidDocument(f"{file.name}: {fault}") from None
+    queries = read_queries(root) if root.tag == "nds" else []
+    if not queries:
+        raise InvalidDocument(f"{file.name}: this is no nds document with a query")
+    if len(queries) > MOST_QUERIES:
+        raise InvalidDocument(f"{file.name}: more than {MOST_QUERIES} queries are not answered at a time")
+    return queries
 
 
 def _pair(text: str) -> tuple[str, Value]:

@@ -12,6 +12,7 @@ from eventlog.cli.choosing import which_options
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
+from eventlog.core.amount import amount
 from eventlog.core.errors import Misuse
 from eventlog.operate.redriving import how_to_redrive
 from eventlog.operate.redriving import redrive as run_redrive
@@ -50,7 +51,7 @@ def redrive(
     with opened(config) as store:
         how = how_to_redrive(config, store, as_query_back=as_query_back, as_logged=as_logged)
         done = run_redrive(store, Which(ids, table, reason), how)
-    say(f"{done.rows} {'row is' if done.rows == 1 else 'rows are'} new again")
+    say(f"{amount(done.rows, 'row is', 'rows are')} new again")
     for told in done.told:
         say(str(told))
     if done.refused:

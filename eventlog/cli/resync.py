@@ -11,6 +11,7 @@ import click
 from eventlog.cli.database import database_options, read_settings
 from eventlog.cli.guessing import refuse_flags
 from eventlog.cli.terminal import tell
+from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.tables import Table, Tables
 from eventlog.publisher.config import Config
@@ -92,7 +93,7 @@ def _compare(store: Store, settings: Config, tables: Tables) -> None:
         if found.differences is None:
             tell(f"{found.table}: its state is kept; the next --compare logs what triggers missed")
         else:
-            tell(f"{found.table}: {found.differences} objects differed and are logged")
+            tell(f"{found.table}: {amount(found.differences, 'object')} differed and were logged")
 
 
 def _published(tables: Tables, name: str) -> Table:
@@ -105,7 +106,7 @@ def _published(tables: Tables, name: str) -> Table:
 def _resync(store: Store, wanted: Resync, rate: int) -> None:
     steps = run_resync(store, wanted, throttle(rate))
     rows = max(progress.rows for progress in steps)
-    tell(f"{wanted.table}: {rows} rows logged")
+    tell(f"{wanted.table}: {amount(rows, 'row')} logged")
 
 
 def throttle(rate: int) -> Callable[[int], None]:

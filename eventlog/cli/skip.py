@@ -11,6 +11,7 @@ import click
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import say
+from eventlog.core.amount import amount
 from eventlog.operate.upkeep import skip as run_skip
 from eventlog.publisher.opening import opened
 
@@ -31,7 +32,8 @@ def skip(
     with opened(read_live(flags, config_file, verbose, log_format)) as store:
         done = run_skip(store, ids, reason)
     wanted = len({*ids, *done.others})
-    say(f"{done.rows} {'of ' + str(wanted) + ' ' if done.rows < wanted else ''}rows are skipped")
+    some = f"{done.rows} of {wanted} rows are" if done.rows < wanted else amount(wanted, "row is", "rows are")
+    say(f"{some} skipped")
     if done.others:
         say(f"of the same events: {', '.join(map(str, done.others))}")
     if done.rows < wanted:

@@ -13,6 +13,7 @@ import click
 from eventlog.cli.live import DATABASE, live_options, read_live
 from eventlog.cli.options import SettingsCommand
 from eventlog.cli.terminal import Shade, show
+from eventlog.core.amount import amount
 from eventlog.publisher.opening import opened
 from eventlog.publisher.standing import Standing, read_standing
 
@@ -47,9 +48,10 @@ def _lines(standing: Standing) -> Iterator[tuple[str, str]]:
     age = "" if standing.oldest_age is None else f", the oldest for {_span(standing.oldest_age)}"
     yield "pending", f"{standing.pending}{age}"
     if standing.unusable:
-        yield "excluded", f"{standing.unusable} rows without a usable record_id: eventlog errors lists them"
+        rows = amount(standing.unusable, "row")
+        yield "excluded", f"{rows} without a usable record_id: see eventlog errors"
     if standing.waiting:
-        yield "waiting", f"{standing.waiting} events for a retry, the next at {standing.next_retry}"
+        yield "waiting", f"{amount(standing.waiting, 'event')} for a retry, the next at {standing.next_retry}"
     for letter, tables in standing.counts.items():
         listed = ", ".join(f"{table} {rows}" for table, rows in tables.items())
         yield f"status {letter}", f"{sum(tables.values())}  ({listed})"

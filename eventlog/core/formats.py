@@ -53,6 +53,8 @@ _SHOWN = 500  # characters of the names of columns in a message
 
 def told_columns(columns: Sequence[str]) -> str:
     """The columns of a source as a message tells them, and whether something else than commas parts them."""
+    if not columns:
+        return "none: it is empty, or nothing in it is a row"
     names = ", ".join(columns)
     shown = names if len(names) <= _SHOWN else f"{names[:_SHOWN]}…"
     parted = len(columns) == 1 and re.search("[;\t|]", names)

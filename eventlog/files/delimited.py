@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import IO
 
+from eventlog.core.amount import amount
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Cell, Layout, Row
 from eventlog.files.csv import Lines
@@ -47,7 +48,7 @@ def _rows(records: Iterable[Row | Refused], name: str, width: int) -> Iterator[R
         if isinstance(record, Refused) or len(record.cells) == width:
             yield record
         elif record.raw is not None and record.raw.strip():
-            reason = f"has {len(record.cells)} cells, there are {width} columns"
+            reason = f"has {amount(len(record.cells), 'cell')}, there are {width} columns"
             yield Refused(f"{name}:{record.where}", reason, record.raw)
 
 

@@ -188,6 +188,8 @@ class _Counted(io.RawIOBase):
     def __init__(self, file: IO[bytes], advance: Advance) -> None:
         self._file = file
         self._advance = advance
+        # The file's own, no code of ours: BufferedReader asks as it begins, and drops a signal met meanwhile.
+        self.tell = file.tell  # type: ignore[method-assign]
 
     def readable(self) -> bool:
         return True
@@ -197,9 +199,6 @@ class _Counted(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return self._file.seek(offset, whence)
-
-    def tell(self) -> int:
-        return self._file.tell()
 
     def readinto(self, buffer: Any) -> int:
         data = self._file.read(len(buffer))

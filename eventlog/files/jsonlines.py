@@ -19,6 +19,7 @@ from eventlog.files.signatures import seems
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)  # also one that is not closed
 _BOM = b"\xef\xbb\xbf"
 _PEEKED = 1000  # lines that tell the columns of rows
+_SHOWN = 100  # characters of a name
 
 
 def read(
@@ -28,7 +29,7 @@ def read(
 
     `number_of` reads a number with a point or an exponent.
     """
-    lines = _Lines(file, limits, json.JSONDecoder(parse_float=number_of))
+    lines = _Lines(file, limits, decoder(number_of))
     while line := lines.next():
         if not line.strip():
             continue
@@ -40,12 +41,35 @@ def read(
             value, raw = lines.value(line)
         except (ValueError, RecursionError) as wrong:
             told = seems(line) if number == 1 else ""
-            yield Refused(f"{name}:{number}", told or f"no JSON: {wrong}", line)
+            yield Refused(f"{name}:{number}", told or why_none(wrong), line)
             continue
         if isinstance(value, list):
             yield from (Object(number, element, dump_line(element)) for element in value)
         else:
             yield Object(number, value, raw)
+
+
+class StandsTwice(ValueError):
+    """Of the members of an object two have one name, so that one of their values would be lost."""
+
+
+def decoder(number_of: Callable[[str], Any] = float) -> json.JSONDecoder:
+    """What reads a JSON text; StandsTwice for one that tells a member twice."""
+    return json.JSONDecoder(parse_float=number_of, object_pairs_hook=_members)
+
+
+def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in members if names.count(name) > 1)
+        raise StandsTwice(f"member {twice[:_SHOWN]!r} stands twice in an object")
+    return members
+
+
+def why_none(fault: Exception) -> str:
+    """Why a text has no value."""
+    return str(fault) if isinstance(fault, StandsTwice) else f"no JSON: {fault}"
 
 
 class _Lines:

@@ -1,13 +1,17 @@
-"""Binary messages in a file: each behind its length, four bytes, the high one first."""
+"""Messages: of topics, and binary ones in a file, each behind its length, four bytes, the high one first."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import IO
 
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object
+from eventlog.files import jsonlines
 from eventlog.files.limits import LIMITS, Limits
+
+_JSON = jsonlines.decoder()
 
 
 class NoBytes(Misuse):
@@ -31,6 +35,20 @@ def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object
             yield Refused(f"{name}:{number}", reason, head + message)
             return
         yield Object(number, message, message)
+
+
+def message_at(
+    name: str, encoding: str, offset: int, value: bytes | None, key: bytes | None = None
+) -> Object | Refused:
+    """The message at an offset of a source of that name; Refused for what cannot be one."""
+    if value is None:
+        return Refused(f"{name}:{offset}", "a message without a value")
+    if encoding == "avro":
+        return Object(offset, value, value, key)
+    try:
+        return Object(offset, _JSON.decode(value.decode(json.detect_encoding(value), "surrogatepass")), value)
+    except (ValueError, RecursionError) as fault:
+        return Refused(f"{name}:{offset}", jsonlines.why_none(fault), value)
 
 
 class FramedWriter:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Final, Protocol, cast
 
 from eventlog.core.errors import Misuse
-from eventlog.files.written import NamedFile, naming, opened
+from eventlog.files.written import NamedFile, ends_within_line, naming, opened
 
 _OPENED: Final = Path("/proc/self/fd")
 _LONGEST = 240  # bytes of a file's name; file systems take 255, and an extension follows
@@ -154,7 +154,7 @@ class GrowingFile:
         self._raw = NamedFile(name, "a")
         self.stream: IO[bytes] = BufferedWriter(self._raw)
         self._whole = self._size()
-        if of_lines and self._whole and self._is_regular() and not _ends_a_line(name):
+        if of_lines and ends_within_line(self._raw.fileno(), name):
             self.stream.write(b"\n")
 
     def flush(self) -> None:
@@ -177,12 +177,6 @@ class GrowingFile:
 
     def _is_regular(self) -> bool:
         return stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
-
-
-def _ends_a_line(name: str) -> bool:
-    with open(name, "rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read(1) == b"\n"
 
 
 def _packed(name: str, raw: IO[bytes]) -> IO[bytes]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from eventlog.core.errors import InvalidDocument
+from eventlog.core import tablesfile
+from eventlog.core.errors import InvalidDocument, InvalidTables
+from eventlog.core.tables import Tables
 
 LONGEST = 64 << 20  # bytes; a device has no end
 
@@ -20,3 +22,12 @@ def read_text(path: Path, longest: int = LONGEST) -> str:
     except UnicodeDecodeError as fault:
         byte = f"byte {fault.start + 1} is 0x{data[fault.start]:02X}"
         raise InvalidDocument(f"{path}: {byte}, not UTF-8") from None
+
+
+def read_tables_file(path: Path) -> Tables:
+    """The tables of a tables file; what is wrong in it is told with its name."""
+    text = read_text(path)
+    try:
+        return tablesfile.read(text)
+    except InvalidTables as fault:
+        raise InvalidTables(f"{path}: {fault.args[0]}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,25 @@ def naming(name: str | Path) -> Iterator[None]:
 def opened(path: str | Path | int, mode: str, name: str | Path | None = None) -> io.BufferedWriter:
     """A file for bytes, whose faults name it, or what stands for it."""
     return io.BufferedWriter(NamedFile(path, mode, name))
+
+
+def added(path: str | Path) -> io.BufferedWriter:
+    """A file of lines that is added to. Half a line, which a process that was killed may have left, stands
+    alone."""
+    file = opened(path, "a")
+    if ends_within_line(file.fileno(), path):
+        file.write(b"\n")
+    return file
+
+
+def ends_within_line(opened_at: int, path: str | Path) -> bool:
+    """Whether a regular file, which is open there, ends with half a line."""
+    found = os.fstat(opened_at)
+    if not stat.S_ISREG(found.st_mode) or not found.st_size:
+        return False
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read(1) != b"\n"
 
 
 def temporary() -> io.BufferedRandom:

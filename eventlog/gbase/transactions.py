@@ -10,6 +10,7 @@ import enum
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError
 from eventlog.gbase.held import COST, HeldRecords, HeldSpool, Operation
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
@@ -148,7 +149,8 @@ class Transactions:
         """The transactions that the input leaves unfinished."""
         restart = self.position.restart
         for known in self._open.values():
-            said = f"{_called(known)} is unfinished: {known.held.count} records are left out"
+            records = amount(known.held.count, "record is", "records are")
+            said = f"{_called(known)} is unfinished: {records} left out"
             yield Complaint(f"{said}; a capture that restarts at {restart} has them", fault=False)
 
     def _close(self, transaction: int) -> _Open | None:

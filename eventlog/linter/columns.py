@@ -6,14 +6,17 @@ REPL_DATE and RESERVE besides; what more it has the manual does not show, so col
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
 from eventlog.core.errors import InvalidValue, WrongRow
 from eventlog.core.formats import Cell, Sheet, SheetColumn
 
 DATA_SIZE: Final = 3400
+_LARGE: Final = 1 << 80
 _DIGITS = re.compile(r" *[+-]?[0-9]{1,24} *")
 
 
@@ -54,7 +57,7 @@ def _integer(bits: int, low: int | None = None) -> Callable[[Cell], int]:
 
     def read(cell: Cell) -> int:
         try:
-            if isinstance(cell, float) and cell.is_integer():  # a nullable column of some Parquet files
+            if isinstance(cell, float | Decimal) and _is_whole(cell):
                 cell = int(cell)
             if isinstance(cell, bool) or not isinstance(cell, int | str):
                 raise ValueError
@@ -68,6 +71,12 @@ def _integer(bits: int, low: int | None = None) -> Callable[[Cell], int]:
         return number
 
     return read
+
+
+def _is_whole(cell: float | Decimal) -> bool:
+    """Whether a number of a nullable column of some Parquet files, or of a NUMERIC of a database that a queue
+    was copied to, is an integer."""
+    return math.isfinite(cell) and -_LARGE < cell < _LARGE and cell % 1 == 0
 
 
 def _text(cell: Cell) -> str:

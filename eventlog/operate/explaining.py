@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 
 from eventlog.convert.by_row import PlacedEntry
+from eventlog.core.amount import amount
 from eventlog.core.entry import Entry, Letter, read_entry, read_event_time, shown, whole
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import longest_value, speaks_of
@@ -67,23 +68,28 @@ def summarise(config: Config, store: Store, limit: int | None = None) -> list[st
     tellers: Mapping[str, Callable[[Fates], str]] = {
         "held": lambda of: _tell_held(of, waiting),
         "loopback": lambda of: _tell_loopback(of, rules),
-        "future": lambda of: f"{of.rows} rows are future: the first is due at {of.first}",
+        "future": lambda of: f"{_rows(of.rows)} future: the first is due at {of.first}",
     }
     told = [tell(fates[fate]) for fate, tell in tellers.items() if fate in fates]
     if "free" in fates and (beyond := fates["free"].rows - choice.limit) > 0:
-        told.append(f"{beyond} rows or fewer are beyond the next cycle: query-limit is {choice.limit}")
+        rows = amount(beyond, "row is", "rows or fewer are")
+        told.append(f"{rows} beyond the next cycle: query-limit is {choice.limit}")
     return told
 
 
 def _tell_held(held: Fates, waiting: Iterable[WaitingEvent]) -> str:
     first = min(waiting, key=lambda one: one.next_at, default=None)
     until = "" if first is None else f": the first goes again at {first.next_at}, behind {first.event_id}"
-    return f"{held.rows} rows are held{until}"
+    return f"{_rows(held.rows)} held{until}"
 
 
 def _tell_loopback(loopback: Fates, rules: Rules) -> str:
     end = "finished without being sent" if rules.loopback_rows == "finish" else "left as they are"
-    return f"{loopback.rows} rows of {rules.driver_user} are loopback: {end}"
+    return f"{_rows(loopback.rows, f' of {rules.driver_user}')} loopback: {end}"
+
+
+def _rows(number: int, whose: str = "") -> str:
+    return amount(number, f"row{whose} is", f"rows{whose} are")
 
 
 class _Judge:

@@ -122,6 +122,9 @@ def redrive(store: Store, which: Which, how: How) -> Redriven:
                 changed |= types or {}
                 done.update(event.ids)
             rows += upkeep.redrive(good, changed)
+    if others := sorted({*which.ids} - done):
+        said["did not fail like that" if which.table or which.reason else "did not fail"] = others
+        refused += others
     told = tuple(RedriveTold(words, tuple(ids)) for words, ids in said.items())
     return Redriven(rows, told, tuple(sorted(refused)))
 

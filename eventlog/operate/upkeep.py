@@ -11,7 +11,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from eventlog.core.entry import Letter
-from eventlog.core.errors import InvalidValue, Misuse
+from eventlog.core.errors import Misuse
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Unusable, Which
 from eventlog.sql.stored import demand_time
@@ -111,9 +111,9 @@ def read_age(text: str, now: datetime) -> datetime:
         try:
             return now - timedelta(**given)
         except OverflowError:
-            raise InvalidValue(text, "an age such as 30d") from None
+            raise Misuse(f"{text!r} is not an age such as 30d") from None
     try:
         named = datetime.fromisoformat(text)
         return named if named.tzinfo is None else named.astimezone(UTC).replace(tzinfo=None)
     except (ValueError, OverflowError):
-        raise InvalidValue(text, "an age such as 30d, or a time such as 2025-03-23 10:00:00") from None
+        raise Misuse(f"{text!r} is not an age such as 30d, or a time such as 2025-03-23 10:00:00") from None

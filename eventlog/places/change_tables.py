@@ -26,6 +26,7 @@ from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 
 _BATCH = 1_000
+_ONE_MOMENT = frozenset(("postgresql", "mysql", "mariadb"))
 
 
 class StoreFault(EventlogError):
@@ -264,6 +265,14 @@ class StoredTables:
                 yield source(connection, name, self._settings, above=above)
 
 
+def _at_one_moment(engine: sa.Engine) -> sa.Connection:
+    """A connection whose reads all see one moment, in databases that know how to do that by a level."""
+    connection = engine.connect()
+    if engine.dialect.name in _ONE_MOMENT:
+        return connection.execution_options(isolation_level="REPEATABLE READ")
+    return connection
+
+
 def _control(connection: sa.Connection, names: Sequence[str]) -> Iterator[Source[Row]]:
     return control_sources(connection, (_place_of(connection, name)[0] for name in names))
 
@@ -278,7 +287,7 @@ def read_tasks(
     """The changes of the change tables of tasks, by their sequence, in one snapshot where there is one."""
     if not any(names for _, names in tasks):
         raise Misuse("name the change tables to read")
-    with engine.connect() as connection:
+    with _at_one_moment(engine) as connection:
         stream = stream or StreamSettings()
         everything = [name for _, names in tasks for name in names]
         control = _control(connection, everything) if stream.order == "sequence" else iter(())
@@ -310,6 +319,7 @@ def last_sequence(engine: sa.Engine, names: Sequence[str], prefix: str = "header
             if not sa.inspect(connection).has_table(bare, schema):
                 continue
             table = sa.Table(bare, sa.MetaData(), schema=schema, autoload_with=connection)
-            column = table.columns[prefix + headers.NAMES[0]]
-            last = max(last, connection.execute(sa.select(sa.func.max(column))).scalar() or last)
+            sequences = [c for c in table.columns if c.name.lower() == (prefix + headers.NAMES[0]).lower()]
+            if sequences:  # else it is no change table, which is told when it is written to
+                last = max(last, connection.execute(sa.select(sa.func.max(*sequences))).scalar() or last)
     return last

@@ -27,10 +27,15 @@ from eventlog.gbase.transactions import START, Position
 CHUNK: Final = 1 << 16
 POLL: Final = 0.5  # seconds between two looks at a file that has not grown
 _CONNECT: Final = 30.0
+_REMEMBERED: Final = 256  # bytes of what was read last
 
 
 class Unconnected(EventlogError):
     """{0}: {1}"""
+
+
+class _Moved(Misuse):
+    """{0} {1} while it was followed: start anew, with the same state file"""
 
 
 class StateFile:
@@ -109,6 +114,7 @@ class Growing:
         self._reader = reader(settings, tables, source, since)
         self._stream = _open(name)
         self._grows = _is_file(self._stream)
+        self._before = b""
         self.ended = False
 
     @property
@@ -125,6 +131,8 @@ class Growing:
         """What the bytes tell that are there by now; that it grows is known."""
         while not self.ended and self._ready():
             piece = self._stream.read(CHUNK)
+            if self._grows and piece:
+                self._before = _checked(self._name, self._stream, self._before, piece)
             yield from self._reader.feed(piece or b"")
             if not piece or self._reader.lost or self.over is not None:
                 self.ended = not self._grows or bool(piece)
@@ -151,9 +159,12 @@ def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None 
     """
     with _open(name) as stream:
         grows = endless and _is_file(stream)
+        before = b""
         while True:
             piece = stream.read(CHUNK)
             if piece:
+                if grows:
+                    before = _checked(name, stream, before, piece)
                 yield piece
             elif not grows or not (wait or _sleep)():
                 return
@@ -208,7 +219,16 @@ def _check_place(name: str, stream: io.RawIOBase) -> None:
     elif name != "-" and os.path.exists(name) and not os.path.samestat(os.stat(name), opened):
         fault = "was replaced"
     if fault:
-        raise Misuse(f"{name} {fault} while it was followed: start anew, with the same state file")
+        raise _Moved(name, fault)
+
+
+def _checked(name: str, stream: io.RawIOBase, before: bytes, piece: bytes) -> bytes:
+    """The end of what was read, with this piece; Misuse where the file has other bytes now where the last
+    ones stood: it was emptied and written again beyond its old length."""
+    place = stream.tell() - len(piece) - len(before)
+    if os.pread(stream.fileno(), len(before), place) != before:
+        raise _Moved(name, "was written anew")
+    return (before + piece)[-_REMEMBERED:]
 
 
 def _sleep() -> bool:

@@ -6,27 +6,26 @@ committed only when the caller says that the output is out: what fails is read a
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
     Consumer,
     KafkaError,
     KafkaException,
-    Message,
     TopicCollection,
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, ConfigResource  # type: ignore[attr-defined]
 
 from eventlog.core.change import Change
-from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Object, Placed, Source
 from eventlog.core.tables import Tables
+from eventlog.files.messages import message_at
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik import messages
 from eventlog.qlik.message_reader import MessageReader
@@ -36,6 +35,8 @@ from eventlog.streams.feed import NotCopied
 from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.topic_progress import Spot
+
+T = TypeVar("T")
 
 _PATIENCE = 30.0  # seconds
 _FETCH_WAITS = 10  # milliseconds for more; what is read stands there, and other questions wait behind it
@@ -78,10 +79,10 @@ class Topics:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "enable.partition.eof": True,
-                "auto.offset.reset": "earliest",
+                "auto.offset.reset": "error",  # what is gone is told, and not passed over
             }
         )
-        self._consumer = asked(lambda: Consumer(client))
+        self._consumer = opened(Consumer, client)
 
     def changes(
         self, tables: Tables, settings: MessageSettings, stream: StreamSettings | None = None
@@ -119,20 +120,13 @@ class Topics:
 
     def sources(self) -> Iterator[Source[Object]]:
         """One source for each partition."""
-        for topic in self._settings.kafka.split(","):
-            partitions = self._partitions(topic.strip())
-            for partition in self._committed(partitions):
-                yield self._source(partition, partition.offset if partition.offset >= 0 else OFFSET_BEGINNING)
+        for at, committed in self._kept():
+            spot = self._spot(at, committed)
+            yield self.between(at, spot.begin(at), spot.high)
 
     def spots(self) -> dict[tuple[str, int], Spot]:
         """The partitions that are to be read, with the offsets that they hold now."""
-        found = {}
-        for topic in self._settings.kafka.split(","):
-            for partition in self._committed(self._partitions(topic.strip())):
-                low, high = self._watermarks(partition)
-                committed = partition.offset if partition.offset >= 0 else None
-                found[partition.topic, partition.partition] = Spot(low, high, committed)
-        return found
+        return {at: self._spot(at, committed) for at, committed in self._kept()}
 
     def identity(self, topic: str) -> tuple[str | None, str | None]:
         """The id and the cleanup policy of a topic; None for what the brokers do not tell."""
@@ -173,8 +167,16 @@ class Topics:
         """The names of the topics that there are."""
         return list(asked(lambda: self._consumer.list_topics(timeout=self._settings.kafka_timeout)).topics)
 
-    def _committed(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        return list(asked(lambda: self._consumer.committed(partitions, timeout=self._settings.kafka_timeout)))
+    def _kept(self) -> Iterator[tuple[tuple[str, int], int | None]]:
+        """The partitions that are to be read, with the offsets that the group keeps."""
+        seconds = self._settings.kafka_timeout
+        for topic in self._settings.kafka.split(","):
+            wanted = self._partitions(topic.strip())
+            for kept in asked(lambda of=wanted: self._consumer.committed(of, timeout=seconds)):
+                yield (kept.topic, kept.partition), kept.offset if kept.offset >= 0 else None
+
+    def _spot(self, at: tuple[str, int], committed: int | None) -> Spot:
+        return Spot(*self._watermarks(TopicPartition(*at)), committed)
 
     def _watermarks(self, partition: TopicPartition) -> tuple[int, int]:
         seconds = self._settings.kafka_timeout
@@ -212,25 +214,14 @@ class Topics:
             if offset is None or (message.topic(), message.partition()) != (topic, number):
                 continue  # of the partition before
             if offset >= end:
+                self.done[topic, number] = end  # with marks of transactions, which are no messages
                 return
             if fault is not None:
                 continue
             self.done[topic, number] = offset + 1
-            yield self._record(name, offset, message)
+            yield message_at(name, self._encoding, offset, message.value(), message.key())
             if offset + 1 >= end:
                 return
-
-    def _record(self, name: str, offset: int, message: Message) -> Object | Refused:
-        raw = message.value()
-        if raw is None:
-            return Refused(f"{name}:{offset}", "a message without a value")
-        key = message.key()
-        if self._encoding == "avro":
-            return Object(offset, raw, raw, key)
-        try:
-            return Object(offset, json.loads(raw), raw)
-        except (ValueError, RecursionError) as fault:
-            return Refused(f"{name}:{offset}", f"not JSON: {fault}", raw)
 
 
 def identity(settings: KafkaSettings, topic: str) -> tuple[str | None, str | None]:
@@ -255,14 +246,30 @@ def asked(call: Any, patience: float = _PATIENCE) -> Any:
     while True:
         try:
             return call()
-        except KafkaException as fault:
+        except (KafkaException, SystemError) as raised:
+            # a fatal fault is raised in whatever is called back, which Python calls an error of the system
+            fault = raised if isinstance(raised, KafkaException) else raised.__cause__
+            if not isinstance(fault, KafkaException):
+                raise
             error = fault.args[0] if fault.args else None
-            if (
-                not isinstance(error, KafkaError)
-                or error.code() not in _MOVING
-                or time.monotonic() > deadline
-            ):
-                told = KafkaFault(error.str() if isinstance(error, KafkaError) else str(fault))
-                told.code = error.code() if isinstance(error, KafkaError) else None
-                raise told from None
+            if not isinstance(error, KafkaError):
+                raise KafkaFault(str(fault)) from None
+            if error.code() not in _MOVING or time.monotonic() > deadline:
+                raise told(error) from None
             time.sleep(0.1)
+
+
+def opened(kind: Callable[[dict[str, Any]], T], settings: dict[str, Any]) -> T:
+    """A client; Misuse where a setting is for programs, such as a function that is called back."""
+    try:
+        client: T = asked(lambda: kind(settings))
+    except (TypeError, ValueError, AttributeError) as fault:
+        raise Misuse(f"kafka-options: {fault}") from fault
+    return client
+
+
+def told(error: KafkaError) -> KafkaFault:
+    """What the client says, with its code."""
+    fault = KafkaFault(error.str())
+    fault.code = error.code()
+    return fault

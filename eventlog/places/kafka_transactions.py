@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
@@ -20,6 +20,12 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.message_writer import MessageWriter
 
 T = TypeVar("T")
+
+_FENCED = (
+    "another run began to write under {}, or the brokers gave up a transaction that took longer than"
+    " transaction.timeout.ms: what is not committed is not there, and the next run goes on behind what is"
+)
+_PARTITION = 0  # of the topic of states, however many it has: there they are looked for
 
 
 class KafkaTransactions:
@@ -47,17 +53,19 @@ class KafkaTransactions:
 
     def write(self, changes: Iterable[Change], writer: MessageWriter) -> Iterator[Refused]:
         """Write the messages of changes in the transaction that is open, or in a new one."""
-        self._started()
-        assert self._sender is not None
-        yield from self._sender.write(writer.write(changes))
+        with self._alone():
+            self._started()
+            assert self._sender is not None
+            yield from self._sender.write(writer.write(changes))
 
     def commit(self, state: Any) -> None:
         """End the transaction with the state behind it; without messages it is one of the state alone."""
-        self._started()
-        assert self._sender is not None
-        self._sender.produce(self._topic, json.dumps(state).encode(), self._id.encode())
-        self._sender.flush()
-        asked(lambda: self._producer.commit_transaction(self._kafka.kafka_timeout))
+        with self._alone():
+            self._started()
+            assert self._sender is not None
+            self._sender.produce(self._topic, json.dumps(state).encode(), self._id.encode(), _PARTITION)
+            self._sender.flush()
+            asked(lambda: self._producer.commit_transaction(self._kafka.kafka_timeout))
         self._open = False
 
     def close(self) -> None:
@@ -71,6 +79,16 @@ class KafkaTransactions:
     def _producer(self) -> Any:
         assert self._sender is not None
         return self._sender.producer
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Tell of another who took our place."""
+        try:
+            yield
+        except KafkaFault as fault:
+            if fault.code != KafkaError._FENCED:
+                raise
+            raise KafkaFault(_FENCED.format(self._id)) from fault
 
     def _started(self) -> None:
         if not self._open:
@@ -92,24 +110,41 @@ class KafkaTransactions:
         policy = identity(self._kafka, self._topic)[1]
         if policy != "compact":
             raise Misuse(f"{self._topic} has cleanup.policy={policy}: states would go, it must be compact")
+        behind, _ = self._ours("read_uncommitted")
+        return self._ours("read_committed", behind)[1] if behind else None
+
+    def _ours(self, isolation: str, end: int | None = None) -> tuple[int, bytes | None]:
+        """The offset behind the last record under our id that there is up to an end, and what it holds. Those
+        who read what is committed see nothing behind a transaction of another run until it is over."""
         own = {"group.id": self._id, "enable.auto.commit": False, "enable.partition.eof": True}
-        consumer = asked(lambda: Consumer(self._kafka.client(**own)))
+        consumer = asked(lambda: Consumer(self._kafka.client(**own, **{"isolation.level": isolation})))
         try:
-            return self._read(consumer)
+            return self._read(consumer, end)
         finally:
             consumer.close()
 
-    def _read(self, consumer: Any) -> bytes | None:
-        found: bytes | None = None
-        consumer.assign([TopicPartition(self._topic, 0, OFFSET_BEGINNING)])
-        while True:
-            message = consumer.poll(self._kafka.kafka_timeout)
+    def _read(self, consumer: Any, end: int | None) -> tuple[int, bytes | None]:
+        partition, seconds = (
+            TopicPartition(self._topic, _PARTITION, OFFSET_BEGINNING),
+            self._kafka.kafka_timeout,
+        )
+        if end is None:
+            end = asked(lambda: consumer.get_watermark_offsets(partition, seconds))[1]
+        found: tuple[int, bytes | None] = 0, None
+        reached = 0
+        consumer.assign([partition])
+        while reached < end:
+            message = consumer.poll(seconds)
             if message is None:
-                raise KafkaFault(f"{self._topic}: its end is not reached in {self._kafka.kafka_timeout:g} s")
-            fault = message.error()
-            if fault is not None and fault.code() == KafkaError._PARTITION_EOF:
-                return found
-            if fault is not None:
+                raise KafkaFault(
+                    f"{self._topic}: its end is not reached in {seconds:g} s; a transaction of another run"
+                    " may be open there"
+                )
+            fault, reached = message.error(), message.offset()
+            if fault is not None and fault.code() != KafkaError._PARTITION_EOF:
                 raise KafkaFault(f"{self._topic}: {fault.str()}")
-            if message.key() == self._id.encode():
-                found = message.value()
+            if fault is None:
+                reached += 1
+                if message.key() == self._id.encode():
+                    found = reached, message.value()
+        return found

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
+from eventlog.core.amount import amount
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, NotExpressible, Refused
 from eventlog.core.tables import Tables
-from eventlog.places.kafka import KafkaFault, asked
+from eventlog.places.kafka import KafkaFault, asked, opened, told
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik import message_writer
 from eventlog.qlik.keys import KeyWriter
@@ -57,7 +58,7 @@ class Sender:
         self._keys = keys
         self._fault: KafkaError | None = None
         client = settings.client(**_IN_ORDER, **{"partitioner": "murmur2_random", **more})
-        self.producer = asked(lambda: Producer(client))
+        self.producer = opened(Producer, client)
 
     def write(self, messages: Iterable[WrittenMessage | Refused]) -> Iterator[Refused]:
         """Hands messages to the client; what has none comes back."""
@@ -88,30 +89,29 @@ class Sender:
 
     def flush(self) -> None:
         """Waits until the brokers have everything."""
-        left = self.producer.flush(self._settings.kafka_timeout)
+        left = asked(lambda: self.producer.flush(self._settings.kafka_timeout))
         self._raise()
         if left:
-            raise KafkaFault(f"{left} messages are not out after {self._settings.kafka_timeout:g} s")
+            messages = amount(left, "message is", "messages are")
+            raise KafkaFault(f"{messages} not out after {self._settings.kafka_timeout:g} s")
 
     def produce(self, topic: str, value: bytes, key: bytes | None, partition: int = -1) -> None:
         """Hands a message to the client, as soon as it has room for it."""
         while True:
             self._raise()
             try:
-                self.producer.produce(topic, value, key, partition, on_delivery=self._delivered)
-                self.producer.poll(0)
+                asked(lambda: self.producer.produce(topic, value, key, partition, self._delivered))
+                asked(lambda: self.producer.poll(0))
                 return
             except BufferError:
-                self.producer.poll(1)
-            except KafkaException as fault:
-                raise KafkaFault(str(fault)) from fault
+                asked(lambda: self.producer.poll(1))
 
     def _delivered(self, fault: KafkaError | None, message: Message) -> None:
         self._fault = self._fault or fault
 
     def _raise(self) -> None:
         if self._fault is not None:
-            raise KafkaFault(self._fault.str())
+            raise told(self._fault)
 
     def _topic(self, structure: Structure) -> str:
         topic = self._settings.topic_of(structure.schema, structure.table)

@@ -10,6 +10,8 @@ from eventlog.core.errors import Misuse
 from eventlog.core.settings import setting
 from eventlog.files.secret import read_secret
 
+_FLAGS = {"group.id": "--kafka-group", "transactional.id": "--kafka-transactional-id"}
+
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
@@ -93,4 +95,7 @@ def _options(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",") if part.strip()]
     if not all(equals and name.strip() for name, equals, _ in pairs):
         raise Misuse(f"kafka-options: {text.partition('=')[0]!r} is not name=value, several with commas")
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    found = {name.strip(): value.strip() for name, _, value in pairs}
+    for name in found.keys() & _FLAGS.keys():
+        raise Misuse(f"kafka-options: {name} is {_FLAGS[name]}")
+    return found

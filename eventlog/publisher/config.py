@@ -52,7 +52,7 @@ def read_config(
     fields = {field.name: field for settings in declarations for field in declared(settings)}
     faults: list[str] = []
     document, source = read_file(file), str(file or FILE)
-    columns = _take(document, "log", faults, source).pop("columns", {})
+    columns = _columns(_take(document, "log", faults, source), faults, source)
     tables = _tables(_take(document, "tables", faults, source), faults)
     given: dict[str, Any] = {}
     for where, values in (
@@ -117,6 +117,16 @@ def _take(document: dict[str, Any], name: str, faults: list[str], source: str) -
         return found
     faults.append(f"{source}: `{name}` must be a table")
     return {}
+
+
+def _columns(found: dict[str, Any], faults: list[str], source: str) -> dict[str, str]:
+    """What the columns of the log are called; nothing else stands in [log]."""
+    columns = _take(found, "columns", faults, f"{source}: [log]")
+    faults.extend(f"{source}: [log] {name}: there is no such setting, only [log.columns]" for name in found)
+    for name, called in columns.items():
+        if not isinstance(called, str):
+            faults.append(f"{source}: [log.columns] {name}: {called!r} is not the name of a column, a text")
+    return columns
 
 
 def _tables(found: Mapping[str, Any], faults: list[str]) -> dict[str, Mapping[str, Any]]:

@@ -95,6 +95,7 @@ class Daemon:
         self._told: Holder | None = None  # of whom our log speaks already
         self._spoke = 0.0  # when the receiver last heard of us
         self._paused = False
+        self._due = math.inf  # the time of day for which we wait
         self._begun = False  # whether a session was ever open: before, a fault ends the daemon
 
     def run(self) -> None:
@@ -146,6 +147,8 @@ class Daemon:
 
     def _cycles(self, session: PublishingSession) -> None:
         self._spoke, nap = time.monotonic(), NAPS
+        if self._due < math.inf:  # the session before this one broke while we waited
+            self._sleep_until(session)
         while not self._interrupted:
             cycle = session.cycle()
             self._monitor.cycle(cycle)
@@ -187,7 +190,7 @@ class Daemon:
         elif cycle.paused:
             self._sleep(session, sleep, PAUSED)
         elif self._settings.time_of_day is not None:
-            self._sleep_until(session, read_times(self._settings.time_of_day))
+            self._sleep_until(session)
         elif session.bed.wakes:
             session.bed.announce()
             self._sleep(session, session.bed.sleep, nap)
@@ -195,17 +198,18 @@ class Daemon:
         else:
             self._sleep(session, sleep, self._settings.polling_interval)
 
-    def _sleep_until(self, session: PublishingSession, times: tuple[dt.time, ...]) -> None:
-        """Sleep until the next of these times of day, also where the clock is set or the machine rests
-        meanwhile."""
-        due = math.inf
+    def _sleep_until(self, session: PublishingSession) -> None:
+        """Sleep until the next time of day, also where the clock is set or the machine rests meanwhile."""
+        times = read_times(self._settings.time_of_day or "")
         while not self._interrupted:
             now = self._clock()
-            due = min(due, now.timestamp() + seconds_until(times, now))
-            left = due - now.timestamp()
+            self._due = min(self._due, now.timestamp() + seconds_until(times, now))
+            left = self._due - now.timestamp()
             if left <= 0:
-                return
+                break
             self._sleep(session, self._signals.sleep, min(left, LOOK))
+            session.stay()
+        self._due = math.inf
 
     def _sleep(self, session: PublishingSession, sleep: Callable[[float], bool], seconds: float) -> None:
         """Sleep so long, unless somebody wakes us; heartbeats go out meanwhile."""

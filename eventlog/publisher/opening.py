@@ -21,7 +21,7 @@ from eventlog.publisher.config import Config, names, statements
 from eventlog.publisher.published import Absent, published
 from eventlog.publisher.references import refer
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
-from eventlog.sql.connect import connect, read_url
+from eventlog.sql.connect import connect_to_log, read_url
 from eventlog.sql.dialect.dialects import Dialect, dialect_of
 from eventlog.sql.log.binding import LAYOUTS, bind
 from eventlog.sql.log.store import Store
@@ -122,7 +122,7 @@ class LogPlace:
         address, case = read_url(self.settings.url), self.settings.force_username_case
         if case is not None and address.username is not None:
             address = address.set(username=_CASES[case](address.username))
-        return connect(address, statements(self.settings.connection_init), keep_open=keep_open)
+        return connect_to_log(address, statements(self.settings.connection_init), keep_open=keep_open)
 
     def find(self, engine: Engine) -> Log:
         """The log as it stands in the database; by its settings where it is not there yet."""

@@ -53,9 +53,9 @@ def run_statements(store: Store, statements: Iterable[str], isolation: str) -> N
     """Run the statements in one transaction of that isolation level; what rows overtook that they clean up
     is marked first."""
     with store.engine.connect().execution_options(isolation_level=isolation.upper()) as connection:
-        for statement in statements:
-            condition = cleaned_rows(statement, store.log)
-            if condition is not None:
-                Overtaking(connection, store.queries).leave_where(condition)
+        wanted = list(statements)
+        for condition in filter(None, (cleaned_rows(statement, store.log) for statement in wanted)):
+            Overtaking(connection, store.queries).leave_where(condition)
+        for statement in (*store.log.dialect.given_path, *wanted):
             execute_plain(connection, statement)
         connection.commit()

@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Protocol
 
 from eventlog.core import tablekey
+from eventlog.core.amount import amount
 from eventlog.core.change import Change
 from eventlog.core.entry import EVENT_TYPES, Entry, read_entry, read_event_time
 from eventlog.core.errors import EventlogError
@@ -92,8 +93,8 @@ class Reading:
 
 
 def _loopback(rows: int, user: str | None) -> str:
-    told = "1 row of {} itself is" if rows == 1 else f"{rows} rows of {{}} itself are"
-    return f"{told.format(user)} loopback: finished without being sent"
+    told = amount(rows, f"row of {user} itself is", f"rows of {user} itself are")
+    return f"{told} loopback: finished without being sent"
 
 
 class TextWriter(Protocol):

@@ -165,6 +165,10 @@ class PublishingSession:
         self._note(cycle)
         return cycle
 
+    def stay(self) -> None:
+        """Keep the lock while we rest: a server may end sessions that say nothing for long."""
+        self._leader.ping()
+
     def _make_reader(self) -> Reader:
         """What reads rows with the tables as they are now; says which children are read, if that is new."""
         reader = make_reader(self._config, self.store)

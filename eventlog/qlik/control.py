@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
+from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.qlik import partitions
@@ -43,8 +44,8 @@ def check_control(name: str, sources: Iterable[Source[Row]]) -> Iterator[Refused
         yield from partitions.check(sources)
         return
     for source in sources:
-        count = sum(1 for _ in source.records)
-        told = f"skipped: a control table with {CONTROL[name]} ({count} rows), no changes of a table"
+        rows = amount(sum(1 for _ in source.records), "row")
+        told = f"skipped: a control table with {CONTROL[name]} ({rows}), no changes of a table"
         yield Refused(source.name, told, fault=False)
 
 

@@ -25,7 +25,8 @@ class SequenceMemory:
     def load(cls, found: Mapping[str, Any]) -> SequenceMemory:
         """What was dumped; an error of any kind where it was something else."""
         last = found["last_sequence"]
-        sequence.check(last)
+        if last != sequence.START:  # nothing was written yet
+            sequence.check(last)
         return cls(last, [metadata.read(payload, schema) for payload, schema in found["published"]])
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from itertools import compress, repeat
 from typing import Any, NamedTuple
 
+from eventlog.core.amount import amount
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.core.errors import NotExpressible, WrongRow
 from eventlog.core.formats import Row, Source
@@ -90,7 +91,8 @@ class RowReader:
     def parse(self, where: int, cells: Sequence[Any], raw: bytes | None) -> ChangeRow:
         """The row, as far as it can be understood without its byte order."""
         if len(cells) != self.heading.columns:
-            raise WrongRow(f"{len(cells)} cells, but the header line names {self.heading.columns} columns")
+            found = amount(len(cells), "cell")
+            raise WrongRow(f"{found}, but the header line names {self.heading.columns} columns")
         try:
             kind = self._kind(cells)
             letter = self._letters.get(kind) or self._letter(kind)

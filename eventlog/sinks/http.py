@@ -195,7 +195,7 @@ def _retry_after(text: str) -> float | None:
         return min(float(text), LONGEST_WAIT)
     try:
         wait = email.utils.parsedate_to_datetime(text).timestamp() - time.time()
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     return min(max(wait, 0.0), LONGEST_WAIT)
 

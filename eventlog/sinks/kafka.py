@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 from eventlog.core.errors import InvalidValue, Misuse
@@ -45,6 +46,7 @@ class NotDelivered(NamedTuple):
     taken: bool = True  # perhaps it has
 
 
+_UNTOLD = NotDelivered("no broker has said that it has the message")
 _IN_COMPANY = NotDelivered("refused with others, and not yet sent alone", taken=False)
 Faults = dict[str, NotDelivered]  # by the messages' names
 
@@ -119,7 +121,7 @@ class KafkaSink:
         with extra("kafka", "the kafka sink"):
             from confluent_kafka import KafkaException, Producer
         try:
-            return Producer(self._options | {"error_cb": self._suffer})
+            return Producer(self._options)
         except KafkaException as fault:
             raise Misuse(f"kafka-options: {fault.args[0].str()}") from fault
 
@@ -129,7 +131,7 @@ class KafkaSink:
         until = time.monotonic() + self._timeout
         faults = self._send_once(messages)
         waiting = _halves(messages, faults)
-        while waiting and time.monotonic() < until:
+        while waiting and not self._died and time.monotonic() < until:
             batch, *waiting = waiting
             found = self._send_once(batch)
             waiting = [*_halves(batch, found), *waiting]
@@ -138,15 +140,17 @@ class KafkaSink:
 
     def _send_once(self, messages: Iterable[Message]) -> Faults:
         faults: Faults = {}
-        for message in messages:
-            self._produce(message, faults)
-        if self.producer.flush(self._timeout):
+        untold: dict[int, str] = {}  # the names of messages of which no broker has said anything
+        for number, message in enumerate(messages):
+            untold[number] = message.name
+            self._produce(message, partial(untold.pop, number, None), faults)
+        if self._unless_it_dies(lambda: self.producer.flush(self._timeout)):
             self.producer.purge()
-            self.producer.flush(self._timeout)
-        return faults
+            self._unless_it_dies(lambda: self.producer.flush(self._timeout))
+        return dict.fromkeys(untold.values(), _UNTOLD) | faults
 
-    def _produce(self, message: Message, faults: Faults) -> None:
-        """Hand a message to the producer; a fault is noted now or when it is known."""
+    def _produce(self, message: Message, told: Callable[[], object], faults: Faults) -> None:
+        """Hand a message to the producer; `told` hears that its fate is known, and a fault is noted."""
         from confluent_kafka import KafkaException
 
         name, value, key, headers = message
@@ -154,24 +158,34 @@ class KafkaSink:
         def delivered(error: Any, message: object) -> None:
             if error is not None:
                 faults[name] = _fault(error)
+            told()
 
-        while True:
+        while not self._died:
             try:
                 self.producer.produce(self._topic, value, key, headers=list(headers), on_delivery=delivered)
             except BufferError:
                 if not len(self.producer):
                     faults[name] = NotDelivered("longer than queue.buffering.max.kbytes", final=True)
                     return
-                self.producer.poll(1.0)
+                self._unless_it_dies(lambda: self.producer.poll(1.0))
             except KafkaException as fault:
                 faults[name] = _fault(fault.args[0])._replace(taken=False)
                 return
             else:
                 return
 
-    def _suffer(self, error: Any) -> None:
-        """An idempotent producer that met a fatal error cannot go on."""
-        self._died = self._died or bool(error.fatal())
+    def _unless_it_dies(self, call: Callable[[], int]) -> int:
+        """What a call that hears from the brokers gives. An idempotent producer that met a fatal error cannot
+        go on; the client raises it in whatever is called back, which Python calls an error of the system."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return call()
+        except (KafkaException, SystemError) as fault:
+            if not isinstance(fault, KafkaException) and not isinstance(fault.__cause__, KafkaException):
+                raise
+            self._died = True
+            return 0
 
 
 def _messages(sent: OutgoingDocument) -> Iterator[Message]:

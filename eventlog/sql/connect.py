@@ -43,6 +43,8 @@ class ConnectionLost(EventlogError):
 
 _BINDING = {"oracle": oracle_binds.listen}  # drivers that are told the types of values
 _REFUSALS: dict[int | None, type[DatabaseFailed]] = {1418: BinlogTrust, 1419: BinlogTrust}
+_GREETING = 10.0  # seconds until a server that took a connection has said who it is
+_ENCODING = "encoding"  # of a connection, kept beside it
 _ALIASES = {"postgres": "postgresql"}  # the scheme that libpq and hosting services know too
 
 
@@ -57,10 +59,21 @@ def connect(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: i
         engine = sqlalchemy.create_engine(address, connect_args=_name(address), **pool)
     event.listen(engine, "do_connect", _dial)
     event.listen(engine, "handle_error", _translate, retval=True)
-    event.listen(engine, "connect", _prepare(address, connection_init))
+    # before SQLAlchemy looks at a session, where it learns from that how names are quoted
+    first = dialect_named(address.get_backend_name()).quotes_by_session
+    event.listen(engine, "connect", _prepare(address, connection_init), insert=first)
     if listen := _BINDING.get(address.get_backend_name()):
         listen(engine)
     return engine
+
+
+def connect_to_log(url: str | URL, connection_init: Sequence[str] = (), *, keep_open: int = 0) -> Engine:
+    """One for a log and its tables. Nothing is hidden from its sessions in silence, unless a given statement
+    lets it, and no function that others made in a schema which is searched runs for its bare name."""
+    address = read_url(url)
+    dialect = dialect_named(address.get_backend_name())
+    begin = (*dialect.sees_all, *connection_init, *dialect.pinned_path)
+    return connect(address, begin, keep_open=keep_open)
 
 
 def connect_any(url: str | URL) -> Engine:
@@ -121,10 +134,14 @@ def _address(url: str | URL) -> URL:
 
 def _dial(dialect: Any, record: object, words: Sequence[Any], named: Mapping[str, Any]) -> Any:
     """A connection of the driver; a parameter of the URL that it does not know is misuse."""
+    greeted = dialect.driver == "pymysql" and "read_timeout" not in named
+    limit = {"read_timeout": named.get("connect_timeout", _GREETING)} if greeted else {}
     try:
-        made = dialect.connect(*words, **named)
+        made = dialect.connect(*words, **named, **limit)
     except (TypeError, ValueError) as fault:
         raise InvalidUrl(f"the driver does not take its parameters ({fault})") from None
+    if greeted:  # a statement may take as long as it does; the driver has one limit for both
+        made._read_timeout = None
     if dialect.driver == "psycopg":
         from eventlog.sql.dialect import sql_ascii
 
@@ -148,15 +165,31 @@ def _driver(address: URL) -> Iterator[None]:
 def _prepare(address: URL, connection_init: Sequence[str]) -> Any:
     dialect = dialect_named(address.get_backend_name())
 
-    def prepare(connection: Any, record: object) -> None:
+    def prepare(connection: Any, record: Any) -> None:
         cursor = connection.cursor()
         ours = (*templates.statements(dialect, "session", {}), *dialect.own_session)
         for statement in (*ours, *connection_init):
             cursor.execute(statement)
         cursor.close()
         connection.commit()
+        record.info[_ENCODING] = _encoding_of(connection)
 
     return prepare
+
+
+def _encoding_of(connection: Any) -> str | None:
+    """The encoding in which a driver sends texts; None where it sends them as bytes."""
+    told: Any = getattr(connection, "info", None)  # of psycopg, which speaks the database's own
+    if hasattr(told, "parameter_status") and told.parameter_status("server_encoding") == "SQL_ASCII":
+        return None
+    return getattr(told, "encoding", "utf-8")
+
+
+def keepable(connection: Connection, words: str) -> str:
+    """The words with each character that the database could not keep written by its number: a reason that a
+    receiver gave may hold any."""
+    words, encoding = words.replace("\0", r"\x00"), connection.info.get(_ENCODING)
+    return words if encoding is None else words.encode(encoding, "backslashreplace").decode(encoding)
 
 
 def _translate(context: Any) -> EventlogError | None:

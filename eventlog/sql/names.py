@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from eventlog.core.entry import COLUMNS
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import Misuse
 from eventlog.sql import stored
 from eventlog.sql.dialect.dialects import DIALECTS, Dialect, IllegalName, literal
 from eventlog.sql.stored import OURS, Stored
@@ -24,7 +24,7 @@ BLOCK = 2048  # record_ids, of which no range of what is done goes beyond
 _LEGAL = re.compile(r"[\w$# -]+")  # no quotes of any kind: these names also stand inside string constants
 
 
-class UnknownLogColumn(EventlogError):
+class UnknownLogColumn(Misuse):
     """[log.columns] names {0!r}; the columns of a log are {1}"""
 
 

@@ -30,7 +30,17 @@ class Commits(NamedTuple):
 
 
 COMMITS: Final = {"gbase": Commits("commit", shared=True), "linter": Commits("commit_syslog_addr")}
+
+
+class BehindOthers(EventlogError):
+    """{0}: the state does not know it, and its commit {1} is not behind {2}, up to which others were \
+delivered: --since {2} leaves out what is known to be out, --since 0 takes all of it"""
+
+
+Last = tuple[int, str]  # the place of a commit, and its transaction
 Order = tuple[int, str, int]  # the place of a commit, a transaction that several may tell, and which tells it
+
+_NONE: Final[Last] = -1, ""
 
 
 class CommitReading(Protocol):
@@ -76,7 +86,10 @@ class CommitsFeed:
         self._opened = opened
         self._commits = commits
         self._since = number_of(since)
-        self._positions = _load(state)
+        self._positions, self._last = _load(state)
+        known = self._positions.keys()
+        self._new = {name for name in names if name not in known} if known and not since else set()
+        self._new_behind = self._last
         self._held: HeldItems[Placed] = HeldItems()
         self._turns = 0
         self._readings: dict[str, CommitReading] = {}
@@ -89,7 +102,7 @@ class CommitsFeed:
     @property
     def state(self) -> str | None:
         """The state behind everything that was handed out."""
-        return json.dumps({"streams": self._positions})
+        return json.dumps({"streams": self._positions, "last": self._last})
 
     def kept(self) -> None:
         """Nobody else is to know."""
@@ -114,7 +127,9 @@ class CommitsFeed:
         for wholes in self._by_transaction(merged):
             yield from refused
             refused.clear()
+            self._check(wholes)
             self._positions |= {whole.stream: whole.position for whole in wholes}
+            self._last = max(self._last, wholes[0].order[:2])
             if wholes[0].order[0] > self._since:
                 changes = self._joined(wholes, repeated) if len(wholes) > 1 else wholes[0].changes
                 yield self._delivery(changes)
@@ -124,9 +139,17 @@ class CommitsFeed:
         yield from refused
         yield from _told(repeated)
         self._positions |= {name: reading.position for name, reading in readings.items()}
+        self._new = set()
         for reading in readings.values():
             if reading.over is not None:
                 raise reading.over
+
+    def _check(self, wholes: Sequence[_Whole]) -> None:
+        """BehindOthers where a stream that is new to the state tells of what may have been delivered: as a
+        file of another name, as a session that was started again, or of another one too late."""
+        for whole in wholes:
+            if whole.stream in self._new and whole.order[:2] <= self._new_behind:
+                raise BehindOthers(whole.stream, whole.order[0], self._new_behind[0])
 
     def _by_transaction(self, wholes: Iterable[_Whole]) -> Iterable[list[_Whole]]:
         """Those together that are what several streams tell of one transaction; the last of them are known
@@ -264,13 +287,17 @@ def _size(item: tuple[Any, Change]) -> int:
     return 600 + sum(100 + len(side) for side in sides)
 
 
-def _load(state: str | None) -> dict[str, Any]:
+def _load(state: str | None) -> tuple[dict[str, Any], Last]:
+    """The position of each stream, and the last transaction that was delivered of any."""
     if state is None:
-        return {}
+        return {}, _NONE
     try:
-        found = json.loads(state)["streams"]
-    except (ValueError, KeyError, TypeError):
-        found = None
+        told = json.loads(state)
+        found = told["streams"]
+        commit, transaction = told.get("last", _NONE)  # states of older versions do not tell it
+        last = int(commit), str(transaction)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        found, last = None, _NONE
     if not isinstance(found, Mapping):
         raise InvalidValue(state[:40], "the state of streams")
-    return dict(found)
+    return dict(found), last

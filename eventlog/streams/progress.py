@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError, InvalidValue, Misuse
 from eventlog.qlik import sequence
 
@@ -181,8 +182,9 @@ class Again:
         known = self._known.get(table)
         told = known[0] if known and known[0].until == now.until else HandedOut(now.until)
         if now != told:
+            stand = amount(now.count, "change stands", "changes stand")
             raise Changed(
-                f"{table}: {now.count} changes stand from {first} on up to {now.until}, where {told.count}"
+                f"{table}: {stand} from {first} on up to {now.until}, where {told.count}"
                 f" were delivered, and everything up to {self._progress.done} was: some became visible late,"
                 " or are gone"
             )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from eventlog.core.amount import amount
 from eventlog.core.change import Op
 from eventlog.core.errors import InvalidValue, Refused
 from eventlog.core.formats import Placed, Source
@@ -151,6 +152,7 @@ class _Round:
         self._progress = progress
         self._again = progress.again()
         self._loading: dict[str, Loaded] = {}
+        self._loaded = {source: known.count for source, known in progress.loaded.items()}
         limit = part.safe(self._stream.settle, control) + _LAST[sequence.TIME :]
         self._until = min(feed._reading.until or _LAST, limit)
         self._left_by_age = self._until == limit
@@ -171,9 +173,11 @@ class _Round:
                 yield self._delivery(item)
         yield from refused
         self._again.close()
+        self._need_loaded()
         self._progress.close_all()
         if self._sequencer.beyond and self._left_by_age:
-            said = f"{self._sequencer.beyond} rows are younger than --settle and left to the next run"
+            rows = amount(self._sequencer.beyond, "row is", "rows are")
+            said = f"{rows} younger than --settle and left to the next run"
             yield Refused(self._part.name or "change tables", said, fault=False)
 
     def _skip(self, table: str, seq: str) -> bool:
@@ -201,6 +205,14 @@ class _Round:
         if now.count == known.count and now != known:
             raise Changed(f"{placed.source}: its first {now.count} rows without a change_seq were others")
         return True
+
+    def _need_loaded(self) -> None:
+        """Changed where a source has fewer rows of a full load than were delivered: it was loaded anew."""
+        for source, now in self._loading.items():
+            known = self._loaded.get(source, 0)
+            if now.count < known:
+                rows = amount(now.count, "row")
+                raise Changed(f"{source} has {rows} without a change_seq, where {known} were delivered")
 
     def _delivery(self, whole: Whole) -> Delivery:
         """A transaction, noted as handed out; all of the times before its own was."""

@@ -19,12 +19,27 @@ class TopicChanged(EventlogError):
     """{0}: start anew with another state"""
 
 
+class GroupAstray(EventlogError):
+    """{0}: set the offsets of the group anew, or name another with --kafka-group"""
+
+
 class Spot(NamedTuple):
     """A partition as the brokers know it: the offsets that it holds, and the one that the group keeps."""
 
     low: int
     high: int
     committed: int | None = None
+
+    def begin(self, at: At) -> int:
+        """Where who knows only the group begins; GroupAstray if the partition lost what the group wants."""
+        if self.committed is None:
+            return self.low
+        if not self.low <= self.committed <= self.high:
+            raise GroupAstray(
+                f"{at[0]}[{at[1]}] holds the offsets {self.low} to {self.high}, and its group goes on at"
+                f" {self.committed}: what was there is gone"
+            )
+        return self.committed
 
 
 @dataclass(slots=True)
@@ -58,8 +73,9 @@ class TopicProgress:
         if len(self.recent) > _RECENT:
             del self.recent[next(iter(self.recent))]
 
-    def check(self, at: At, spot: Spot, topic_id: str | None) -> None:
-        """Raise TopicChanged if a partition is not the one that was read before, or lost what is wanted."""
+    def check(self, at: At, spot: Spot, topic_id: str | None, held: bool = False) -> None:
+        """Raise TopicChanged if a partition is not the one that was read before, or lost what is wanted: what
+        stands behind its end and, where that is not `held`, what is open."""
         topic, number = at
         known = self.ids.get(topic)
         if known and topic_id and known != topic_id:
@@ -71,10 +87,10 @@ class TopicProgress:
             raise TopicChanged(
                 f"{topic}[{number}] ends at offset {spot.high}, though it was read up to {partition.end}"
             )
-        if spot.low > partition.start:
+        wanted = partition.end if held else partition.start
+        if spot.low > wanted:
             raise TopicChanged(
-                f"{topic}[{number}] begins at offset {spot.low}: what is wanted from {partition.start} on"
-                " is gone"
+                f"{topic}[{number}] begins at offset {spot.low}: what is wanted from {wanted} on is gone"
             )
 
     def dump(self) -> str:

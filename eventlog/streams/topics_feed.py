@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Protocol
 
+from eventlog.core.amount import amount
 from eventlog.core.change import Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Placed, Source
@@ -111,8 +112,7 @@ class TopicsFeed:
         self._round += 1
         self._repeats = repeats()
         spots = self._reader.spots()
-        if self._round == 1:
-            self._check(spots)
+        self._check(spots)
         for at, spot in spots.items():
             yield from self._read(at, spot)
         yield from self._take(self._sequencer.rest())
@@ -124,20 +124,27 @@ class TopicsFeed:
     # --- reading
 
     def _check(self, spots: Mapping[At, Spot]) -> None:
-        for topic, partitions in groupby(sorted(spots), key=lambda at: at[0]):
+        """Whether the topics are those that were read before, at first and wherever something is new."""
+        for topic, of_topic in groupby(sorted(spots), key=lambda at: at[0]):
+            partitions = list(of_topic)
+            if self._round > 1 and not any(self._moved(at, spots[at]) for at in partitions):
+                continue
             topic_id, policy = self._reader.identity(topic)
             if "compact" in (policy or "") and self._stream.open_transactions != "deliver":
                 raise Incomplete(f"{topic}: {_COMPACT}")
             for at in partitions:
-                self._progress.check(at, spots[at], topic_id)
+                self._progress.check(at, spots[at], topic_id, held=self._round > 1)
             if topic_id:
                 self._progress.ids[topic] = topic_id
+
+    def _moved(self, at: At, spot: Spot) -> bool:
+        known = self._progress.partitions.get(at)
+        return known is None or known.end != spot.high
 
     def _read(self, at: At, spot: Spot) -> Iterator[Refused]:
         known = self._progress.partitions.get(at)
         if known is None:
-            begin = spot.low if spot.committed is None else max(spot.committed, spot.low)
-            known = PartitionRead(begin)
+            known = PartitionRead(spot.begin(at))
         first = self._round == 1
         source = self._reader.between(at, known.start if first else known.end, spot.high)
         self._named[source.name] = at
@@ -240,5 +247,6 @@ class TopicsFeed:
     def _left(self) -> Iterator[Refused]:
         """The transactions that the end of a read leaves to the next."""
         for key, known in self._open.items():
-            said = f"transaction {key[0]} is open: its {known.facts.count} changes are left to the next run"
+            changes = amount(known.facts.count, "change is", "changes are")
+            said = f"transaction {key[0]} is open: its {changes} left to the next run"
             yield Refused(", ".join(sorted(known.facts.sources)), said, fault=False)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, groupby
 from typing import Any, Final, NamedTuple
 
+from eventlog.core.amount import amount
 from eventlog.core.change import Change
 from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Refused
@@ -193,7 +194,8 @@ class _Group:
         elif self._is_open(facts) and self._leave is not None:
             for placed in taken:
                 self._leave(placed)
-            said = f"transaction {key[0]} is open: its {len(taken)} changes are left to the next run"
+            changes = amount(len(taken), "change is", "changes are")
+            said = f"transaction {key[0]} is open: its {changes} left to the next run"
             yield Refused(", ".join(sorted(facts.sources)), said, fault=False)
         elif self._is_open(facts):
             reason = f"transaction {key[0]}: its transaction is not complete: its last message is missing"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from eventlog.convert.conversion import format_named
+from eventlog.core.amount import amount
 from eventlog.core.extras import extra
 from eventlog_spark.cluster.progress import Tell, watched
 from eventlog_spark.cluster.session import session, translated
@@ -110,11 +111,13 @@ def _done(backlog: Backlog, result: Result, clock: Clock) -> BacklogRun:
 def sentences(result: Result, seconds: float) -> list[str]:
     """What was done, for people."""
     counts = result.manifest["counts"]
-    finished = [] if result.finished is None else [f"{result.finished} rows finished in the log"]
+    rows = amount(counts["rows"], "row")
+    finished = [] if result.finished is None else [f"{amount(result.finished, 'row')} finished in the log"]
     if result.before:
-        return [*finished, f"nothing to do: the folder holds the output of this job ({counts['rows']} rows)"]
-    lines = [f"{counts['rows']} rows in {seconds:.0f} s, {counts['rows'] / max(seconds, 0.001):.0f} rows/s"]
-    lines += [f"{number} events: {name}" for name, number in result.manifest["events"].items()]
-    lines += [f"{number} rows {fate}" for fate, number in counts.items() if fate != "rows" and number]
+        return [*finished, f"nothing to do: the folder holds the output of this job ({rows})"]
+    lines = [f"{rows} in {seconds:.0f} s, {counts['rows'] / max(seconds, 0.001):.0f} rows/s"]
+    lines += [f"{amount(number, 'event')}: {name}" for name, number in result.manifest["events"].items()]
+    fates = [(fate, number) for fate, number in counts.items() if fate != "rows" and number]
+    lines += [f"{amount(number, 'row')} {fate}" for fate, number in fates]
     lines += [f"left out: {where}: {reason}" for where, reason in result.summary.reasons]
     return lines + finished

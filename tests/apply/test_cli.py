@@ -130,6 +130,27 @@ def test_refused_changes_are_told_kept_and_the_exit_is_1(shell: Shell, postgres:
     assert less.stderr.endswith("eventlog: 1 inserted, 0 updated, 0 deleted, 1 ignored, 1 refused\n")
 
 
+@pytest.mark.parametrize("target", ["postgres", "delta"])
+def test_what_is_refused_is_out_before_the_target_passes_it_over(
+    shell: Shell, postgres: Database, target: str
+) -> None:
+    """A run that ends at the first refused change has applied nothing of its group: the next one tells all.
+    What is kept stays when the command is repeated, behind half a line that a kill left."""
+    to = ("--to-url", url(postgres)) if target == "postgres" else ("--to-delta", "lake")
+    words = ("apply", *to, "--tables", "tables.toml", "--refused", "refused.jsonl", "changes.jsonl")
+    moves = [{**CHANGES[2], "key": {"idu": n}} for n in (8, 9)]
+    lines = [json.dumps(line) + "\n" for line in (CHANGES[0], *moves)]
+    (shell.folder / "changes.jsonl").write_text("".join(lines))
+    strict = shell.run(*words, "--strict")
+    assert (strict.code, strict.stderr.splitlines()[-1]) == (1, "eventlog: stopped at the first bad record")
+    (shell.folder / "refused.jsonl").write_text('{"half')
+    for told in ("1 inserted, 0 updated, 0 deleted, 2 refused", "0 inserted, 0 updated, 0 deleted"):
+        assert told in shell.run(*words).stderr
+        half, *kept = (shell.folder / "refused.jsonl").read_text().splitlines()
+        assert half == '{"half'
+        assert [json.loads(line)["key"] for line in kept] == [{"idu": 8}, {"idu": 9}]
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [

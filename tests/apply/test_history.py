@@ -95,3 +95,17 @@ def test_a_table_that_keeps_no_versions_is_misuse(engine: Engine) -> None:
     run(engine, "create table usr (idu integer primary key, fname varchar(9))")
     with pytest.raises(NoHistory, match="usr keeps no versions"):
         apply(engine, [changed(Op.INSERT, 1, fname="a")], history=True)
+
+
+def test_versions_take_the_numbers_of_the_source(engine: Engine) -> None:
+    always = engine.dialect.name == "postgresql"
+    kind = "integer generated always as identity" if always else "integer"
+    run(
+        engine,
+        f"create table usr (idu {kind}, n integer, _from_seq varchar(40), _to_seq varchar(40),"
+        " _from_time timestamp null, _to_time timestamp null, _op varchar(9), primary key (idu, _from_seq))",
+    )
+    changes = [changed(Op.INSERT, 7, n=1)._replace(position="1"), changed(Op.UPDATE, 7, n=2)]
+    tally, refused = apply(engine, changes, history=True, schema_changes="ignore")
+    assert (str(tally), refused) == ("1 inserted, 1 updated, 0 deleted", [])
+    assert rows(engine, "select idu, n from usr order by n") == [(7, 1), (7, 2)]

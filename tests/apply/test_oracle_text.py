@@ -30,6 +30,9 @@ HOLES = OURS | {
     "key_name": '"USR_KEY"',
     "key": '"IDU"',
     "column": '"LNAME" varchar2(64 char)',
+    "cell": "c1",
+    "known": '"FNAME"',
+    "at": "2",
     "value": "s.c1",
     **{name: f'"_{name.upper()}"' for name in ("from_seq", "to_seq", "from_time", "to_time", "op")},
 }

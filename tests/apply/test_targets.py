@@ -195,3 +195,84 @@ def test_a_key_that_the_target_computes_takes_no_changes(engine: Engine) -> None
     run(engine, "create table t (a integer, id integer generated always as (a + 1) stored primary key)")
     (refused,) = together(engine, told(Op.INSERT, "t", 1, a=0))
     assert refused.startswith("1: the key of t holds a column that the target computes itself")
+
+
+def moved(table: str, old: int, new: int, **after: Any) -> Change:
+    """A change of the key of a row."""
+    fields = (Field("id", old, new), *(Field(name, ABSENT, value) for name, value in after.items()))
+    return Change(Op.UPDATE, None, table, (("id", new),), fields)
+
+
+def refer_late(engine: Engine) -> None:
+    """Two tables, of which one refers to the other by the end of a transaction."""
+    if engine.dialect.name != "postgresql":
+        pytest.skip("there every constraint speaks at once")
+    run(
+        engine,
+        "create table p (id integer primary key, v integer)",
+        "create table c (id integer primary key, v integer,"
+        " p integer constraint of_p references p (id) deferrable initially deferred)",
+    )
+
+
+def test_a_key_to_which_others_refer_costs_its_change(engine: Engine) -> None:
+    """A change of several steps has late constraints speak behind it, not at the end of the group."""
+    refer_late(engine)
+    assert together(engine, told(Op.INSERT, "p", 1, v=1), told(Op.INSERT, "c", 1, v=1, p=1)) == []
+    changes = [told(Op.INSERT, "p", 8, v=1), moved("p", 1, 2, v=5), told(Op.INSERT, "p", 9, v=1)]
+    (refused,) = together(engine, *changes, source="moved")
+    assert refused.startswith("2: the database refused: update or delete on table")
+    assert rows(engine, "select * from p order by id") == [(1, 1), (8, 1), (9, 1)]
+
+
+def test_rows_that_come_before_those_to_which_they_refer_do_not_pay_for_another(engine: Engine) -> None:
+    refer_late(engine)
+    wrong = told(Op.INSERT, "c", 2, v=1 << 40, p=1)
+    (refused,) = together(engine, told(Op.INSERT, "c", 1, v=1, p=1), wrong, told(Op.INSERT, "p", 1, v=1))
+    assert refused.startswith("2: the database refused: value ")
+    assert rows(engine, "select id, p from c") == [(1, 1)]
+    assert rows(engine, "select id from p") == [(1,)]
+
+
+def test_a_number_that_is_always_generated_stays_with_its_row(engine: Engine) -> None:
+    """PostgreSQL takes one at the insert, and none later: what tells the same one changes the rest."""
+    if engine.dialect.name != "postgresql":
+        pytest.skip("elsewhere such a number can be changed")
+    run(engine, "create table t (id integer primary key, g integer generated always as identity, v integer)")
+    first = [told(Op.INSERT, "t", 1, g=70, v=1), told(Op.INSERT, "t", 2, g=80, v=1)]
+    assert together(engine, *first) == []
+    later = [
+        told(Op.UPDATE, "t", 1, g=70, v=2),
+        told(Op.UPDATE, "t", 2, g=81),
+        told(Op.INSERT, "t", 3, g=9, v=3),
+    ]
+    kept, unmoved = together(engine, *later, moved("t", 2, 4, g=80), source="later")
+    assert kept == (
+        "2: the target generates g always: its row there keeps its number, and the change tells another"
+    )
+    assert unmoved.startswith('4: the database refused: column "g" can only be updated to DEFAULT')
+    assert rows(engine, "select * from t order by id") == [(1, 70, 2), (2, 80, 1), (3, 9, 3)]
+
+
+def test_a_number_0_is_no_wish_for_another(engine: Engine) -> None:
+    kind = {"postgresql": "integer generated always as identity"}.get(
+        engine.dialect.name, "integer auto_increment"
+    )
+    run(engine, f"create table t (id {kind} primary key, v integer)")
+    assert together(engine, told(Op.INSERT, "t", 0, v=1), told(Op.UPDATE, "t", 0, v=2)) == []
+    assert rows(engine, "select * from t") == [(0, 2)]
+
+
+def test_words_that_a_database_reads_by_its_clock_cost_their_rows(engine: Engine) -> None:
+    run(engine, "create table t (id integer primary key, d date, s timestamp null, h time)")
+    named = [("d", "today"), ("s", "now"), ("h", "allballs"), ("d", "24-01-02"), ("d", "01/02/2024")]
+    changes = [told(Op.INSERT, "t", number, **{name: value}) for number, (name, value) in enumerate(named)]
+    refused = together(engine, *changes, told(Op.INSERT, "t", 9, d="2024-01-02"))
+    assert [reason.partition(" (")[0] for reason in refused] == [
+        "1: d: 'today' is not a date",
+        "2: s: 'now' is not a timestamp",
+        "3: h: 'allballs' is not a time of day",
+        "4: d: '24-01-02' is not a date",
+        "5: d: '01/02/2024' is not a date",
+    ]
+    assert rows(engine, "select id from t") == [(9,)]

@@ -29,7 +29,7 @@ BAD = "x,4,usr,idu=1,,,\n"
 def test_data_goes_to_standard_output_and_talk_to_standard_error(tmp_path: Path) -> None:
     done = run(tmp_path, *CONVERT, stdin=HEADER + GOOD + BAD)
     assert done.stdout.count("\n") == 1
-    assert done.stderr == "-:3: record_id is 'x', not an integer\neventlog: 1 bad records were left out\n"
+    assert done.stderr == "-:3: record_id is 'x', not an integer\neventlog: 1 bad record was left out\n"
     assert done.code == 1
 
 
@@ -79,7 +79,7 @@ def test_a_faulty_tables_file_is_told_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "bad.toml").write_text("[tables.a]\nkeys = []\n")
     done = run(tmp_path, "convert", "--from", "log", "--to", "xds", "--tables", "bad.toml")
     assert done.code == 1
-    assert done.stderr.startswith("eventlog: tables file: tables.a: unknown entry 'keys'")
+    assert done.stderr.startswith("eventlog: tables file: bad.toml: tables.a: unknown entry 'keys'")
 
 
 def test_help_names_every_setting_with_its_default(tmp_path: Path) -> None:

@@ -34,12 +34,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (here / "log.csv").write_text(LOG)
     (here / "docs.xml").write_text(DOCUMENT)
     (here / "message.bin").write_bytes(b"\0\0\0\x06\0\0\0\0\x01\x00")
+    (here / "nothing.jsonl").touch()
     (here / "folder").mkdir()
     for name in ("junk", "junk.csv", "junk.parquet", "junk.csv.gz", "junk.toml", "eventlog.junk.toml"):
         (here / name).write_bytes(b"\x8b\xff\x00\x01 = \n" * 20)
     (here / "deep.toml").write_text("x = " + "[" * 20_000)
     (here / "bom.toml").write_bytes(b'\xef\xbb\xbfurl = "postgresql://127.0.0.1:1/db"\n')
     (here / "digits.toml").write_text("x = " + "9" * 5_000)
+    (here / "colums.toml").write_text('[log.colums]\nstatus = "state"\n')
+    (here / "inlog.toml").write_text('[log]\nbatch-size = 5\ncolumns = "status"\n')
+    (here / "number.toml").write_text("[log.columns]\nstatus = 5\n")
     (here / "deep").write_text("[" * 100_000)
     (here / "list").write_text("[]")
     (here / "odd.memory").write_text("5\n[1, 2, 3]\n" + "[" * 100_000 + "\n")
@@ -79,9 +83,9 @@ REGISTRY = "schema registry"
 SITUATIONS = [
     Situation(f"{CONVERT} ghost.csv", 2, "ghost.csv: no such file"),
     Situation(f"{CONVERT} --as csv folder", 2, "folder is a folder"),
-    Situation(f"{CONVERT} --as csv {UNREADABLE}", 1, "bad records were left out"),
-    Situation(f"{CONVERT} junk.parquet", 1, "bad records were left out"),
-    Situation(f"{CONVERT} junk.csv.gz", 1, "bad records were left out"),
+    Situation(f"{CONVERT} --as csv {UNREADABLE}", 1, "1 bad record was left out"),
+    Situation(f"{CONVERT} junk.parquet", 1, "1 bad record was left out"),
+    Situation(f"{CONVERT} junk.csv.gz", 1, "1 bad record was left out"),
     Situation(f"{CONVERT} --current usr=cut.csv.gz log.csv", 1, "cut.csv.gz"),
     Situation(f"{CONVERT} --current usr=junk.parquet log.csv", 1, "junk.parquet"),
     Situation(f"{CONVERT} -o {NOWHERE}/out.xml log.csv", 2, "there is no folder"),
@@ -91,9 +95,15 @@ SITUATIONS = [
     Situation(f"{CONVERT} --refused folder log.csv", 1, "folder: Is a directory"),
     Situation(f"{CONVERT} --refused {NOWHERE}/bad log.csv", 1, NOWHERE),
     Situation("convert --from log --to xds --tables junk.toml log.csv", 1, "junk.toml: byte 1 is 0x8B"),
-    Situation("convert --from log --to xds --tables deep.toml log.csv", 1, "tables file: maximum recursion"),
     Situation(
-        "convert --from log --to xds --tables digits.toml log.csv", 1, "tables file: Exceeds the limit"
+        "convert --from log --to xds --tables deep.toml log.csv",
+        1,
+        "deep.toml: maximum recursion",
+    ),
+    Situation(
+        "convert --from log --to xds --tables digits.toml log.csv",
+        1,
+        "digits.toml: Exceeds the limit",
     ),
     Situation("receive --answers deep.toml --port 0", 1, "answers file: maximum recursion"),
     Situation(
@@ -124,6 +134,10 @@ SITUATIONS = [
     Situation("status --config deep.toml", 2, "deep.toml: maximum recursion"),
     Situation("status --config digits.toml", 2, "digits.toml: Exceeds the limit"),
     Situation("status --config bom.toml", 1, "Connection refused"),
+    Situation("status --config colums.toml", 2, "[log] colums: there is no such setting"),
+    Situation("status --config inlog.toml", 2, "[log] batch-size: there is no such setting"),
+    Situation("status --config inlog.toml", 2, "inlog.toml: [log]: `columns` must be a table"),
+    Situation("status --config number.toml", 2, "[log.columns] status: 5 is not the name of a column"),
     Situation(f"{NO_DATABASE} --log-table a.b.c", 2, "--log-table: 'a.b' cannot name anything"),
     Situation(f"{NO_DATABASE} --log-table .", 2, "--log-table: '' cannot name anything"),
     Situation(f"{NO_DATABASE} --log-table {'x' * 129}", 2, "--log-table: "),
@@ -158,6 +172,7 @@ SITUATIONS = [
     Situation("convert --from changes --to xds utf16.jsonl", 1, "utf16.jsonl:1: this is UTF-16"),
     Situation(f"{CONVERT} semicolons.csv", 1, "commas must part names and cells"),
     Situation(f"{CONVERT} log.csv --current usr=semicolons.csv", 1, "commas must part names and cells"),
+    Situation(f"{CONVERT} nothing.jsonl", 1, "it has none: it is empty"),
     Situation(f"{CONVERT} wide.csv", 1, "the log lacks the column record_id"),
     Situation(f"{CONVERT} log.csv --max-changes {'9' * 5000}", 2, "is not a whole number"),
     Situation(f"{CONVERT} log.csv --log-name \x01", 2, "--log-name': character U+0001"),
@@ -185,6 +200,12 @@ SITUATIONS = [
 def last_line(done: Done) -> str:
     lines = done.stderr.splitlines()
     return lines[-1] if lines else ""
+
+
+def test_a_cause_is_told_once(shell: Shell) -> None:
+    done = shell.run("status", "--url", "postgres://127.0.0.1:1/db")
+    assert done.stderr.count("Connection refused") == 1
+    assert len(done.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda situation: situation.words)
@@ -272,7 +293,7 @@ def test_garbage_of_a_schema_registry_costs_the_record(nonsense: str, shell: She
     done = shell.run(*MESSAGES.split(), "--schema-registry", nonsense, "message.bin")
     assert "Traceback" not in done.stderr
     assert "a fault of eventlog itself" not in done.stderr
-    assert (done.code, last_line(done)) == (1, "eventlog: 1 bad records were left out")
+    assert (done.code, last_line(done)) == (1, "eventlog: 1 bad record was left out")
 
 
 # signals
@@ -301,6 +322,36 @@ def test_a_signal_ends_the_command_with_its_own_code(number: signal.Signals, fol
         _, told = process.communicate(timeout=60)
     assert told == f"eventlog: stopped by {number.name}\n"
     assert process.returncode == 128 + number
+
+
+def test_a_signal_ends_the_help_likewise() -> None:
+    program = (
+        "import eventlog.cli as c, os, signal, sys\n"
+        "c.Commands.list_commands = lambda *_: os.kill(os.getpid(), signal.SIGTERM)\n"
+        "sys.argv[1:] = ['--help']\n"
+        "c.main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr.strip()) == (143, "eventlog: stopped by SIGTERM")
+
+
+def test_a_ctrl_c_before_the_command_begins_ends_it_without_a_word() -> None:
+    program = (
+        "import os, runpy, signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "class Busy:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'click':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Busy())\n"
+        "runpy.run_module('eventlog', run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment(), capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
 
 
 def until_reading(process: subprocess.Popen[str]) -> None:

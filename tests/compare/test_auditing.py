@@ -122,7 +122,7 @@ def test_what_triggers_missed_is_logged_and_nothing_else(audited_everywhere: Aud
     assert "3 objects differ from what the log explains" in audited.run(
         "check", "--deep", "--driver-user", "publisher", code=1
     )
-    assert "3 objects differed and are logged" in audited.audit()
+    assert "3 objects differed and were logged" in audited.audit()
     assert sorted(audited.events()) == [
         ("delete", "idu=4"),
         ("modify", "idu=3"),
@@ -173,6 +173,6 @@ def test_a_comparison_that_was_cut_off_makes_no_object_seem_missed(audited: Audi
         assert "its state is kept" in told or ": 0 objects differed" in told
         assert audited.events() == []
     audited.unseen("update usr set fname = 'Jim'")
-    assert "objects differed and are logged" in audited.cut_off()  # those that were not logged before
+    assert "objects differed and were logged" in audited.cut_off()  # those that were not logged before
     events = audited.events()
     assert len(events) == len(set(events)) == 4906

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Row
 from eventlog.files import jsonlines
+from eventlog.files.messages import message_at
 
 VALUES = [{"a": 1, "b": {"c": ["}", "{", '"\\']}}, {}, {"x": "]\n["}]
 
@@ -87,6 +88,25 @@ def test_what_is_no_utf_8_is_refused(data: bytes) -> None:
     found = list(jsonlines.read(BytesIO(data), "f"))
     assert found
     assert all(isinstance(item, Refused) for item in found)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"a": 1, "b": 2, "a": 3}\n{"a": 1}\n', ["f:1: member 'a' stands twice in an object", {"a": 1}]),
+        ('{"b": {"a": null, "a": null}}', ["f:1: member 'a' stands twice in an object"]),
+        ('{"\\u0061": 1, "a": 1}', ["f:1: member 'a' stands twice in an object"]),
+        ('{"a": 1, "A": 2, "b": {"a": 3}}', [{"a": 1, "A": 2, "b": {"a": 3}}]),
+    ],
+)
+def test_a_member_that_stands_twice_costs_its_record_and_not_a_value(text: str, found: list[object]) -> None:
+    lines = jsonlines.read(BytesIO(text.encode()), "f")
+    messages = (
+        message_at("f", "json", number, one.encode()) for number, one in enumerate(text.splitlines(), 1)
+    )
+    for read in (lines, messages):
+        told = [one.value if isinstance(one, Object) else f"{one.where}: {one.reason}" for one in read]
+        assert told == found
 
 
 def test_a_mark_of_utf_8_is_no_letter() -> None:

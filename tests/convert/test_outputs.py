@@ -263,7 +263,7 @@ def test_a_table_whose_name_leads_out_of_the_folder_is_refused(
     around = files(shell.folder.parent)
     done = shell.run("convert", "--to", "qlik-table", "-o", "out/", "changes.jsonl")
     assert (done.code, "cannot name a file of the folder out/" in done.stderr) == (1, True)
-    assert "1 bad records were left out" in done.stderr
+    assert "1 bad record was left out" in done.stderr
     assert files(shell.folder / "out") == {"usr__ct.csv"}
     assert (shell.folder / "out" / "usr__ct.csv").read_text().count(",INSERT,") == 2
     assert files(shell.folder.parent) == around
@@ -278,7 +278,7 @@ def test_half_a_surrogate_pair_costs_its_change(shell: Shell, target: str, conta
     words = ("convert", "--to", target, "--output-as", container, "-o", "out", "changes.jsonl")
     done = shell.run(*words)
     assert "half a surrogate pair, U+D800 at character 1 of a text" in done.stderr
-    assert (done.code, "1 bad records were left out" in done.stderr) == (1, True)
+    assert (done.code, "1 bad record was left out" in done.stderr) == (1, True)
     more = ("--table", "usr") if target == "qlik-table" else ()
     read = ("convert", "--from", target, "--as", container, "--tables", "usr.toml", *more)
     back = shell.run(*read, "--to", "changes", "out")

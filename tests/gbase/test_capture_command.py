@@ -74,6 +74,31 @@ def test_documents_are_of_events_that_are_told_once(server: Server, tmp_path: Pa
     assert out.count("<add ") == 1
 
 
+def test_what_is_refused_is_out_before_the_state_passes_it_over(server: Server, tmp_path: Path) -> None:
+    """And what is kept stays when the next run goes on."""
+    tables, bad = tmp_path / "tables.toml", tmp_path / "bad"
+    tables.write_text(
+        '[tables.t1]\nschema = "own"\nkey = ["z"]\ncolumns = { k = "integer", z = "integer" }\n'
+    )
+    words = ("--to", "xds", "--tables", str(tables), "--state", str(tmp_path / "state"))
+    told = ("--once", "--refused", str(bad), "-o", str(tmp_path / "out.xml"))
+    reads = server.world.server.read
+    seen: list[int] = []
+
+    def read(session: int, size: int) -> bytes:
+        seen.append(bad.read_bytes().count(b"\n"))
+        return reads(session, size)
+
+    server.world.server.read = read  # type: ignore[method-assign]
+    assert server.run(*words, *told)[0] == 0
+    for key in (1, 2):
+        server.insert(key)
+        assert server.run(*words, *told)[0] == 1
+        assert seen[-1] == key  # before the stream is read on
+    rows = map(json.loads, bad.read_text().splitlines())
+    assert [row["fields"][0]["after"] for row in rows] == [1, 2]
+
+
 def test_sigterm_ends_it_with_the_session_closed(server: Server) -> None:
     server.insert(1)
     reads = server.world.server.read

@@ -16,7 +16,7 @@ from eventlog.gbase.faults import SessionOver
 from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.records import Error, Number
 from eventlog.gbase.transactions import Position
-from eventlog.places.growing import StateFile, follow, pieces
+from eventlog.places.growing import Growing, StateFile, follow, pieces
 from tests.gbase.helpers import HERE, T1, Told, changes_of, refusals_of
 
 
@@ -59,6 +59,28 @@ def test_a_file_that_shrinks_is_an_error(tmp_path: Path) -> None:
 
     with pytest.raises(Misuse, match="became shorter"):
         values(path, endless=True, wait=shrink)
+
+
+def test_a_file_that_is_emptied_and_written_longer_is_an_error(tmp_path: Path) -> None:
+    """Its bytes from the old length on are not what follows the old ones."""
+    path, others = tmp_path / "capture", stream(3)[100:]
+    path.write_bytes(stream(1))
+
+    looks = [True, False]
+
+    def rewrite() -> bool:
+        path.write_bytes(others)
+        return looks.pop(0)
+
+    with pytest.raises(Misuse, match="was written anew"):
+        values(path, endless=True, wait=rewrite)
+    path.write_bytes(stream(1))
+    growing = Growing(str(path), Tables(), GbaseSettings(), Position())
+    assert len(list(growing.answers(True))) == 1
+    path.write_bytes(others)
+    with pytest.raises(Misuse, match="was written anew"):
+        list(growing.answers(True))
+    growing.close()
 
 
 def test_a_file_that_is_replaced_is_an_error(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_an_unfinished_transaction_is_said_and_is_no_failure() -> None:
     stream = told().begin(1, 1).row(Number.INSERT, 2, 1, 7, (1, "a"))
     (refused,) = refusals_of(read_all([stream.data]))
     assert not refused.fault
-    assert "transaction 1, begun at 1, is unfinished: 1 records" in refused.reason
+    assert "transaction 1, begun at 1, is unfinished: 1 record is" in refused.reason
     assert "restarts at 1 " in refused.reason
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from eventlog.core.change import ABSENT, Change, Field, Op, Raw
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.linter.changes import NO_EVIDENCE
+from eventlog.linter.columns import DISPATCH
 from eventlog.linter.times import dump_time, load_time
 from eventlog.xds.format import FORMAT as XDS
 from eventlog.xds.settings import XdsSettings
@@ -54,6 +57,26 @@ def test_an_insert_is_decoded_by_its_layout() -> None:
             ("commit_oper_date", "2021-09-09T01:50:55.25"),
         ),
     )
+
+
+@pytest.mark.parametrize("number", [Decimal, float])
+def test_numbers_may_stand_in_columns_of_another_type(number: Callable[[str], Any]) -> None:
+    """A queue that was copied to another database, or to a file with nulls among its integers."""
+
+    def copied(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        found = zip(DISPATCH, row, strict=True)
+        return tuple(number(cell) if c.type == "int" and cell is not None else cell for c, cell in found)
+
+    rows = [operation(2, ROW_1), end()]
+    assert read_queue(map(copied, rows)) == read_queue(rows)
+
+
+@pytest.mark.parametrize("number", ["1.5", "NaN", "sNaN", "1E+999999", "-Infinity"])
+def test_what_is_no_integer_costs_its_row(number: str) -> None:
+    at = NAMES.index("TRANSACT_ID")
+    row = [*operation(2, ROW_1)]
+    row[at] = Decimal(number)
+    assert reasons(read_queue([tuple(row)])) == [f"TRANSACT_ID: {repr(row[at])!r} is not an integer"]
 
 
 def test_an_update_has_both_sides_and_a_delete_the_old() -> None:

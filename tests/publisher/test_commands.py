@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from eventlog.cli import COMMANDS, cli
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import Misuse
 from eventlog.operate.upkeep import read_age
 from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
@@ -146,7 +146,7 @@ def test_an_age_is_a_span_or_a_time() -> None:
     assert read_age("2025-01-01T00:00:00+02:00", now) == datetime(2024, 12, 31, 22)
     assert read_age("2025-01-01 00:00:00Z", now) == datetime(2025, 1, 1)
     for wrong in ("30", "d", "99999999999d", "0001-01-01T00:00:00+02:00"):
-        with pytest.raises(EventlogError):
+        with pytest.raises(Misuse):
             read_age(wrong, now)
 
 
@@ -172,6 +172,14 @@ def test_query_answers_what_the_engine_would_ask(world: World, tmp_path: Path) -
     told = call(world, "query", str(tmp_path / "q.xml"), "--pretty")
     assert told.stdout.count('event-id="7"') == 3
     assert "\n    <instance" in told.stdout
+    for text, fault in (
+        ("no XML", "q.xml: no XML document begins here"),
+        ("<nds><input/></nds>", "q.xml: this is no nds document with a query"),
+        (f"<nds><input>{asked * 1001}</input></nds>", "q.xml: more than 1000 queries"),
+    ):
+        (tmp_path / "q.xml").write_text(text)
+        wrong = call(world, "query", str(tmp_path / "q.xml"))
+        assert (wrong.exit_code, fault in str(wrong.exception)) == (1, True)
     kept = call(world, "query", "--class", "usr", "--read", "lname", "--no-attributes")
     assert "wants none" in str(kept.exception)
     assert "not in both" in str(call(world, "query", str(tmp_path / "q.xml"), "--class", "usr").exception)

@@ -357,6 +357,43 @@ def test_a_time_of_day_is_met_also_where_the_clock_is_set_meanwhile(
         run.stop()
 
 
+def test_who_waits_for_a_time_of_day_keeps_the_lock(
+    world: World, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server may end a session that says nothing for long; who stands by would publish at once. One that
+    is ended all the same is made anew, and waits on."""
+    if world.log.dialect.name != "postgresql":
+        pytest.skip("only PostgreSQL tells when a session last said something")
+    monkeypatch.setattr(loop, "LOOK", 0.05)
+    locks = "pg_locks join pg_stat_activity using (pid)"
+    holder = f"{locks} where locktype = 'advisory' and datname = current_database()"
+
+    def of_holder(fact: str) -> Any:
+        with world.engine.connect() as connection:
+            return connection.exec_driver_sql(f"select {fact} from {holder}").scalar()
+
+    shown = [dt.datetime(2025, 3, 23, 11)]
+    config = configured(world, arrivals, time_of_day="10:00:00")
+    run = Run(config, lambda: config, lambda: shown[0])
+    try:
+        until(lambda: "eventlog_cycles_total 1" in run.monitor.text())
+        world.write(key(1, event_type=4))
+        first = of_holder("state_change")
+        until(lambda: of_holder("state_change") > first)
+        again = of_holder("state_change")
+        until(lambda: of_holder("state_change") > again)
+        ended = of_holder("pid")
+        of_holder("pg_terminate_backend(pid)")
+        until(lambda: of_holder("pid") not in (None, ended) and "eventlog_leader 1" in run.monitor.text())
+        spoke = of_holder("state_change")
+        until(lambda: of_holder("state_change") > spoke)
+        assert not arrivals.documents
+        shown[0] += dt.timedelta(hours=23)
+        until(lambda: arrivals.documents)
+    finally:
+        run.stop()
+
+
 def test_the_port_tells_metrics_and_health(world: World, arrivals: Arrivals, free_port: int) -> None:
     world.write(key(1, event_type=4), key(2, event_type=9))
     with running(world, arrivals) as run, serving(MonitorSettings(free_port), run.monitor) as port:

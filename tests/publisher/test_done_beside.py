@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from eventlog.xds.answers import Level, Status
+from tests.apply.test_meeting import WAITING, kind, until
 from tests.publisher.test_commands import call
 from tests.publisher.world import Receiver, World, key
 
@@ -47,6 +49,12 @@ def answered(levels: dict[str, Level]) -> Receiver:
 
 def deletes(*numbers: int) -> list[dict[str, Any]]:
     return [key(number, event_type=4) for number in numbers]
+
+
+def a_lock_is_waited_for(world: World) -> bool:
+    """Whether a session waits for another one's lock."""
+    with world.engine.connect() as connection:
+        return bool(connection.execute(text(WAITING[kind(world.engine)])).scalar_one())
 
 
 def purge_all(world: World) -> int:
@@ -329,3 +337,16 @@ def history(world: World, mode: FinishMode, seed: int) -> History:
                 redriven.append((result.exit_code, result.output))
     letters = {row: letter for row, letter in world.letters().items() if letter in "NEF"}
     return History([document.text for document in receiver.documents], letters, redriven)
+
+
+def test_a_skip_that_meets_a_change_of_the_mode_writes_where_letters_stand_then(world: World) -> None:
+    world.write(*deletes(1))
+    skipping = threading.Thread(target=skip, args=(world.store, [1], "why"))
+    with world.engine.connect() as changing:
+        state = world.log.names()["state"]
+        changing.execute(text(f"update {state} set finish_mode = 'update' where one = 1"))
+        skipping.start()
+        until(lambda: a_lock_is_waited_for(world))
+        changing.commit()
+    skipping.join(60)
+    assert in_the_log(world) == {"W"}

@@ -38,15 +38,15 @@ def test_the_others_are_summed_up(world: World) -> None:
     for words in (
         "2 rows are held: the first goes again at",
         "behind eventlog:1",
-        "1 rows of idm are loopback: finished without being sent",
-        "1 rows are future: the first is due at 2999-01-01",
-        "1 rows or fewer are beyond the next cycle: query-limit is 2",
+        "1 row of idm is loopback: finished without being sent",
+        "1 row is future: the first is due at 2999-01-01",
+        "1 row is beyond the next cycle: query-limit is 2",
     ):
         assert words in result.stderr
     config = Config({"sync_tables": "usr", "handle_future_events": True, "driver_user": "idm"})
     page = answer(Board(Process(world.store), config), Request("GET", "/next")).body
     assert "2 rows are held" in str(page)
-    assert "1 rows of idm are loopback" in str(page)
+    assert "1 row of idm is loopback" in str(page)
 
 
 def test_every_row_is_told_where_asked(world: World) -> None:

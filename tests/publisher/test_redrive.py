@@ -82,6 +82,21 @@ def test_an_event_is_redriven_whole(world: World) -> None:
     assert sent(world) == ["add fname=Jack lname=Frost"]
 
 
+def test_rows_that_did_not_fail_are_named(world: World) -> None:
+    failed_add(world)
+    result = call(world, "redrive", "3", "99", "7")
+    assert (result.exit_code, result.output.splitlines()) == (
+        1,
+        ["eventlog: 2 rows are new again", "eventlog: rows 7, 99 did not fail"],
+    )
+    result = call(world, "redrive", "2", "--table", "other")
+    assert (result.exit_code, result.output.splitlines()) == (
+        1,
+        ["eventlog: 0 rows are new again", "eventlog: row 2 did not fail like that"],
+    )
+    assert world.letters() == {1: "N", 2: "E", 3: "N"}
+
+
 def test_an_event_is_shown_whole(world: World) -> None:
     failed_add(world)
     lines = said(world, "errors", "3").splitlines()

@@ -210,6 +210,7 @@ def test_a_backlog_of_inserts_is_looked_at_once_and_not_with_each_pick_up(
         pytest.skip(f"{world.log.dialect.title} does not tell everybody how many rows a session read")
     rows = [(1, number) for number in range(400) for _ in range(5)]
     without = drain(world, 20, [(2, number) for _, number in rows])
-    assert drain(world, 20, rows) < 1.6 * without
+    # 1.2 to 1.7 times as many, more where the server changes its plans on the way; with each pick-up 12 to 21
+    assert drain(world, 20, rows) < 3 * without
     monkeypatch.setattr("eventlog.sql.log.completing.AHEAD", 500)
-    assert drain(world, 20, rows) < 2 * without
+    assert drain(world, 20, rows) < 3 * without

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from eventlog.core.change import ABSENT, Change, Field, Op
-from eventlog.core.errors import Refused
-from eventlog.places.kafka import Topics
+from eventlog.core.errors import Misuse, Refused
+from eventlog.places.kafka import KafkaFault, Topics
 from eventlog.places.kafka_writing import publish
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.message_settings import MessageSettings
+from eventlog.streams.settings import StreamSettings
+from eventlog.streams.topic_progress import GroupAstray
+from eventlog.streams.topics_feed import TopicsFeed
 from tests.brokers import ADDRESS, own_name, settle
 from tests.qlik.helpers import NONE, seq, write_messages
 
@@ -116,14 +120,93 @@ def test_a_transaction_that_its_producer_gave_up_is_not_there(admin: AdminClient
 
 
 def test_a_topic_whose_beginning_was_deleted_is_read_from_what_is_left(admin: AdminClient) -> None:
-    from confluent_kafka import TopicPartition
-
     kafka = made(admin, "deleted", 1)
     send([insert(number) for number in range(1, 11)], kafka)
-    cut = TopicPartition(kafka.kafka, 0, 4)
-    for deleted in admin.delete_records([cut]).values():
-        deleted.result(30)
+    delete(admin, kafka, 4)
     assert positions(read(kafka)) == [seq(number) for number in range(5, 11)]
+
+
+@pytest.mark.parametrize("state", [False, True])
+@pytest.mark.parametrize("committed", [3, 11])
+def test_a_group_whose_messages_are_gone_is_an_error(
+    admin: AdminClient, committed: int, *, state: bool
+) -> None:
+    """Retention was faster, or the topic is not what it was: nothing is passed over in silence."""
+    kafka = made(admin, "gone", 1)
+    send([insert(number) for number in range(1, 11)], kafka)
+    commit(kafka, committed)
+    delete(admin, kafka, 4)
+    topics = Topics(kafka)
+    reading = MessageSettings()
+    said = rf"\[0\] holds the offsets 4 to 10, and its group goes on at {committed}: what was there is gone"
+    try:
+        feed = TopicsFeed(topics, NONE, reading, StreamSettings(), None)
+        found: Iterator[Any] = feed.round() if state else topics.changes(NONE, reading)
+        with pytest.raises(GroupAstray, match=said):
+            list(found)
+    finally:
+        topics.close()
+    commit(kafka, 4)
+    assert positions(read(kafka)) == [seq(number) for number in range(5, 11)]
+
+
+def test_what_goes_while_it_is_read_is_an_error(admin: AdminClient) -> None:
+    kafka = made(admin, "going", 1)
+    send([insert(number) for number in range(1, 11)], kafka)
+    topics = Topics(kafka)
+    try:
+        (source,) = topics.sources()
+        delete(admin, kafka, 4)
+        with pytest.raises(KafkaFault, match="out of range"):
+            list(source.records)
+    finally:
+        topics.close()
+
+
+def test_marks_of_transactions_that_go_are_no_gap(admin: AdminClient) -> None:
+    """They stand behind the last message: the group goes on behind them."""
+    kafka = made(admin, "marks", 1)
+    producer = Producer({"bootstrap.servers": ADDRESS, "transactional.id": kafka.kafka})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    (message,) = write_messages([insert(1)], metadata=False)
+    producer.produce(kafka.kafka, json.dumps(message).encode())
+    producer.commit_transaction(30)
+    settle(kafka.kafka, ADDRESS)
+    assert positions(read(kafka)) == [seq(1)]
+    delete(admin, kafka, 2)
+    assert read(kafka) == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("group.id=mine", "kafka-options: group.id is --kafka-group"),
+        ("transactional.id=mine", "kafka-options: transactional.id is --kafka-transactional-id"),
+        ("error_cb=print", "kafka-options: expected error_cb property as a callable function"),
+        ("throttle_cb=print", "kafka-options: expected throttle_cb property as a callable function"),
+        ("default.topic.config=acks", "kafka-options: "),
+    ],
+)
+def test_options_that_are_not_for_librdkafka_are_misuse(admin: AdminClient, options: str, said: str) -> None:
+    kafka = replace(made(admin, "options", 1), kafka_options=options)
+    with pytest.raises(Misuse, match=said):
+        read(kafka)
+    with pytest.raises(Misuse, match=said):
+        send([insert(1)], kafka)
+
+
+def commit(kafka: KafkaSettings, offset: int) -> None:
+    """Keep an offset of the first partition for the group."""
+    member = Consumer({"bootstrap.servers": ADDRESS, "group.id": kafka.kafka_group})
+    member.commit(offsets=[TopicPartition(kafka.kafka, 0, offset)], asynchronous=False)
+    member.close()
+
+
+def delete(admin: AdminClient, kafka: KafkaSettings, offset: int) -> None:
+    """Delete what the first partition holds before an offset."""
+    for deleted in admin.delete_records([TopicPartition(kafka.kafka, 0, offset)]).values():
+        deleted.result(30)
 
 
 def test_every_key_keeps_to_one_partition(admin: AdminClient) -> None:

@@ -16,7 +16,7 @@ from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.errors import Refused
 from eventlog.core.tables import Tables
 from eventlog.places import change_tables as store
-from eventlog.qlik import tables
+from eventlog.qlik import sequence, tables
 from eventlog.qlik.tables import TableSettings
 from tests.qlik.helpers import seq, told
 from tests.qlik.strategies import KEY, TYPES
@@ -102,6 +102,47 @@ def test_every_type_comes_back(engine: sa.Engine) -> None:
     assert list(store.write(changes, known, TableSettings(), engine)) == []
     again = list(store.read(engine, ["usr__ct"], known, TableSettings()))
     assert list(map(told, again)) == list(map(told, changes))
+
+
+@pytest.mark.parametrize(("column", "last"), [("HEADER__CHANGE_SEQ", seq(7)), ("other", sequence.START)])
+def test_the_sequence_of_tables_that_others_made(engine: sa.Engine, column: str, last: str) -> None:
+    with engine.begin() as connection:
+        connection.execute(sa.text(f'create table usr__ct ("{column}" varchar(35))'))
+        connection.execute(sa.text(f"insert into usr__ct values ('{seq(7)}')"))
+    assert store.last_sequence(engine, ["usr__ct"]) == last
+
+
+def test_tables_are_read_at_one_moment(postgres: str) -> None:
+    """A transaction of two tables that comes while one of them is read is there, or is not; never half."""
+    columns = 'key = ["k"]\ncolumns = { k = "integer" }\n'
+    known = tablesfile.read(f"[tables.a]\n{columns}[tables.b]\n{columns}")
+    engine, other = sa.create_engine(postgres), sa.create_engine(postgres)
+
+    def write(number: int) -> None:
+        rows = [
+            Change(
+                Op.INSERT, None, name, (("k", number),), (Field("k", ABSENT, number),), seq(2 * number + n)
+            )
+            for n, name in enumerate("ab")
+        ]
+        assert not list(store.write(rows, known, TableSettings(), other))
+
+    write(1)
+    more = iter([2])
+
+    @sa.event.listens_for(engine, "after_cursor_execute")
+    def comes_between(_: sa.Connection, cursor: object, statement: str, *more_of_it: object) -> None:
+        if "FROM a__ct" in statement:
+            for number in more:
+                write(number)
+
+    found = store.read(engine, ["a__ct", "b__ct"], known, TableSettings())
+    assert [item.position for item in found if isinstance(item, Change)] == [seq(2), seq(3)]
+    assert next(more, None) is None
+    for one in (engine, other):
+        with one.begin() as connection:
+            connection.execute(sa.text("drop table if exists a__ct, b__ct"))
+        one.dispose()
 
 
 def test_the_sequence_goes_on_behind_what_stands(engine: sa.Engine) -> None:

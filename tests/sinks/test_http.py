@@ -74,6 +74,8 @@ def test_http_waits_as_long_as_the_receiver_asks(status: int) -> None:
     assert post(say(status, b"", ("Retry-After", "7")))[0].wait == 7.0
     assert post(say(status, b"", ("Retry-After", "Fri, 01 Jan 2010 00:00:00 GMT")))[0].wait == 0.0
     assert post(say(status, b"", ("Retry-After", "soon")))[0].wait is None
+    beyond = f"Fri, {10**20} Jan 2010 00:00:00 GMT"
+    assert post(say(status, b"", ("Retry-After", beyond)))[0].wait is None
 
 
 def test_http_a_slow_answer_ends_in_time() -> None:

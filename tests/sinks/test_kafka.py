@@ -8,8 +8,8 @@ import pytest
 
 from eventlog.core.errors import Misuse
 from eventlog.sinks import open_sink
-from eventlog.sinks.sink import OutgoingDocument
-from tests.brokers import own_name
+from eventlog.sinks.sink import Item, OutgoingDocument
+from tests.brokers import ADDRESS, own_name
 from tests.sinks.documents import make
 
 kafka_missing = "confluent-kafka is not installed"
@@ -37,6 +37,13 @@ def test_kafka_an_event_is_a_message_whose_key_is_its_association(brokers: str) 
     assert found["idu=2,table=usr"].headers() == [("event-id", b"eventlog:2")]
 
 
+def test_kafka_takes_events_of_one_event_id(brokers: str) -> None:
+    """As a file that somebody else wrote may hold them."""
+    sink = open_sink("kafka", {"kafka_brokers": brokers, "kafka_topic": own_name("twice")})
+    assert [reply.fault for reply in sink.deliver([make(1), make(2), make(1)])] == [None, None, None]
+    sink.close()
+
+
 def test_kafka_without_a_broker_nothing_arrived() -> None:
     pytest.importorskip("confluent_kafka", reason=kafka_missing)
     sink = open_sink("kafka", {"kafka_brokers": "127.0.0.1:1", "kafka_timeout": 1.0})
@@ -44,6 +51,31 @@ def test_kafka_without_a_broker_nothing_arrived() -> None:
     sink.close()
     assert len(replies) in (1, 2)
     assert replies[0].fault is not None
+
+
+@pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one")
+def test_a_producer_that_met_a_fatal_error_is_made_anew() -> None:
+    """The client raises it amid what it calls back; nothing counts as arrived that is not said to be."""
+    from confluent_kafka.admin import AdminClient
+    from confluent_kafka.cimpl import NewTopic
+
+    topic = own_name("fatal")
+    admin = AdminClient({"bootstrap.servers": ADDRESS})
+    admin.create_topics([NewTopic(topic, 1, 1, config={"max.message.bytes": "600"})])[topic].result(30)
+    sink = open_sink(
+        "kafka",
+        {
+            "kafka_brokers": ADDRESS,
+            "kafka_topic": topic,
+            "kafka_options": "enable.gapless.guarantee=true",  # what is too large is a fatal error then
+        },
+    )
+    text = make(2).items[0].text
+    large = OutgoingDocument("2-2", [Item("eventlog:2", text.replace("</", " " * 5_000 + "</"))])
+    for _ in range(2):
+        assert all(reply.fault for reply in sink.deliver([make(1), large, make(3)]))
+        assert [reply.fault for reply in sink.deliver([make(4)])] == [None]
+    sink.close()
 
 
 def test_kafka_needs_brokers() -> None:

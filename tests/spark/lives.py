@@ -16,6 +16,7 @@ from eventlog.convert.conversion import Job
 from eventlog.publisher.config import Config
 from eventlog.publisher.reading import Reading
 from eventlog.publisher.session import make_reader, read_rules
+from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.store import Store
@@ -46,9 +47,15 @@ ROWS: list[tuple[Any, ...]] = [
 ]
 
 
+def log_of(engine: Engine, dialect: Dialect) -> Log:
+    """The log with its schema, as commands name it: the sessions of Spark's tasks search no path."""
+    with engine.connect() as connection:
+        return Catalogue(connection).located(Log(dialect))
+
+
 def make_store(engine: Engine, dialect: Dialect) -> Store:
     """An installed log with rows, and the table that they speak of."""
-    log = Log(dialect)
+    log = log_of(engine, dialect)
     migrate.install(engine, log)
     columns = "idu integer primary key, fname varchar(64), lname varchar(64), secret integer"
     with engine.begin() as connection:

@@ -58,7 +58,7 @@ def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
     )
     assert done.returncode == 1, done.stderr
     assert "3 rows" in done.stderr
-    assert "1 events: usr modify" in done.stderr
+    assert "1 event: usr modify" in done.stderr
     assert "unknown table '<script>'" in done.stderr
     assert "log4j" not in done.stderr
     assert len(list((tmp_path / "out").glob("part-*"))) == 2

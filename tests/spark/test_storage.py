@@ -176,9 +176,8 @@ import sys
 from eventlog_spark.cluster.session import start
 from eventlog.sql.connect import connect, dialect_at
 from eventlog.sql.log.store import Store
-from eventlog.sql.names import Log
 from tests import storage
-from tests.spark.lives import ROWS, backlog, write
+from tests.spark.lives import ROWS, backlog, log_of, write
 
 class Died(Exception):
     pass
@@ -188,7 +187,7 @@ def die():
     raise Died
 
 engine = connect(sys.stdin.read())
-store = Store(engine, Log(dialect_at(engine)))
+store = Store(engine, log_of(engine, dialect_at(engine)))
 spark = start("local[1]", storage.conf())
 try:
     backlog(spark, store, sys.argv[1], die)

@@ -47,7 +47,7 @@ def test_nothing_is_wrong_at_first(usr: Tracked) -> None:
         ({"status": "'n'"}, "status 'n', which is reserved"),
         ({"event_type": "9"}, "event_type is 9"),
         ({"table_key": "'idu'"}, "the key 'idu' of usr: malformed key"),
-        ({"table_name": "'nowhere'"}, "1 pending rows name nowhere"),
+        ({"table_name": "'nowhere'"}, "1 pending row names nowhere"),
         ({"perpetrator": "'publisher'"}, "the work of publisher.*a user of its own"),
         ({"event_time": "'2001-01-01 00:00:00'"}, "the oldest pending row has waited"),
     ],
@@ -191,4 +191,4 @@ def test_a_new_partition_is_drift(pg: Tracked) -> None:
 def test_a_null_event_time(pg: Tracked) -> None:
     pg.run("alter table eventlog alter column event_time drop not null")
     log(pg, event_time="null")
-    assert "1 rows have no event_time" in words(pg)
+    assert "1 row has no event_time" in words(pg)

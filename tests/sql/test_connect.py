@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
 from eventlog.demo.embedded import Server
 from eventlog.sql import connect
+from eventlog.sql.capture.choice import Choice
+from eventlog.sql.capture.track import track
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed, InvalidUrl
 from eventlog.sql.dialect.dialects import UnknownDialect
+from eventlog.sql.log.pending import Selection
+from eventlog.sql.log.store import Store
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 from tests.databases import Database
 
 
@@ -22,6 +30,54 @@ def test_connection_init_runs_on_every_connection(database: Database) -> None:
     for _ in range(2):
         with engine.connect() as connection:
             assert connection.execute(text("select 1 as one" + database.dialect.dual)).scalar() == 1
+
+
+def test_what_a_server_keeps_people_from_is_no_matter_of_ours(database: Database) -> None:
+    engine = set_otherwise(
+        database, "sql_mode = 'ANSI', sql_select_limit = 1, sql_safe_updates = 1, sql_big_selects = 0"
+    )
+    log = Log(database.dialect)
+    migrate.install(engine, log)
+    with engine.begin() as connection:
+        connection.execute(text("create table usr (idu integer primary key, fname varchar(9))"))
+    track(engine, log, "usr", Choice(insert=1))
+    with engine.begin() as connection:
+        connection.execute(text("insert into usr values (1, 'Jack'), (2, 'Joe'), (3, 'Jo')"))
+    store = Store(engine, log)
+    with store.snapshot() as snapshot:
+        assert len(snapshot.pick_up(Selection()).cells) == 3
+
+
+def test_nothing_is_read_that_may_be_taken_back(database: Database) -> None:
+    reading = set_otherwise(database, "session transaction isolation level read uncommitted")
+    with reading.begin() as connection:
+        connection.execute(text("create table half (n integer)"))
+    with database.engine().connect() as writer, reading.connect() as reader:
+        writer.execute(text("insert into half values (1)"))
+        assert reader.execute(text("select count(*) from half")).scalar() == 0
+
+
+def set_otherwise(database: Database, settings: str) -> Engine:
+    """An engine for a server of MySQL or MariaDB whose sessions begin with such settings."""
+    if database.dialect.quote_mark != "`":
+        pytest.skip(f"{database.dialect.title} has other settings")
+    return connect.connect(database.url.update_query_dict({"init_command": f"set {settings}"}))
+
+
+def test_a_server_that_takes_a_connection_and_says_nothing_is_none() -> None:
+    """As a proxy whose own server is gone."""
+    pytest.importorskip("pymysql", reason="pymysql is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"mysql://nobody@127.0.0.1:{silent.getsockname()[1]}/none?connect_timeout=1"
+        with pytest.raises(ConnectionLost, match="timed out"), connect.connect(url).connect():
+            pass
+
+
+def test_a_statement_may_take_longer_than_a_connection(database: Database) -> None:
+    sleep = {"postgresql": "select pg_sleep(1.5)"}.get(database.dialect.name, "select sleep(1.5)")
+    url = database.url.update_query_dict({"connect_timeout": "1"})
+    with connect.connect(url).connect() as connection:
+        connection.execute(text(sleep))
 
 
 def test_a_refused_statement_is_our_error_in_the_databases_words(engine: Engine) -> None:

@@ -177,7 +177,7 @@ def test_a_log_is_taken_away_unasked_once_every_row_has_its_letter(store: Store,
     write(store, [1, 2, 3])
     with store.work(leader.epoch) as work:
         work.finish({Letter.SUCCESS: [1, 2]})
-    with pytest.raises(LogInUse, match="1 rows"):
+    with pytest.raises(LogInUse, match="1 row"):
         migrate.uninstall(store.engine, store.log)
     with store.work(leader.epoch) as work:
         work.finish({Letter.WARNING: [3]})

@@ -83,7 +83,7 @@ def test_unpublished_rows_are_not_thrown_away_unasked(engine: Engine, database: 
     log = Log(database.dialect)
     migrate.install(engine, log)
     log_one(engine, log)
-    with pytest.raises(LogInUse, match="1 rows"):
+    with pytest.raises(LogInUse, match="1 row that is"):
         migrate.uninstall(engine, log)
     assert migrate.uninstall(engine, log, discard=True)
 

@@ -67,6 +67,24 @@ def test_a_child_of_any_name(my: Tracked) -> None:
     assert not my.track("parent ä`", **chosen).statements
 
 
+NAMED = """, since timestamp(6) generated always as row start invisible,
+    until timestamp(6) generated always as row end invisible, period for system_time (since, until)"""
+
+
+@pytest.mark.parametrize("named", ["", NAMED])
+def test_a_table_that_keeps_former_rows_has_the_key_of_its_present_ones(my: Tracked, named: str) -> None:
+    if my.dialect.name != "mariadb":
+        pytest.skip(f"{my.dialect.title} keeps no former rows")
+    my.run(f"create table kept (k integer primary key, v integer{named}) with system versioning")
+    my.track("kept")
+    assert my.after("insert into kept (k, v) values (1, 2)", "update kept set v = 3", "delete from kept") == [
+        Logged(5, "k=1"),
+        Logged(6, "k=1"),
+        Logged(4, "k=1"),
+    ]
+    assert not my.track("kept").statements
+
+
 def test_a_name_that_no_trigger_can_hold_is_refused_with_the_way_out(my: Tracked) -> None:
     my.run('create table t (k integer primary key, `a``"b` integer, c integer)')
     if my.dialect.name == "mysql":

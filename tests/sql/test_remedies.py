@@ -63,7 +63,7 @@ CASES = [
     Case(
         "_null_times",
         ("alter table eventlog alter column event_time drop not null", row(event_time="null")),
-        "1 rows have no event_time",
+        "1 row has no event_time",
         POSTGRESQL,
     ),
     Case("_letters", (row(status="'n'"),), "status 'n', which is reserved"),
@@ -76,7 +76,7 @@ CASES = [
     Case("_pending", (row(table_key="'IDU=1'"),), "two associations", mended=sql(
         "update eventlog set table_key = 'idu=1'")),
     Case("_pending", (row(table_name="'late'"), "create table late (idu integer primary key)"),
-        "name late, which is no table", mended=lambda tracking: shell(tracking, "eventlog track late")),
+        "names late, which is no table", mended=lambda tracking: shell(tracking, "eventlog track late")),
     Case("_pending", (row(perpetrator="'idm'"),), "the work of idm", driver_user="idm",
         after={"driver_user": "publisher"}, mended=lambda tracking: None),
     Case("_overdue", (row(event_time="'2001-01-01 00:00:00'"),), "the oldest pending row has waited",

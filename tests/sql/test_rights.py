@@ -201,7 +201,7 @@ def test_the_owner_installs_tracks_looks_after_and_takes_away(house: House, owne
     assert "is up to date" in trusted(house, owner, "install").stderr
     assert house.call(owner, "check").stderr == "nothing is wrong\n"
     house.does(app, "insert into app.usr values (1, 'Jack')")
-    assert "1 rows" in house.call(owner, "resync", table).stderr
+    assert "1 row logged" in house.call(owner, "resync", table).stderr
     house.call(owner, "errors")
     house.call(owner, "purge", "--older-than", "0d", "--letters", "N,S")
     replace(house, owner, "track", table)

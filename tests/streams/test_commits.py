@@ -192,6 +192,20 @@ def test_a_state_that_is_none(tmp_path: Path, state: str) -> None:
         list(found(job(tmp_path, "one.bin"), state))
 
 
+def test_a_capture_that_the_state_does_not_know_tells_nothing_twice(tmp_path: Path) -> None:
+    """One under another name, or of a session that was started again, holds what was delivered already."""
+    data = capture([[1], [2], [3]], random.Random(1))
+    (tmp_path / "one.bin").write_bytes(data)
+    *_, (_, state) = found(job(tmp_path, "one.bin"))
+    again = job(tmp_path, "one.bin", "again.bin")
+    (tmp_path / "again.bin").write_bytes(data)
+    with pytest.raises(EventlogError, match=r"again.bin: the state does not know it.* --since"):
+        list(found(again, state))
+    last = json.loads(state or "")["last"][0]
+    assert list(found(replace(again, given={"since": str(last)}), state)) == []
+    assert len(list(found(replace(again, given={"since": "0"}), state))) == 3
+
+
 @pytest.mark.parametrize("date", [{}, {"OPER_DATE": "010000000000"}])
 def test_every_state_of_a_queue_goes_on_behind_its_delivery(postgres: Database, date: dict[str, Any]) -> None:
     """Transactions overlap; where no date tells the byte order, all have ended before one is handed out."""

@@ -17,13 +17,11 @@ from confluent_kafka.cimpl import NewTopic
 from eventlog.convert import streaming
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.streaming import stream
-from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Misuse, Refused
-from eventlog.places.kafka import Topics
+from eventlog.core.formats import Object
+from eventlog.places.kafka import KafkaFault, Topics
 from eventlog.places.topics import KafkaSettings
-from eventlog.qlik.message_settings import MessageSettings
-from tests.brokers import ADDRESS, own_name
-from tests.qlik.helpers import NONE
+from tests.brokers import ADDRESS, own_name, settle
 from tests.streams.test_states import Line, task, written
 from tests.support import CLOCK
 
@@ -53,12 +51,12 @@ class Interrupted(Report):
             yield record
 
 
-def job(folder: Path, name: str, inputs: list[str]) -> Job:
+def job(folder: Path, name: str, inputs: list[str], states: str = "") -> Job:
     given = {
         "kafka": name,
         "kafka_brokers": ADDRESS,
         "kafka_transactional_id": name,
-        "kafka_state_topic": f"{name}-states",
+        "kafka_state_topic": states or f"{name}-states",
     }
     return Job("qlik-table", "qlik-message", tuple(inputs), given=given)
 
@@ -69,16 +67,21 @@ def run(one: Job, *, strict: bool = False) -> list[Refused]:
     return said
 
 
-def positions(name: str) -> list[str | None]:
-    """What a consumer sees that reads committed messages."""
+def positions(name: str) -> list[str]:
+    """What a consumer sees that reads committed messages, each as often as it stands there."""
+    settle(name, ADDRESS)
     topics = Topics(KafkaSettings(kafka_brokers=ADDRESS, kafka=name, kafka_group=own_name("reader")))
-    found = list(topics.changes(NONE, MessageSettings()))
+    messages = [record for source in topics.sources() for record in source.records]
     topics.close()
-    return [item.position for item in found if isinstance(item, Change)]
+    headers = [message.value["message"].get("headers") for message in messages if isinstance(message, Object)]
+    return sorted(header["changeSequence"] for header in headers if header)
 
 
-def test_each_change_is_written_once_over_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("partitions", [0, 20])
+def test_each_change_is_written_once_over_runs(tmp_path: Path, partitions: int) -> None:
+    """Also where somebody has made the topic of states, with as many partitions as they like."""
     kafka = topic()
+    states = topic(partitions, **{"cleanup.policy": "compact"}) if partitions else f"{kafka}-states"
     lines = task([0, 1, 2, 60, 61, 300])
     for upto in (3, 3, 6):
         inputs = [
@@ -87,7 +90,7 @@ def test_each_change_is_written_once_over_runs(tmp_path: Path) -> None:
             )
             for table in ("usr", "grp")
         ]
-        run(job(tmp_path, kafka, inputs))
+        assert not run(job(tmp_path, kafka, inputs, states))
         assert positions(kafka) == [line.seq for line in lines[:upto]]
 
 
@@ -120,6 +123,54 @@ def test_a_run_that_is_interrupted_anywhere_leaves_whole_parts(
         assert len(found) % 2 == 0 or len(found) == len(lines)
     run(one)
     assert positions(name) == [line.seq for line in lines]
+
+
+@pytest.mark.parametrize("taken", [0, 3, 6])
+def test_a_run_whose_place_another_takes_ends_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: int
+) -> None:
+    """Wherever the first one is, each change stands there once."""
+    monkeypatch.setattr(streaming, "CHANGES", 2)
+    name = topic()
+    lines = [Line(n, n, f"{n:X}", "usr") for n in range(1, 8)]
+    one = job(tmp_path, name, [written(tmp_path, "a", lines, 9_000)])
+
+    class Overtaken(Report):
+        left = taken
+
+        def good(self, records: Iterable[Any]) -> Iterator[Any]:
+            for record in super().good(records):
+                if self.left == 0:
+                    assert not run(one)
+                self.left -= 1
+                yield record
+
+    with pytest.raises(KafkaFault, match=f"another run began to write under {name}, or the brokers gave up"):
+        stream(one, Overtaken(lambda refused: None), CLOCK)
+    assert positions(name) == [line.seq for line in lines]
+
+
+def test_states_stand_behind_a_transaction_of_another_run_too(tmp_path: Path) -> None:
+    """Readers see nothing behind one that is open: the state there is waited for, none before it is taken."""
+    name, lines = topic(), task([0, 1, 2])
+    part = [
+        written(tmp_path, f"{upto}", [line for line in lines[:upto] if line.table == "grp"], 9_000)
+        for upto in (1, 3)
+    ]
+    one = job(tmp_path, name, part[:1])
+    run(one)
+    other = Producer({"bootstrap.servers": ADDRESS, "transactional.id": own_name("other"), "log_level": 0})
+    other.init_transactions(30)
+    other.begin_transaction()
+    other.produce(one.given["kafka_state_topic"], b"half", b"other")
+    other.flush(30)
+    one = job(tmp_path, name, part[1:])
+    run(one)
+    with pytest.raises(EventlogError, match="a transaction of another run may be open there"):
+        run(replace(one, given={**one.given, "kafka_timeout": 2.0}))
+    other.abort_transaction(30)
+    run(one)
+    assert positions(name) == [line.seq for line in lines if line.table == "grp"]
 
 
 def test_a_topic_of_states_that_forgets_is_misuse(tmp_path: Path) -> None:

@@ -156,6 +156,50 @@ def test_a_topic_that_was_made_anew_is_an_error_though_its_offsets_fit(tmp_path:
     assert topic.out() == [1, 2, 3]
 
 
+def test_a_topic_that_is_made_anew_while_it_is_followed_is_an_error(tmp_path: Path) -> None:
+    """It holds fewer messages than were read: what stands there would be passed over."""
+    topic = Topic(tmp_path)
+    topic.send(topic.producer(), *whole("A", 1, 2, 3), *whole("B", 4, 5, 6))
+    rounds = 0
+
+    def wait(seconds: float) -> bool:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2:
+            for gone in topic.admin.delete_topics([topic.name]).values():
+                gone.result(30)
+            _until(lambda: topic.name not in topic.admin.list_topics(timeout=10).topics)
+            topic.make(3)
+            topic.send(topic.producer(), *whole("C", 7, 8, 9))
+        return rounds < 4
+
+    with pytest.raises(TopicChanged, match="was made anew"):
+        stream(topic.job(poll_interval=0.1), Report(lambda refused: None), CLOCK, follow=True, wait=wait)
+    assert topic.out() == [1, 2, 3, 4, 5, 6]
+
+
+def test_retention_past_a_topic_that_is_followed_is_an_error(tmp_path: Path) -> None:
+    """Also where whole transactions went, so that none is seen to lack anything."""
+    from confluent_kafka import TopicPartition
+
+    topic = Topic(tmp_path)
+    topic.send(topic.producer(), *whole("A", 1, 2, 3))
+    rounds = 0
+
+    def wait(seconds: float) -> bool:
+        nonlocal rounds
+        rounds += 1
+        if rounds == 2:
+            topic.send(topic.producer(), *whole("B", 4), *whole("C", 5))
+            for deleted in topic.admin.delete_records([TopicPartition(topic.name, 0, 2)]).values():
+                deleted.result(30)
+        return rounds < 4
+
+    with pytest.raises(TopicChanged, match=r"\[0\] begins at offset 2: what is wanted from 1 on is gone"):
+        stream(topic.job(poll_interval=0.1), Report(lambda refused: None), CLOCK, follow=True, wait=wait)
+    assert topic.out() == [1, 2, 3]
+
+
 def test_retention_past_the_state_is_an_error(tmp_path: Path) -> None:
     from confluent_kafka import TopicPartition
 

@@ -20,6 +20,7 @@ from sqlalchemy.dialects import mssql
 from eventlog.convert import streaming
 from eventlog.convert.conversion import Job, Report
 from eventlog.convert.streaming import stream
+from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.files.parts import Damaged
 from eventlog.places.sql_clock import UtcNow
@@ -30,6 +31,7 @@ from tests.support import CLOCK
 
 START = 1_699_999_980  # a minute, in seconds
 LONG = float(os.environ.get("EVENTLOG_PROOF_SECONDS", "0"))  # makes the property longer
+USR = tablesfile.read('[tables.usr]\nkey = ["id"]\ncolumns = { id = "integer", v = "varchar(9)" }\n')
 HEADING = "header__change_seq,header__change_oper,header__change_mask,header__transaction_id,id,v"
 
 
@@ -170,9 +172,19 @@ def test_what_is_younger_than_the_settling_time_is_left(tmp_path: Path) -> None:
     lines = [Line(1, 0, "A", "usr"), Line(2, 50, "B", "usr")]
     said = read(tmp_path, [written(tmp_path, "a", lines, 70)])
     assert out(tmp_path) == [lines[0].seq]
-    assert [r.reason for r in said] == ["1 rows are younger than --settle and left to the next run"]
+    assert [r.reason for r in said] == ["1 row is younger than --settle and left to the next run"]
     read(tmp_path, [written(tmp_path, "a", lines, 70)], settle=5.0)
     assert out(tmp_path) == [line.seq for line in lines]
+
+
+@pytest.mark.parametrize("target", ["qlik-message", "qlik-table"])
+def test_a_run_that_had_nothing_to_write_yet_is_gone_on_from(tmp_path: Path, target: str) -> None:
+    lines = task([1, 60])[:1]
+    for second in (20, 70):
+        one = job(tmp_path, [written(tmp_path, str(second), lines, second)])
+        stream(replace(one, target_format=target, tables=USR), Report(print), CLOCK)
+    (part,) = (path for path in (tmp_path / "out").rglob("*") if path.is_file())
+    assert lines[0].seq[:16] in part.read_text()
 
 
 def test_a_row_that_became_visible_late_is_an_error_that_names_its_table(tmp_path: Path) -> None:
@@ -183,7 +195,7 @@ def test_a_row_that_became_visible_late_is_an_error_that_names_its_table(tmp_pat
         Changed, match=rf"usr: 3 changes stand from {lines[0].seq} on up to \d+, where 2 were"
     ):
         read(tmp_path, [written(tmp_path, "b", [*lines, late], 500)])
-    with pytest.raises(Changed, match=f"usr: 1 changes stand from {late.seq}"):
+    with pytest.raises(Changed, match=f"usr: 1 change stands from {late.seq}"):
         read(tmp_path, [written(tmp_path, "c", [late], 500)])
     assert out(tmp_path) == [line.seq for line in lines]
 
@@ -271,6 +283,18 @@ def test_states_stand_in_the_sequence(tmp_path: Path) -> None:
 def test_a_limit_that_is_no_sequence_is_misuse(tmp_path: Path, limit: str) -> None:
     with pytest.raises(Misuse, match=f"--{limit}: change_seq '5' is not 35 digits"):
         read(tmp_path, [written(tmp_path, "a", [Line(1, 1, "A", "usr")], 500)], **{limit: "5"})
+
+
+def test_a_full_load_grows_and_does_not_shrink(tmp_path: Path) -> None:
+    """Fewer rows than were delivered are others: the table was loaded anew."""
+    load = tmp_path / "usr__ct.csv"
+    for rows in (2, 3, 7, 7):
+        load.write_text("\n".join([HEADING, *(f",I,30,,{n},a" for n in range(rows)), ""]))
+        read(tmp_path, [str(load)])
+    assert len(out(tmp_path)) == 7
+    load.write_text(f"{HEADING}\n,I,30,,8,b\n,I,30,,9,b\n")
+    with pytest.raises(Changed, match="has 2 rows without a change_seq, where 7 were delivered"):
+        read(tmp_path, [str(load)])
 
 
 def test_rows_of_a_full_load_come_once(tmp_path: Path) -> None:

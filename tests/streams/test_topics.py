@@ -158,7 +158,7 @@ def test_what_comes_of_a_transaction_that_was_handed_out_with_a_gap_waits_and_is
     assert read(one)[0] == [[1, 3]]
     brokers.send(0, event("A", 2, False, 2))
     again = feed(brokers, one.state, open_transactions="deliver")
-    assert read(again) == ([], ["transaction A is open: its 1 changes are left to the next run"])
+    assert read(again) == ([], ["transaction A is open: its 1 change is left to the next run"])
 
 
 def test_a_transaction_waits_until_every_partition_was_read_behind_its_end() -> None:

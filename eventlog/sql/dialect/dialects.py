@@ -38,7 +38,11 @@ class Dialect:
     max_parameters: int  # of one statement
     plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
     own_session: tuple[str, ...] = ()  # what begins our own sessions, and no trigger
+    sees_all: tuple[str, ...] = ()  # makes an error of what would be hidden from a session of a log
+    pinned_path: tuple[str, ...] = ()  # has such a session find only the server's own by bare names
+    given_path: tuple[str, ...] = ()  # has a transaction find again what it would have found without that
     second_mark: str = ""  # quotes names that hold the first, where the session allows both
+    quotes_by_session: bool = False  # a setting says what double quotes are
     session_name: str | None = None  # the driver's argument by which the server tells sessions apart
     dual: str = ""  # what a select without a table is followed by
     collation: str = ""  # compares text exactly, by case and by blanks
@@ -139,10 +143,27 @@ _MYSQL_REFUSALS = frozenset(
     ["1118", "1292", "1300", "1364", "1411", "1526", "1644", "1690", "3140", "3819", "4025"]
 )
 
+# A server may be set to cut results and to refuse statements that name no key, which keeps people from
+# accidents, and to show what others may yet take back.
+_MYSQL_SESSION = (
+    "set sql_select_limit = 18446744073709551615, sql_safe_updates = 0, sql_big_selects = 1",
+    "set session transaction isolation level repeatable read",
+)
+
 POSTGRESQL = Dialect(
     name="postgresql",
     title="PostgreSQL",
     own_session=("set jit to off",),  # compiling takes longer than what we ask for
+    sees_all=("set row_security to off",),
+    pinned_path=(
+        "select pg_catalog.set_config('eventlog.path', pg_catalog.current_setting('search_path'), false)",
+        "select pg_catalog.set_config('eventlog.places', pg_catalog.current_schemas(false)::text, false)",
+        "set search_path to pg_catalog, pg_temp",
+    ),
+    given_path=(
+        """select pg_catalog.set_config('search_path', path, true)
+        from pg_catalog.current_setting('eventlog.path', true) as path where path is not null""",
+    ),
     folders=("postgresql", "common"),
     driver="postgresql+psycopg",
     extra=None,
@@ -169,8 +190,9 @@ POSTGRESQL = Dialect(
     indexes_expressions=True,
     share_lock="for share",
     holds_zero=False,
-    # a row met twice; a view's check; a row or a key that is too large; raised by a trigger
-    refusals=frozenset(("21000", "44000", "54000", "P0001")),
+    # a row met twice; a number that is always generated; a view's check; a row or a key that is too large;
+    # raised by a trigger
+    refusals=frozenset(("21000", "428C9", "44000", "54000", "P0001")),
     conflicts=frozenset(("40001", "40P01")),
     copies=True,
     rows_as_json=True,
@@ -234,12 +256,14 @@ MYSQL = Dialect(
     name="mysql",
     title="MySQL",
     folders=("mysql", "common"),
+    own_session=_MYSQL_SESSION,
     driver="mysql+pymysql",
     extra="mysql",
     quote_mark="`",
     max_name=64,
     max_parameters=65_535,
     plain_names="exact",
+    quotes_by_session=True,
     session_name="program_name",
     compares_by_case=False,
     text_type="longtext",
@@ -273,12 +297,14 @@ MARIADB = Dialect(
     name="mariadb",
     title="MariaDB",
     folders=("mariadb", "mysql", "common"),
+    own_session=_MYSQL_SESSION,
     driver="mariadb+pymysql",
     extra="mysql",
     quote_mark="`",
     max_name=64,
     max_parameters=65_535,
     plain_names="exact",
+    quotes_by_session=True,
     session_name="program_name",
     compares_by_case=False,
     text_type="longtext",

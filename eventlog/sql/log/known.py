@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
+from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError
 from eventlog.sql.queries import Queries
 
@@ -137,7 +138,7 @@ class KnownStates:
         for table, objects, base in self._run("known_counts"):
             kept = int(_base(table, base)["objects"])
             if kept != objects:
-                raise StateLost(table, f"{objects} objects of {kept}")
+                raise StateLost(table, f"{amount(objects, 'object')} of {kept}")
             found[table] = objects
         for table in sorted(begun - found.keys()):
             raise StateLost(table, "there is none")

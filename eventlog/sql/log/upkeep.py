@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
 
+from eventlog.core.amount import amount
 from eventlog.core.entry import Cell, Letter, read_event_time, whole
 from eventlog.core.errors import WrongRow
 from eventlog.core.identity import object_hash
+from eventlog.sql.connect import keepable
 from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.done import DoneRanges, read_done
 from eventlog.sql.log.finishing import FinishMode
@@ -187,7 +189,7 @@ class Upkeep:
         if done is not None:
             renewed += done.renew(ids)
         if renewed:  # a leader picks up anew for it
-            self.note("redrive", f"{renewed} rows, the first {min(ids)}")
+            self.note("redrive", f"{amount(renewed, 'row')}, the first {min(ids)}")
         return renewed
 
     def skip(self, ids: Sequence[int], reason: str) -> int:
@@ -206,10 +208,11 @@ class Upkeep:
         return skipped
 
     def _done(self) -> DoneRanges | None:
-        """Where letters are written beside the log, kept from all others until our transaction ends."""
+        """Where letters are written beside the log, kept from all others until our transaction ends; so is
+        the mode in which rows are finished."""
+        self._run("lock_state")
         if self._run("finish_mode").scalar() != FinishMode.RANGES:
             return None
-        self._run("lock_state")
         return DoneRanges(self._connection, self._queries)
 
     def _new(self, ids: Iterable[int]) -> Iterator[int]:
@@ -241,7 +244,7 @@ class Upkeep:
 
     def pause(self, who: str, reason: str) -> None:
         """Ask the publisher to rest, and say why."""
-        self._run("pause", who=who, reason=reason)
+        self._run("pause", who=who, reason=keepable(self._connection, reason))
 
     def resume(self) -> None:
         self._run("resume")
@@ -252,7 +255,7 @@ class Upkeep:
 
     def note(self, kind: str, words: str, table_name: str | None = None) -> None:
         """Leave a notice."""
-        self._run("note", kind=kind, table_name=table_name, words=words)
+        self._run("note", kind=kind, table_name=table_name, words=keepable(self._connection, words))
 
     def notices(self, limit: int = 100) -> list[Notice]:
         """The latest notices, newest first."""
@@ -304,6 +307,9 @@ class Upkeep:
     ) -> tuple[int, int | None]:
         """Delete rows with these letters from before that time, one chunk behind a record_id of them:
         how many, and the record_id to go on behind, None at the end."""
+        self._run(
+            "lock_state"
+        )  # lest a row be deleted that has just become the one by which ranges are known
         holes = {"letters": ", ".join(literal(Letter(letter)) for letter in letters)}
         found = self._run("handled_before", holes, before=before, after=after, most=limit)
         ids = [row[0] for row in found]

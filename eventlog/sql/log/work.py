@@ -12,6 +12,7 @@ from sqlalchemy.engine import Connection
 from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_hash
+from eventlog.sql.connect import keepable
 from eventlog.sql.log.done import DoneRanges
 from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
 from eventlog.sql.log.known import KnownStates
@@ -140,8 +141,14 @@ class Work:
         found = list(failures)
         self._queries.run_by_ids(self._connection, "forget_failure", (f.record_id for f in found))
         objects = Overtaking(self._connection, self._queries).objects(f.record_id for f in found)
-        rows = [failure._asdict() | {"object_hash": objects[failure.record_id]} for failure in found]
+        rows = [self._kept(failure) | {"object_hash": objects[failure.record_id]} for failure in found]
         self._queries.run_all(self._connection, "fail", rows)
+
+    def _kept(self, failure: Failure) -> dict[str, Any]:
+        """A failure as it is kept."""
+        document = failure.document and keepable(self._connection, failure.document)
+        kept = failure._replace(reason=keepable(self._connection, failure.reason), document=document)
+        return kept._asdict()
 
     def remember(self, number: int, content: str) -> None:
         """Keep what is about to go out."""
@@ -175,6 +182,7 @@ class Work:
                 "record_ids": json.dumps(one.record_ids),
                 "object_hash": object_hash(*one.object),
                 "first_id": min(one.record_ids),
+                "reason": keepable(self._connection, one.reason),
             }
             for one in waiting
         ]

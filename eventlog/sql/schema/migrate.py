@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import inspect, text
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError
 from eventlog.sql.capture.track import tracked
 from eventlog.sql.connect import execute_plain
@@ -28,7 +29,7 @@ class LogWritten(EventlogError):
 
 
 class LogInUse(EventlogError):
-    """{0} holds {1} rows that are not published: publish or skip them first, or say --discard"""
+    """{0} holds {1} not published: publish or skip them first, or say --discard"""
 
 
 def install(engine: Engine, log: Log, *, future_events: bool = False) -> bool:
@@ -219,4 +220,4 @@ def _refuse_unpublished(connection: Connection, log: Log) -> None:
     question = templates.statement(log.dialect, "unpublished", **names)
     count = connection.execute(text(question)).scalar()
     if count:
-        raise LogInUse(log.table, count)
+        raise LogInUse(log.table, amount(count, "row that is", "rows that are"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -10,23 +9,10 @@ import pyarrow as pa
 
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Object, Source
+from eventlog.files.messages import message_at
 from eventlog_spark.input.columns import named_rows, needed
 
 _COLUMNS = {"topic": "string", "partition": "int", "offset": "long", "key": "binary", "value": "binary"}
-
-
-def object_of(
-    name: str, encoding: str, offset: int, value: bytes | None, key: bytes | None = None
-) -> Object | Refused:
-    """The message at an offset of a source of that name; Refused for what cannot be one."""
-    if value is None:
-        return Refused(f"{name}:{offset}", "a message without a value")
-    if encoding == "avro":
-        return Object(offset, value, value, key)
-    try:
-        return Object(offset, json.loads(value), value)
-    except (ValueError, RecursionError) as fault:
-        return Refused(f"{name}:{offset}", f"not JSON: {fault}", value)
 
 
 def messages_of(frame: Any) -> Any:
@@ -56,4 +42,4 @@ def source_of(
 
 def _message(name: str, encoding: str, number: int, row: Mapping[str, Any]) -> Object | Refused:
     offset = number if row["offset"] is None else row["offset"]
-    return object_of(name, encoding, offset, row["value"], row["key"])
+    return message_at(name, encoding, offset, row["value"], row["key"])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy.engine import URL
 
-from eventlog.sql.connect import connect
+from eventlog.sql.connect import connect_to_log
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -26,7 +26,7 @@ class Access:
     @contextmanager
     def snapshot(self) -> Iterator[Snapshot]:
         """The shared snapshot, else one of now."""
-        engine = connect(self.url, self.connection_init)
+        engine = connect_to_log(self.url, self.connection_init)
         try:
             store = Store(engine, self.log)
             with store.snapshot() if self.shared is None else store.shared_snapshot(self.shared) as snapshot:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
 
+from eventlog.core.amount import amount
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
 from eventlog.core.tables import Tables
@@ -221,7 +222,8 @@ class Holding:
             said = f"transaction {one.key[0]} is open: {one.facts.count} of its changes came"
             yield Out(OPEN, where=_where(one), reason=said)
         for halted in self._progress.halted.values():
-            yield Out(OPEN, where=halted.where, reason=f"{halted.count} messages wait, for {halted.why}")
+            waiting = amount(halted.count, "message waits", "messages wait")
+            yield Out(OPEN, where=halted.where, reason=f"{waiting}, for {halted.why}")
 
     def _keep(self) -> None:
         self._reading.keep()

@@ -15,6 +15,7 @@ from itertools import groupby
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
+from eventlog.files.messages import message_at
 from eventlog.places.registry import UnknownSchema
 from eventlog.qlik import metadata
 from eventlog.qlik.message_settings import MessageSettings
@@ -22,7 +23,6 @@ from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.sequenced_messages import MessageSequencer, SequencedMessage, stated
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import Incomplete
-from eventlog_spark.input.messages import object_of
 from eventlog_spark.stream.waiting import (
     Halted,
     KeptTransactions,
@@ -90,7 +90,7 @@ class BatchReading:
             write()
 
     def _object(self, name: str, message: TopicMessage) -> Object | Refused:
-        return object_of(name, self._encoding, message.offset, message.value, message.key)
+        return message_at(name, self._encoding, message.offset, message.value, message.key)
 
     # --- metadata
 

@@ -28,6 +28,7 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.extras import extra
 from eventlog.core.formats import Placed, Source
 from eventlog.core.tables import Tables
+from eventlog.files.messages import message_at
 from eventlog.library import RecordRefused
 from eventlog.qlik.message_reader import MessageReader
 from eventlog.qlik.message_settings import MessageSettings
@@ -37,7 +38,6 @@ from eventlog.sql.connect import connect
 from eventlog.streams.delivery import ChangesOf, Delivery
 from eventlog.streams.held import TakenItems
 from eventlog.streams.transactions import Incomplete, once, refused
-from eventlog_spark.input.messages import object_of
 from eventlog_spark.stream.holding import MESSAGE, METADATA, OPEN, READ, REFUSED, STOP
 from eventlog_spark.stream.reading import load_metadata, name_of
 
@@ -231,7 +231,7 @@ def _digest(rows: Iterable[Any]) -> str:
 def _placed(reader: MessageReader, encoding: str, row: Any) -> Placed:
     value = bytes(row.value)
     name = name_of((row.topic, row.partition))
-    told = object_of(name, encoding, row.offset, value)
+    told = message_at(name, encoding, row.offset, value)
     assert not isinstance(told, Refused)
     change = reader.read_of(Source(name, row.topic, (), ()), told)
     assert change is not None  # metadata messages were left out when it was read first

@@ -9,6 +9,7 @@ from contextlib import suppress
 from datetime import timedelta
 
 from eventlog.core import tablekey
+from eventlog.core.amount import amount
 from eventlog.core.entry import Letter, read_event_type
 from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
 from eventlog.core.identity import object_of
@@ -26,7 +27,7 @@ def _null_times(seen: Checked) -> Iterator[Finding]:
     for (count,) in seen.ask("check_null_times"):
         if count:
             yield seen.of_log(
-                f"{count} rows have no event_time",
+                f"{amount(count, 'row has', 'rows have')} no event_time",
                 "give the column its default, and the rows a time:",
                 f"update {names['log']} set {names['event_time']} = {names['utc_now']}"  # noqa: S608
                 f" where {names['event_time']} is null;",
@@ -37,8 +38,9 @@ def _letters(seen: Checked) -> Iterator[Finding]:
     for letter, count in seen.ask("check_letters"):
         if letter not in _LETTERS:
             named = "null" if letter is None else repr(letter)
+            rows = amount(count, "row has", "rows have")
             yield seen.of_log(
-                f"{count} rows have the status {named}, which is reserved: they are never picked up",
+                f"{rows} the status {named}, which is reserved: none is ever picked up",
                 "delete them, or set it to N to have them sent:",
                 *_renewed(seen, letter),
             )
@@ -138,19 +140,21 @@ def _unknown_names(seen: Checked, names: Counter[str], tables: Tables) -> Iterat
         try:
             known = tables.find(name) is not None or bool(tables.parents(name))
         except AmbiguousName as fault:
-            yield seen.of_log(f"{count} pending rows: {fault}", "log the name with its schema")
+            yield seen.of_log(f"{amount(count, 'pending row')}: {fault}", "log the name with its schema")
             continue
         if not known:
+            rows = amount(count, "pending row names", "pending rows name")
             yield seen.of_log(
-                f"{count} pending rows name {name}, which is no table or view that is published",
+                f"{rows} {name}, which is no table or view that is published",
                 "track it, name it in sync-tables or sync-schema, or mend the trigger that writes them",
             )
 
 
 def _loopback(seen: Checked, perpetrators: Counter[str | None]) -> Iterator[Finding]:
     if seen.driver_user is not None and (count := perpetrators[seen.driver_user]):
+        rows = amount(count, "pending row is", "pending rows are")
         yield seen.of_log(
-            f"{count} pending rows are the work of {seen.driver_user}, as whom the publisher connects: they"
+            f"{rows} the work of {seen.driver_user}, as whom the publisher connects: such"
             " count as loopback and are not published",
             "let the publisher connect as a user of its own, or set allow-loopback",
         )

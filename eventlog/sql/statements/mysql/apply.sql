@@ -4,12 +4,18 @@ select mark from {applied_marks}
 where source = :source
   and mark in (select w.mark from json_table(:marks, '$[*]' columns (mark varchar(200) path '$')) as w)
 
+-- apply_session --
+-- What a transaction begins with that applies changes: a number 0 is one, and asks for no new one.
+set sql_mode = concat(@@sql_mode, ',NO_AUTO_VALUE_ON_ZERO')
+
 -- apply_columns --
--- The columns of a table: which the database computes, and which take more than null where nothing is given.
+-- The columns of a table: which the database computes, which take more than null where nothing is given, and
+-- which take no other value later.
 select column_name as column_name,
   case when generation_expression <> '' then 1 else 0 end as computed,
   case when column_default is not null and column_default <> 'NULL' or extra like '%auto_increment%'
-    then 1 else 0 end as has_default
+    then 1 else 0 end as has_default,
+  0 as fixed
 from information_schema.columns
 where table_schema = :schema and table_name = :table_name
 

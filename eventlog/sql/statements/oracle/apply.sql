@@ -5,10 +5,12 @@ where source = :source
   and mark in (select w.mark from json_table(:marks, '$[*]' columns (mark varchar2(200) path '$')) w)
 
 -- apply_columns --
--- The columns of a table: which the database computes, and which take more than null where nothing is given.
+-- The columns of a table: which the database computes, which take more than null where nothing is given, and
+-- which take no other value later.
 select column_name as column_name,
   case virtual_column when 'YES' then 1 else 0 end as computed,
-  case when default_length is not null or identity_column = 'YES' then 1 else 0 end as has_default
+  case when default_length is not null or identity_column = 'YES' then 1 else 0 end as has_default,
+  0 as fixed
 from all_tab_cols
 where owner = :schema and table_name = :table_name and user_generated = 'YES'
 

@@ -1,0 +1,65 @@
+"""What a policy of PostgreSQL hides from the publisher is never taken for gone."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+
+from eventlog.cli import cli
+from eventlog.sql.schema import migrate
+from tests.publisher.world import World, key
+
+
+@pytest.fixture
+def publisher(world: World) -> Iterator[str]:
+    """A role with the rights of a publisher, which no policy lets see anything."""
+    if world.log.dialect.name != "postgresql":
+        pytest.skip("policies of tables are PostgreSQL's")
+    role = f"publisher_{secrets.token_hex(4)}"
+    world.change(f"create role {role} login password 'x'")
+    with world.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.exec_driver_sql(
+            migrate.grants_script(world.log, role).replace("\\set ON_ERROR_STOP on", ""),
+            execution_options={"no_parameters": True},
+        )
+    world.change(f"grant select on usr to {role}")
+    yield role
+    for table in ("usr", "eventlog"):
+        world.change(f"alter table {table} disable row level security")
+    world.change(f"drop owned by {role}")
+    world.change(f"drop role {role}")
+
+
+def run(world: World, role: str, *options: str) -> Result:
+    url = world.engine.url.set(username=role, password="x").render_as_string(hide_password=False)
+    given = ["run", "--once", "--url", url, "--sync-tables", "usr", *options]
+    return CliRunner().invoke(cli, given)
+
+
+def test_a_row_that_is_hidden_is_refused_and_not_taken_for_gone(world: World, publisher: str) -> None:
+    world.user(1)
+    world.change("alter table usr enable row level security")
+    world.write(key(1), key(2, event_type=4))
+    assert run(world, publisher).exit_code == 0
+    assert world.letters() == {1: "E", 2: "S"}
+    (failure,) = world.failures()
+    assert "row-level security policy" in str(failure.reason)
+
+
+def test_who_wants_policies_to_decide_says_so(world: World, publisher: str) -> None:
+    world.user(1)
+    world.change("alter table usr enable row level security")
+    world.write(key(1))
+    done = run(world, publisher, "--connection-init", "set row_security to on")
+    assert (done.exit_code, world.letters()) == (0, {1: "S"})
+
+
+def test_a_log_that_is_hidden_does_not_look_empty(world: World, publisher: str) -> None:
+    world.change("alter table eventlog enable row level security")
+    world.write(key(1, event_type=4))
+    done = run(world, publisher)
+    assert done.exit_code == 1
+    assert "row-level security policy" in f"{done.exception}"

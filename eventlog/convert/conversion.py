@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -210,7 +210,10 @@ def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
     (name,) = job.inputs
     chunks = pieces(name, endless=endless)
     batches = follow_stream(name, job.tables, reading, state=state, chunks=chunks, live=endless)
-    with Output(job.output, target.shape, job.output_container, grows=True) as output:
+    with (
+        closing(batches),
+        Output(job.output, target.shape, job.output_container, grows=True) as output,
+    ):
         for answers in batches:
             changes = report.good(allowed(report.good(answers), job.tables))
             for record in report.good(target.write(changes, job.tables, writing)):

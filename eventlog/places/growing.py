@@ -9,7 +9,8 @@ import socket
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -66,23 +67,25 @@ def follow(
     settings: GbaseSettings,
     *,
     state: StateFile | None = None,
-    chunks: Iterable[bytes],
+    chunks: Generator[bytes],
     live: bool = False,
-) -> Iterator[Iterator[Answer]]:
+) -> Generator[Iterator[Answer]]:
     """The answers to an input: an iterator for each piece of it, to be read to its end before the next.
 
     The position is saved when the next is asked for: whoever asks has what came before safely out by then.
-    A live input ends with an error where the server ended its session.
+    A live input ends with an error where the server ended its session. The input is given back at the end,
+    also where more of it could have been read.
     """
     since = state.load() if state is not None else START
     source: Source[bytes] = Source(name, name, (), chunks)
     stream = reader(settings, tables, source, since)
-    for answers in _batches(stream, source, settings.framed, settings.max_record):
-        yield answers
-        if state is not None:
-            state.save(stream.position)
-        if live and stream.over is not None:
-            raise stream.over
+    with closing(chunks):
+        for answers in _batches(stream, source, settings.framed, settings.max_record):
+            yield answers
+            if state is not None:
+                state.save(stream.position)
+            if live and stream.over is not None:
+                raise stream.over
 
 
 def _batches(
@@ -151,7 +154,7 @@ class Growing:
         return self._grows or bool(select.select([self._stream], [], [], 0)[0])
 
 
-def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None = None) -> Iterator[bytes]:
+def pieces(name: str, *, endless: bool = False, wait: Callable[[], bool] | None = None) -> Generator[bytes]:
     """The bytes of a file, `-`, pipe, `tcp://host:port` or `unix:/path`, as they come.
 
     A file is at its end where it ends or, if `endless`, when `wait`, which is asked whenever there is

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import threading
+from inspect import GEN_CLOSED, getgeneratorstate
 from pathlib import Path
 
 import pytest
@@ -178,9 +179,11 @@ def test_a_dump_is_followed_too() -> None:
 def test_the_reading_ends_where_a_length_is_unsound(tmp_path: Path) -> None:
     path = tmp_path / "capture"
     path.write_bytes(stream(1) + bytes(40))
-    batches = follow("x", Tables(), GbaseSettings(), chunks=pieces(str(path), endless=True))
+    chunks = pieces(str(path), endless=True)
+    batches = follow("x", Tables(), GbaseSettings(), chunks=chunks)
     *_, last = [answer for answers in batches for answer in answers]
     assert "header size is 0" in last.reason  # type: ignore[union-attr]
+    assert getgeneratorstate(chunks) == GEN_CLOSED
 
 
 def session_over(path: Path) -> None:
@@ -200,6 +203,7 @@ def test_an_error_that_ends_the_session_stops_a_live_reading_behind_what_came_be
         found.extend(answer for answers in batches for answer in answers)
     assert [change.after["c1"] for change in changes_of(found)] == [4]
     assert StateFile(tmp_path / "state").load() == Position(3, 3)
+    assert getgeneratorstate(chunks) == GEN_CLOSED
 
 
 def test_an_error_in_a_file_is_reported_with_flag_and_code_and_ends_nothing(tmp_path: Path) -> None:

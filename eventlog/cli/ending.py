@@ -11,6 +11,7 @@ import signal
 import sys
 import threading
 import traceback
+import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any, NoReturn
@@ -27,7 +28,15 @@ _AGAIN = 0.05  # seconds until a signal that was lost is met again
 
 
 class Signalled(KeyboardInterrupt):
-    """A signal asks the process to end. It is met as a Ctrl-C: on its way out what was begun is put away."""
+    """A signal asks the process to end. It is met as a Ctrl-C: on its way out what was begun is put away.
+
+    It comes again where it is gone before the command is: Python ignores what is raised while an object is
+    put away, and there are libraries that swallow everything.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        weakref.finalize(self, signal.setitimer, signal.ITIMER_REAL, _AGAIN).atexit = False
 
 
 class Ended(Exception):
@@ -96,11 +105,7 @@ class Ending:
             self._tell(told.exc_value)
 
     def _meet_lost(self, told: sys.UnraisableHookArgs) -> None:
-        """What was raised where nothing can be, as when an object is put away; a signal is met once more."""
-        if isinstance(told.exc_value, Signalled):
-            number: int = told.exc_value.args[0]
-            signal.signal(signal.SIGALRM, lambda *_: _end(number, None))
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN)
+        """What was raised where nothing can be, as when an object is put away."""
         self._trace(told.exc_value)
 
     def _trace(self, fault: BaseException | None) -> None:
@@ -119,7 +124,7 @@ class Ending:
 
     def _leave(self) -> None:
         """What cannot be written any more is not written at the exit either; no signal is met there."""
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
         for number in _SIGNALS:
             if signal.getsignal(number) is _end:
                 signal.signal(number, signal.SIG_DFL)
@@ -149,6 +154,7 @@ def _end(number: int, frame: FrameType | None) -> NoReturn:
     """End once: a second signal must not interrupt the putting away."""
     for each in _SIGNALS:
         signal.signal(each, signal.SIG_IGN)
+    signal.signal(signal.SIGALRM, lambda *_: _end(number, None))
     raise Signalled(number)
 
 

@@ -68,11 +68,10 @@ def receive(host: str, port: int, answers: Path | None, file: Path, keep: int) -
 
 
 def _serve(server: PageServer) -> None:
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
-    try:
-        server.serve_forever(0.2)
-    except KeyboardInterrupt:
-        tell("")
+    for number in (signal.SIGINT, signal.SIGTERM):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
+            signal.signal(number, lambda *_: threading.Thread(target=server.shutdown).start())
+    server.serve_forever(0.2)
 
 
 def clock() -> str:

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from eventlog.xds import answers
 from eventlog.xds.answers import Level
 from tests.receiver.conftest import ADD, Client
@@ -27,6 +29,7 @@ def started(folder: Path, *options: str) -> Iterator[tuple[Client, subprocess.Po
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a job in the background ignores it
     )
     assert process.stderr is not None
     try:
@@ -39,12 +42,13 @@ def started(folder: Path, *options: str) -> Iterator[tuple[Client, subprocess.Po
         process.stderr.close()
 
 
-def test_it_answers_by_its_rules_and_ends_when_told(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_answers_by_its_rules_and_ends_when_told(number: signal.Signals, tmp_path: Path) -> None:
     (tmp_path / "rules.toml").write_text('[[rule]]\nclass = "usr"\nanswer = "warning"\n')
     with started(tmp_path, "--answers", "rules.toml") as (client, process):
         (status,) = answers.read(client.post(ADD).encode())
         assert (status.level, status.event_id) == (Level.WARNING, "log:1")
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         assert process.wait(20) == 0
     assert (tmp_path / "received.sqlite").exists()
 

@@ -48,6 +48,16 @@ def test_another_job_is_kept_out(spark: Any, log: Path, tmp_path: Path) -> None:
         run_job(spark, Backlog(job([log], tmp_path / "mine"), CLOCK))
 
 
+@pytest.mark.parametrize("marker", [b'{"job": "3f', b"[]", b"\xff"])
+def test_a_folder_whose_job_cannot_be_told_is_of_another(
+    marker: bytes, spark: Any, log: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "_job.json").write_bytes(marker)
+    with pytest.raises(OtherJob, match="cut off or changed"):
+        run_job(spark, Backlog(job([log], tmp_path / "out"), CLOCK))
+
+
 def test_two_jobs_do_not_write_to_one_folder(spark: Any, log: Path, tmp_path: Path) -> None:
     wanted = Backlog(job([log], tmp_path / "out"), CLOCK, partitions=1)
     inner: list[type[BaseException]] = []

@@ -153,8 +153,8 @@ class LocalFolder:
             if any(self.path.iterdir()):
                 raise Occupied(self.path)
             return
-        text = marker.read_text("utf-8")
-        if text.strip() and (other := json.loads(text)["job"]) != self.job:
+        text = marker.read_text("utf-8", "replace")
+        if text.strip() and (other := job_of(text)) != self.job:
             raise OtherJob(self.path, other)
 
     def _clear(self) -> None:
@@ -163,6 +163,14 @@ class LocalFolder:
                 shutil.rmtree(path)
             elif path.name in _OURS or path.name.startswith("part-"):
                 path.unlink()
+
+
+def job_of(marker: str) -> str:
+    """The name of the job that a marker tells."""
+    try:
+        return str(json.loads(marker)["job"])
+    except (ValueError, TypeError, KeyError):
+        return "whose name was cut off or changed"
 
 
 def listed_as(name: str, file: PartFile) -> dict[str, Any]:

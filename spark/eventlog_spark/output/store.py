@@ -18,7 +18,7 @@ from eventlog.core.errors import EventlogError, Misuse
 from eventlog_spark.cluster.stores import ObjectStore, Stores, create_new, is_remote, plain
 from eventlog_spark.input import manifest
 from eventlog_spark.input.manifest import MANIFEST, MARKER, SUCCESS
-from eventlog_spark.output.commit import LocalFolder, Occupied, OtherJob, OutputFolder, listed_as
+from eventlog_spark.output.commit import LocalFolder, Occupied, OtherJob, OutputFolder, job_of, listed_as
 from eventlog_spark.output.files import Files, StoreFiles
 from eventlog_spark.output.parts import PartFile
 
@@ -107,13 +107,6 @@ class StoreFolder:
         marker = self.files.text(MARKER) if MARKER in found else None
         if marker is None and found:
             raise Occupied(self._path)
-        if marker is not None and (other := _job(marker)) != self.job:
+        if marker is not None and (other := job_of(marker)) != self.job:
             raise OtherJob(self._path, other)
         return found
-
-
-def _job(marker: str) -> str:
-    try:
-        return str(json.loads(marker)["job"])
-    except (ValueError, TypeError, KeyError):
-        return "whose name was cut off or changed"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
-from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
@@ -16,7 +14,7 @@ from eventlog.columnar.vectors import Flags, flags, scattered, shares
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import gathered
 from eventlog.core.tables import Table
-from eventlog.files.written import naming
+from eventlog.files.spool import Spool
 
 T = TypeVar("T")
 _SHARES = 64
@@ -56,16 +54,13 @@ class _Meeting(NamedTuple, Generic[T]):
         if all_old and all_new:
             yield from self.judge(_joined(self.old, held_old), _joined(self.new, held_new))
             return
-        with tempfile.TemporaryDirectory(prefix="eventlog-compare-") as folder:
-            sides = [Path(folder, "old"), Path(folder, "new")]
-            _divide(self.old, chain(held_old, old), sides[0], memory // 4, level)
-            held_old.clear()
-            _divide(self.new, chain(held_new, new), sides[1], memory // 4, level)
-            held_new.clear()
-            room = memory if level < _DEEPEST else _ALL
-            for share in range(_SHARES):
-                before, after = (_read(side / str(share)) for side in sides)
-                yield from self.meet(before, after, room, level + 1)
+        before = _Divided(self.old, chain(held_old, old), memory // 4, level)
+        held_old.clear()
+        after = _Divided(self.new, chain(held_new, new), memory // 4, level)
+        held_new.clear()
+        room = memory if level < _DEEPEST else _ALL
+        for share in range(_SHARES):
+            yield from self.meet(before.rows(share), after.rows(share), room, level + 1)
 
 
 def _hold(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.RecordBatch], bool]:
@@ -83,24 +78,23 @@ def _joined(form: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(batches) if batches else pa.record_batch([[]] * len(form), schema=form)
 
 
-def _divide(
-    form: pa.Schema, batches: Iterable[pa.RecordBatch], folder: Path, memory: int, level: int
-) -> None:
-    """Write the rows to a file for each share that has some; a level looks at other digits of the hash than
-    those above."""
-    folder.mkdir()
-    writers: dict[int, pa.RecordBatchStreamWriter] = {}
-    try:
+class _Divided:
+    """Rows in shares on disk; a level looks at other digits of the hash than those above."""
+
+    def __init__(self, form: pa.Schema, batches: Iterable[pa.RecordBatch], memory: int, level: int) -> None:
+        self._form = form
+        self._spool = Spool(_ALL)
+        self._places: dict[int, list[tuple[int, int]]] = {}
         for rows in _large(batches, memory):
-            with naming(folder):
-                for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
-                    if share not in writers:
-                        writers[share] = pa.ipc.new_stream(str(folder / str(share)), form)
-                    writers[share].write_batch(some)
-    finally:
-        with naming(folder):  # on a full disk the end of a file fails too
-            for writer in writers.values():
-                writer.close()
+            for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
+                place = self._spool.put(some.serialize().to_pybytes())
+                self._places.setdefault(share, []).append(place)
+
+    def rows(self, share: int) -> Iterator[pa.RecordBatch]:
+        """The rows of a share, once."""
+        for place in self._places.pop(share, ()):
+            yield pa.ipc.read_record_batch(pa.py_buffer(self._spool.get(place)), self._form)
+            self._spool.free(place)
 
 
 def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:
@@ -115,13 +109,6 @@ def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.Record
             held, size = [], 0
     if held:
         yield pa.concat_batches(held)
-
-
-def _read(path: Path) -> Iterator[pa.RecordBatch]:
-    if path.exists():
-        with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
-            yield from reader
-        path.unlink()
 
 
 class Met(NamedTuple):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ from eventlog.core import tablekey, tablesfile
 from eventlog.core.change import Op
 from eventlog.core.tables import Table
 from eventlog.neutral import load
-from tests.commands import Shell
+from tests.commands import Shell, environment
 from tests.databases import Database
 from tests.support import USR
 
@@ -262,6 +265,28 @@ def test_a_limit_of_memory_changes_nothing_but_where_rows_wait(tmp_path: Path) -
     assert [json.loads(line)["key"] for line in found.pop().splitlines()] == [{"idu": 19_999}]
     assert not found
     assert "between" in _compare(tmp_path, "--compare-memory", "0", "a.csv", "b.csv", exit_code=2)
+
+
+def test_one_that_is_killed_leaves_no_rows_that_waited_on_disk(tmp_path: Path) -> None:
+    (tmp_path / "usr.toml").write_text(USR)
+    rows = [f"{n},Jack,Doe{n},\n" for n in range(50_000)]
+    (tmp_path / "a.csv").write_text(HEADER + "".join(rows))
+    (tmp_path / "waiting").mkdir()
+    os.mkfifo(tmp_path / "b.csv")
+    words = ("a.csv", "b.csv", "--tables", "usr.toml", "--rows-of", "usr", "--to", "changes")
+    with (
+        subprocess.Popen(
+            [sys.executable, "-m", "eventlog", "compare", *words, "--compare-memory", "1"],
+            cwd=tmp_path,
+            env=environment(TMPDIR=str(tmp_path / "waiting")),
+            stdout=subprocess.DEVNULL,
+        ) as process,
+        (tmp_path / "b.csv").open("wb", buffering=0) as second,
+    ):
+        second.write((HEADER + "".join(rows)).encode())  # more than a pipe holds: the first is on disk
+        process.kill()
+        process.wait()
+    assert list((tmp_path / "waiting").iterdir()) == []
 
 
 def _compare(folder: Path, *words: str, tables: str | None = "usr.toml", exit_code: int = 0) -> str:

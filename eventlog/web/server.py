@@ -268,6 +268,8 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             return sorry(HTTPStatus.BAD_REQUEST, f"a query has at most {FIELDS} fields")
         query = {name: values[-1] for name, values in found.items()}
+        if any("\0" in value for value in query.values()):
+            return sorry(HTTPStatus.BAD_REQUEST, "a query holds no character U+0000")
         try:
             return self.server.answer(Request(method, parts.path, query, headers, body))
         except Exception:

@@ -200,6 +200,7 @@ def test_errors_are_grouped_by_reason_and_filtered(watched: Watched) -> None:
     odd = watched.client.get("/errors?reason=100%25")
     assert (odd.count(">error</span>"), "the receiver is old" in odd) == (10, False)
     assert watched.client.get("/errors?table=none").count(">error</span>") == 0
+    assert watched.client.ask("GET", "/errors?reason=%00")[0] == 400
 
 
 @pytest.mark.parametrize(("act", "letters"), [("redrive", "N"), ("skip", "W")])

@@ -305,3 +305,8 @@ def test_what_fails_is_a_status_and_a_record(caplog: pytest.LogCaptureFixture) -
 
 def test_a_query_without_bounds_is_refused(client: Client) -> None:
     assert client.ask("GET", "/?" + "a=1&" * 100)[0] == 400
+
+
+def test_a_query_with_a_zero_character_is_refused(client: Client) -> None:
+    status, page, _ = client.ask("GET", "/?key=a%00b")
+    assert (status, "U+0000" in page) == (400, True)

@@ -4,7 +4,8 @@
 
 The server comes from the extra `embedded` and stands in FOLDER, which is made where it is missing. It runs
 for as long as the command does, is reached by a socket in FOLDER alone, and is named to the command by
-EVENTLOG_URL. What the log holds stays in FOLDER. The exit code is the command's.
+EVENTLOG_URL. What the log holds stays in FOLDER. The exit code is the command's,
+or 128 and the number of the signal that ended it.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def main(words: list[str]) -> int:
         process = subprocess.Popen(command, env=os.environ | {"EVENTLOG_URL": server.url})
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal tells the command, too
         signal.signal(signal.SIGTERM, lambda number, frame: process.terminate())
-        return process.wait()
+        code = process.wait()
+        return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":

@@ -56,6 +56,13 @@ def test_starts_keeps_its_data_and_leaves_no_process(folder: Path) -> None:
         assert ask(server.url, "select n from kept") == 7
 
 
+def test_a_log_of_its_own_ends_as_its_command_does(folder: Path) -> None:
+    example = Path(__file__).parents[2] / "examples" / "own_log.py"
+    for command, code in (("exit 3", 3), ("kill -TERM $$", 143), ("kill -KILL $$", 137)):
+        done = subprocess.run([sys.executable, str(example), str(folder), "sh", "-c", command])
+        assert done.returncode == code, command
+
+
 def test_a_temporary_folder_goes_away() -> None:
     with embedded_postgres(settings=FAST) as server:
         folder = server.folder

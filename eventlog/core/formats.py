@@ -48,13 +48,14 @@ class Object(NamedTuple):
     key: bytes | None = None  # of a message in a topic
 
 
+NO_COLUMNS = "it is empty, or nothing in it is a row"
 _SHOWN = 500  # characters of the names of columns in a message
 
 
 def told_columns(columns: Sequence[str]) -> str:
     """The columns of a source as a message tells them, and whether something else than commas parts them."""
     if not columns:
-        return "none: it is empty, or nothing in it is a row"
+        return f"none: {NO_COLUMNS}"
     names = ", ".join(columns)
     shown = names if len(names) <= _SHOWN else f"{names[:_SHOWN]}…"
     parted = len(columns) == 1 and re.search("[;\t|]", names)

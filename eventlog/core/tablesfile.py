@@ -27,6 +27,7 @@ _KNOWN = {
     "view": bool,
     "linter": dict,
 }
+_KINDS = {str: "text", list: "a list", dict: "a table", int: "a whole number", bool: "true or false"}
 _LISTS = {"publish", "withhold"}
 Reference = tuple[str, tuple[tuple[str, str], ...]]  # a table, and columns with those of its key
 
@@ -89,7 +90,7 @@ class _Reader:
             if expected is None:
                 raise InvalidTables(f"tables.{name}: unknown entry {key!r}; known are {', '.join(_KNOWN)}")
             if not isinstance(value, expected):
-                raise InvalidTables(f"tables.{name}.{key} must be a {expected.__name__}")
+                raise InvalidTables(f"tables.{name}.{key} must be {_KINDS[expected]}")
         schema = entry.get("schema")
         prefix = f"{schema}."
         bare = name.removeprefix(prefix) if schema and name.startswith(prefix) else name

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 from eventlog.core.errors import Misuse, WrongRow
-from eventlog.core.formats import SheetColumn
+from eventlog.core.formats import NO_COLUMNS, SheetColumn
 from eventlog.qlik import mask
 
 
@@ -94,6 +94,8 @@ def read_heading(columns: tuple[str, ...], prefix: str) -> Heading:
         if key in group:
             raise Misuse(f"column {column!r} stands twice in the header line")
         group[key] = place
+    if not columns:
+        raise Misuse(f"the change table has no columns: {NO_COLUMNS}")
     if "change_oper" not in headers and "operation" not in headers:
         raise Misuse(f"no column {prefix}change_oper or {prefix}operation: is the header prefix {prefix!r}?")
     return Heading(headers, tuple(data), tuple(data.values()), len(columns))

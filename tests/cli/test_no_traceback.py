@@ -173,6 +173,7 @@ SITUATIONS = [
     Situation(f"{CONVERT} semicolons.csv", 1, "commas must part names and cells"),
     Situation(f"{CONVERT} log.csv --current usr=semicolons.csv", 1, "commas must part names and cells"),
     Situation(f"{CONVERT} nothing.jsonl", 1, "it has none: it is empty"),
+    Situation("convert --from qlik-table --to changes nothing.jsonl", 1, "has no columns: it is empty"),
     Situation(f"{CONVERT} wide.csv", 1, "the log lacks the column record_id"),
     Situation(f"{CONVERT} log.csv --max-changes {'9' * 5000}", 2, "is not a whole number"),
     Situation(f"{CONVERT} log.csv --log-name \x01", 2, "--log-name': character U+0001"),

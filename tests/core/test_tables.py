@@ -71,6 +71,8 @@ def test_a_key_value_is_typed_only_where_it_would_be_written_the_same() -> None:
         ("[tables]\na = 1", "tables.a must be a table"),
         ("[tables.a]\nkeys = []", "unknown entry 'keys'"),
         ('[tables.a]\nkey = "k"', "tables.a.key must be a list"),
+        ('[tables.a]\ncolumns = ["k"]', "tables.a.columns must be a table"),
+        ('[tables.a]\nview = "yes"', "tables.a.view must be true or false"),
         ('[tables.a]\nkey = ["k"]\ncolumns = { a = "int" }', "key column 'k' is not among its columns"),
         ("[tables.a]\ncolumns = { a = 1 }", "a column's type must be text"),
         ('[tables.a]\ncolumns = { a = "int" }\nreferences = { a = "b" }', "no table 'b'"),

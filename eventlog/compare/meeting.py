@@ -14,7 +14,7 @@ from eventlog.columnar.vectors import Flags, flags, scattered, shares
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import gathered
 from eventlog.core.tables import Table
-from eventlog.files.spool import Spool
+from eventlog.files.shares import Shares
 
 T = TypeVar("T")
 _SHARES = 64
@@ -54,13 +54,13 @@ class _Meeting(NamedTuple, Generic[T]):
         if all_old and all_new:
             yield from self.judge(_joined(self.old, held_old), _joined(self.new, held_new))
             return
-        before = _Divided(self.old, chain(held_old, old), memory // 4, level)
+        before = _divided(self.old, chain(held_old, old), memory // 4, level)
         held_old.clear()
-        after = _Divided(self.new, chain(held_new, new), memory // 4, level)
+        after = _divided(self.new, chain(held_new, new), memory // 4, level)
         held_new.clear()
         room = memory if level < _DEEPEST else _ALL
         for share in range(_SHARES):
-            yield from self.meet(before.rows(share), after.rows(share), room, level + 1)
+            yield from self.meet(before.take(share), after.take(share), room, level + 1)
 
 
 def _hold(batches: Iterator[pa.RecordBatch], memory: int) -> tuple[list[pa.RecordBatch], bool]:
@@ -78,23 +78,13 @@ def _joined(form: pa.Schema, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     return pa.concat_batches(batches) if batches else pa.record_batch([[]] * len(form), schema=form)
 
 
-class _Divided:
-    """Rows in shares on disk; a level looks at other digits of the hash than those above."""
-
-    def __init__(self, form: pa.Schema, batches: Iterable[pa.RecordBatch], memory: int, level: int) -> None:
-        self._form = form
-        self._spool = Spool(_ALL)
-        self._places: dict[int, list[tuple[int, int]]] = {}
-        for rows in _large(batches, memory):
-            for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
-                place = self._spool.put(some.serialize().to_pybytes())
-                self._places.setdefault(share, []).append(place)
-
-    def rows(self, share: int) -> Iterator[pa.RecordBatch]:
-        """The rows of a share, once."""
-        for place in self._places.pop(share, ()):
-            yield pa.ipc.read_record_batch(pa.py_buffer(self._spool.get(place)), self._form)
-            self._spool.free(place)
+def _divided(form: pa.Schema, batches: Iterable[pa.RecordBatch], memory: int, level: int) -> Shares:
+    """The rows in shares on disk; a level looks at other digits of the hash than those above."""
+    divided = Shares(form)
+    for rows in _large(batches, memory):
+        for share, some in shares(rows, scattered(rows.column("key")) // _SHARES**level % _SHARES):
+            divided.add(share, some)
+    return divided
 
 
 def _large(batches: Iterable[pa.RecordBatch], memory: int) -> Iterator[pa.RecordBatch]:

@@ -71,9 +71,9 @@ class BulkPickup:
     def documents(self, inputs: Sequence[tuple[str, str]], advance: Advance) -> Iterator[bytes | Refused]:
         """The documents of all rows of these files, of which each container is named."""
         with ExitStack() as stack:
-            spool = stack.enter_context(RowSpool(self._tables, self._memory))
             leaving = stack.enter_context(closing(Leaving()))
             ids = stack.enter_context(closing(RecordIds()))
+            spool = RowSpool(self._tables, self._memory)
             refusals = Refusals(inputs, self._limits)
             for number, (name, container) in enumerate(inputs):
                 for rows in self._rows(number, name, container, advance, refusals):

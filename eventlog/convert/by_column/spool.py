@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +15,7 @@ from eventlog.convert.by_column.sound import SCHEMA
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import identify
 from eventlog.core.tables import Tables
-from eventlog.files.written import naming
+from eventlog.files.shares import Shares
 
 _SHARES = 256
 _ROWS = 32_000  # that are folded together, where objects allow
@@ -39,19 +35,7 @@ class RowSpool:
         self._memory = memory
         self._held: list[pa.RecordBatch] = []
         self._size = 0
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
-        self._writers: list[pa.RecordBatchStreamWriter] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._folder is not None:
-            with self._folder as folder, naming(folder):  # on a full disk the end of a file fails too
-                for writer in self._writers:
-                    writer.close()
+        self._shares: Shares | None = None
 
     def add(self, rows: pa.RecordBatch) -> None:
         """Take some rows."""
@@ -60,40 +44,26 @@ class RowSpool:
         self._held.append(rows)
         self._size += rows.nbytes
         if self._size > self._memory:
-            self._spill()
+            self._shares = self._shares or Shares(SCHEMA)
+            self._spill(self._shares)
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """All rows, those of an object together."""
-        if self._folder is None:
+        if self._shares is None:
             yield from _divided(_joined(self._held), self._tables)
             return
-        self._spill()
-        for writer in self._writers:
-            writer.close()
-        self._writers = []
+        self._spill(self._shares)
         for share in range(_SHARES):
-            path = self._path(share)
-            with pa.OSFile(path) as file, pa.ipc.open_stream(file) as reader:
-                found = list(reader)
+            found = list(self._shares.take(share))
             size = sum(rows.nbytes for rows in found)
             if size > _MOST:
                 raise ObjectTooLarge(sum(rows.num_rows for rows in found), size)
-            rows = _joined(found)
-            Path(path).unlink()
-            yield from _divided(rows, self._tables)
+            yield from _divided(_joined(found), self._tables)
 
-    def _path(self, share: int) -> str:
-        assert self._folder is not None
-        return f"{self._folder.name}/{share}.arrow"
-
-    def _spill(self) -> None:
-        if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="eventlog-rows-")
-            self._writers = [pa.ipc.new_stream(self._path(share), SCHEMA) for share in range(_SHARES)]
-        with naming(self._folder.name):
-            for rows in self._held:
-                for share, some in shares(rows, object_numbers(rows, self._tables) % _SHARES):
-                    self._writers[share].write_batch(some)
+    def _spill(self, to: Shares) -> None:
+        for rows in self._held:
+            for share, some in shares(rows, object_numbers(rows, self._tables) % _SHARES):
+                to.add(share, some)
         self._held, self._size = [], 0
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Protocol
 
 from eventlog.core.errors import InvalidDocument, Refused
@@ -180,18 +180,23 @@ def _split(record: bytes) -> tuple[str | None, ...]:
 
 
 class CsvWriter:
-    """Rows as CSV."""
+    """Rows as CSV, behind the line that names their columns."""
 
-    def __init__(self, file: IO[bytes], columns: Sequence[str]) -> None:
+    def __init__(
+        self, file: IO[bytes], columns: Sequence[str], begin: Callable[[bytes], object] | None = None
+    ) -> None:
         self._file = file
-        self.write(columns)
+        (begin or file.write)(_line(columns))
 
     def write(self, cells: Iterable[Cell]) -> None:
-        line = ",".join([_cell(cell) for cell in cells]) + "\n"
-        self._file.write(line.encode())
+        self._file.write(_line(cells))
 
     def close(self) -> None:
         """Nothing is held back."""
+
+
+def _line(cells: Iterable[Cell]) -> bytes:
+    return (",".join([_cell(cell) for cell in cells]) + "\n").encode()
 
 
 def _cell(cell: Cell) -> str:

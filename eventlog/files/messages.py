@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import IO
+from typing import IO, Final
 
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object
 from eventlog.files import jsonlines
 from eventlog.files.limits import LIMITS, Limits
 
+LENGTH: Final = 4  # bytes, ahead of each message
 _JSON = jsonlines.decoder()
 
 
@@ -21,11 +22,11 @@ class NoBytes(Misuse):
 def read(file: IO[bytes], name: str, limits: Limits = LIMITS) -> Iterator[Object | Refused]:
     """The messages; one that is cut short, or too long to be true, ends the file."""
     number = 0
-    while head := file.read(4):
+    while head := file.read(LENGTH):
         number += 1
         size = int.from_bytes(head, "big")
-        message = file.read(size) if len(head) == 4 and size <= limits.max_record else b""
-        if len(head) < 4 or len(message) < size:
+        message = file.read(size) if len(head) == LENGTH and size <= limits.max_record else b""
+        if len(head) < LENGTH or len(message) < size:
             over = (
                 f"over the {limits.max_record} of the setting max-record, or "
                 if size > limits.max_record
@@ -60,7 +61,7 @@ class FramedWriter:
     def write(self, message: object) -> None:
         if not isinstance(message, bytes):
             raise NoBytes
-        self._file.write(len(message).to_bytes(4, "big") + message)
+        self._file.write(len(message).to_bytes(LENGTH, "big") + message)
 
     def close(self) -> None:
         """Nothing is held back."""

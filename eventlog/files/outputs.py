@@ -12,8 +12,9 @@ from typing import IO, Any, Protocol, Self
 from eventlog.core.errors import Misuse, NotExpressible
 from eventlog.core.formats import Shape, Sheet, SheetColumn, SheetRow
 from eventlog.files import blob, csv, jsonlines, messages, parquet
+from eventlog.files.growing import GrowingFile
 from eventlog.files.inputs import container_of
-from eventlog.files.places import GrowingFile, WritableFile, is_file_name, need_folder, one_file, place_at
+from eventlog.files.places import WritableFile, is_file_name, need_folder, one_file, place_at
 from eventlog.files.standard import standard_output
 
 
@@ -64,6 +65,8 @@ class Output:
             Path(name).mkdir(exist_ok=True)
         by_default = "csv" if self._folder and shape is Shape.ROWS else None
         self._container = container_of(name, shape, given or by_default, "--output-as")
+        if grows and self._container == "parquet":
+            raise Misuse(f"{name}: nothing is added to a file of Parquet: name a folder, -o DIR/, or CSV")
         self._sheets: dict[str, tuple[Sheet, Writer]] = {}
         self._writer: Writer | None = None
         self._files: list[WritableFile] = []
@@ -95,11 +98,16 @@ class Output:
             if self._sheets and not self._folder:
                 names = ", ".join((*self._sheets, sheet.name))
                 raise Misuse(f"the rows are of several tables ({names}): name a folder, -o DIR/")
-            known = sheet, ROW_WRITERS[self._container](self._open(self._file_of(sheet)), sheet.columns)
+            known = sheet, self._row_writer(self._open(self._file_of(sheet)), sheet.columns)
             self._sheets[sheet.name] = known
         if known[0].columns != sheet.columns:
             raise Misuse(f"the columns of {sheet.name} change on the way: write it in parts")
         return known[1]
+
+    def _row_writer(self, file: IO[bytes], columns: Sequence[SheetColumn]) -> Writer:
+        if self._growing and self._container == "csv":
+            return csv.CsvWriter(file, _names(columns), self._growing[0].begin)
+        return ROW_WRITERS[self._container](file, columns)
 
     def flush(self) -> None:
         """Bring what was written safely out."""
@@ -145,7 +153,7 @@ class Output:
             self._standard = standard_output()
             return self._standard
         if self._grows:
-            self._growing = [GrowingFile(name, of_lines=self._container != "messages")]
+            self._growing = [GrowingFile(name, self._container)]
             return self._growing[0].stream
         return self._place(name).stream
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Final, Protocol, cast
 
 from eventlog.core.errors import Misuse
-from eventlog.files.written import NamedFile, ends_within_line, naming, opened
+from eventlog.files.written import naming, opened
 
 _OPENED: Final = Path("/proc/self/fd")
 _LONGEST = 240  # bytes of a file's name; file systems take 255, and an extension follows
@@ -142,41 +142,6 @@ def _unnamed(path: Path) -> BufferedWriter | None:
         return opened(os.open(path.parent, os.O_TMPFILE | os.O_WRONLY, 0o666), "w", path)
     except OSError:  # a fault of the folder is met again where the file gets a name
         return None
-
-
-class GrowingFile:
-    """A file that is added to. What was not flushed is taken back when it is left, so that it ends with a
-    whole record where the disk was full, too. Of lines, the first begins a new one: a process that was killed
-    may have left half a record behind."""
-
-    def __init__(self, name: str, *, of_lines: bool) -> None:
-        self._name = name
-        self._raw = NamedFile(name, "a")
-        self.stream: IO[bytes] = BufferedWriter(self._raw)
-        self._whole = self._size()
-        if of_lines and ends_within_line(self._raw.fileno(), name):
-            self.stream.write(b"\n")
-
-    def flush(self) -> None:
-        """Bring what was written safely out."""
-        self.stream.flush()
-        with naming(self._name):
-            os.fsync(self._raw.fileno())
-        self._whole = self._size()
-
-    def leave(self) -> None:
-        """Close the file, which is as far as `flush` brought it; of a pipe or a device nothing comes back."""
-        try:
-            if self._is_regular() and self._size() > self._whole:
-                os.ftruncate(self._raw.fileno(), self._whole)
-        finally:
-            self._raw.close()
-
-    def _size(self) -> int:
-        return os.fstat(self._raw.fileno()).st_size
-
-    def _is_regular(self) -> bool:
-        return stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
 
 
 def _packed(name: str, raw: IO[bytes]) -> IO[bytes]:

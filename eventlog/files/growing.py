@@ -1,0 +1,108 @@
+"""A file that is added to, run after run: it begins once, and half a record stands in no other's way."""
+
+from __future__ import annotations
+
+import os
+import stat
+from io import BufferedWriter
+from pathlib import Path
+from typing import IO, Final
+
+from eventlog.core.errors import Misuse
+from eventlog.files.limits import LIMITS
+from eventlog.files.messages import LENGTH
+from eventlog.files.written import NamedFile, ends_within_line, naming
+
+_PIECE: Final = 1 << 20
+
+
+class GrowingFile:
+    """A file that is added to. What was not flushed is taken back when it is left, so that it ends with a
+    whole record where the disk was full, too. A process that was killed may have left half a record behind:
+    half a line stands alone, half a message behind its length is taken away."""
+
+    def __init__(self, name: str, container: str) -> None:
+        if name.endswith(".gz"):
+            raise Misuse(
+                f"{name}: nothing is added to what is packed: name it without .gz, or a folder, -o DIR/"
+            )
+        self._name = name
+        self._raw = NamedFile(name, "a")
+        self.stream: IO[bytes] = BufferedWriter(self._raw)
+        self._whole = self._size()
+        if container == "messages":
+            self._end_message()
+        elif container != "csv":  # which begins with a line of its own
+            self._end_line(b"\n")
+
+    def begin(self, head: bytes) -> None:
+        """Let the file begin with a line that names its columns, of which there may be a part."""
+        with open(self._name, "rb") if self._is_regular() else open(os.devnull, "rb") as file:
+            found = file.read(len(head))
+            if len(found) < len(head) and head.startswith(found):
+                self.stream.write(head[len(found) :])
+            elif found != head:
+                raise Misuse(
+                    f"{self._name} stands with other columns than those that are added: name another file"
+                )
+            else:
+                file.seek(0)
+                self._end_line(b'"\n' if _ends_within_quotes(file) else b"\n")
+
+    def flush(self) -> None:
+        """Bring what was written safely out."""
+        self.stream.flush()
+        with naming(self._name):
+            os.fsync(self._raw.fileno())
+        self._whole = self._size()
+
+    def leave(self) -> None:
+        """Close the file, which is as far as `flush` brought it; of a pipe or a device nothing comes back."""
+        try:
+            if self._is_regular() and self._size() > self._whole:
+                os.ftruncate(self._raw.fileno(), self._whole)
+        finally:
+            self._raw.close()
+
+    def _end_line(self, end: bytes) -> None:
+        if end != b"\n" or ends_within_line(self._raw.fileno(), self._name):
+            self.stream.write(end)
+
+    def _end_message(self) -> None:
+        if not self._is_regular():
+            return
+        try:
+            whole = _whole_messages(Path(self._name), self._whole)
+        except Misuse:
+            self._raw.close()
+            raise
+        if whole < self._whole:
+            os.ftruncate(self._raw.fileno(), whole)
+            self._whole = whole
+
+    def _size(self) -> int:
+        return os.fstat(self._raw.fileno()).st_size
+
+    def _is_regular(self) -> bool:
+        return stat.S_ISREG(os.fstat(self._raw.fileno()).st_mode)
+
+
+def _ends_within_quotes(file: IO[bytes]) -> bool:
+    quotes = 0
+    while piece := file.read(_PIECE):
+        quotes += piece.count(b'"')
+    return quotes % 2 == 1
+
+
+def _whole_messages(path: Path, size: int) -> int:
+    """Where the last whole message ends of a file of that size; Misuse where it can hold none."""
+    with path.open("rb") as file:
+        end = 0
+        while len(head := file.read(LENGTH)) == LENGTH:
+            length = int.from_bytes(head, "big")
+            if end + LENGTH + length > size:
+                if length > LIMITS.max_record:
+                    raise Misuse(f"{path} holds no messages behind their lengths: name another file")
+                break
+            end = file.seek(length, os.SEEK_CUR)
+    return end

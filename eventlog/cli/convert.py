@@ -6,7 +6,7 @@ import datetime as dt
 import sys
 from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, BinaryIO
 
 import click
 
@@ -22,9 +22,10 @@ from eventlog.convert.conversion import convert as run_convert
 from eventlog.convert.conversion import follow as follow_stream
 from eventlog.convert.streaming import is_folder, stream
 from eventlog.core.amount import amount
+from eventlog.core.formats import Shape
 from eventlog.files.inputs import files_of
 from eventlog.files.limits import Limits
-from eventlog.files.written import opened
+from eventlog.files.written import added, opened
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
 from eventlog.places.topics import KafkaSettings, KafkaStates
@@ -117,7 +118,7 @@ def convert(
     )
     with ExitStack() as stack:
         keep: IO[bytes] | None = (
-            stack.enter_context(opened(refused, "a" if state else "w")) if refused else None
+            stack.enter_context(_kept(refused, wanted.source, state)) if refused else None
         )
         complaints = Complaints()
         stack.callback(complaints.close)
@@ -137,6 +138,13 @@ def convert(
     if report.refused:
         say(f"{amount(report.refused, 'bad record was', 'bad records were')} left out")
         sys.exit(1)
+
+
+def _kept(refused: Path, source: str, state: Path | None) -> BinaryIO:
+    """The file of bad records, to which a run that goes on adds; those of a capture are no lines."""
+    if state is not None and FORMATS[source].shape is not Shape.BYTES:
+        return added(refused)
+    return opened(refused, "w" if state is None else "a")
 
 
 def taking_part(source: str, target: str) -> set[str]:

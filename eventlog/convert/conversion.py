@@ -135,6 +135,7 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
             changes = report.good(expand_truncates(changes, job.tables, current))
         write_changes(job, target, changes, report, given, to_place=stands is None)
         if stands is not None:
+            report.flush()
             stands.delivered()
 
 
@@ -150,6 +151,7 @@ def changes_of(
             raise Misuse(f"--{job.place}: {job.source_format} does not stand there")
         yield _read(job, source, stands, current, report, given, advance)
         if stands is not None:
+            report.flush()
             stands.delivered()
 
 

@@ -118,3 +118,13 @@ def test_a_broken_pipe_is_no_traceback(tmp_path: Path) -> None:
     )
     assert done.stdout.count("\n") == 1
     assert "Traceback" not in done.stderr
+
+
+def test_half_a_bad_record_that_a_kill_left_stands_alone(tmp_path: Path) -> None:
+    heading = "header__change_seq,header__change_oper,header__change_mask,id\n"
+    (tmp_path / "usr__ct.csv").write_text(f"{heading}20240101000000000000000000000000001,X,01,1\n")
+    (tmp_path / "bad.csv").write_text("2023,half")
+    words = ("--from", "qlik-table", "--to", "changes", "--state", "state", "--refused", "bad.csv")
+    assert run(tmp_path, "convert", *words, "usr__ct.csv").code == 1
+    half, kept = (tmp_path / "bad.csv").read_text().splitlines()
+    assert (half, kept) == ("2023,half", "20240101000000000000000000000000001,X,01,1")

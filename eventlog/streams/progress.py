@@ -48,6 +48,7 @@ class Loaded:
 
     count: int = 0
     digest: str = ""
+    table: str = field(default="", compare=False)  # empty in states of older versions
 
     def add(self, row: str) -> None:
         """One more row."""
@@ -107,6 +108,11 @@ class Progress:
         stretches = self.tables.get(table, [])
         return stretches[-_LOOK_BACK - 1].until if len(stretches) > _LOOK_BACK else ""
 
+    @property
+    def known_tables(self) -> list[str]:
+        """The tables of which something was handed out."""
+        return list(dict.fromkeys((*self.tables, *(one.table for one in self.loaded.values() if one.table))))
+
     def again(self) -> Again:
         """What checks the changes that are met although everything there was handed out."""
         return Again(self)
@@ -119,7 +125,7 @@ class Progress:
             "done": self.done,
             "ahead": sorted(self.ahead),
             "tables": {t: [(s.until, s.count, s.total) for s in found] for t, found in self.tables.items()},
-            "loaded": {source: (known.count, known.digest) for source, known in self.loaded.items()},
+            "loaded": {s: (known.count, known.digest, known.table) for s, known in self.loaded.items()},
         }
 
 
@@ -128,7 +134,7 @@ def take_over(known: dict[str, Progress], name: str, tables: Sequence[str]) -> N
 
     A task may be renamed, or be told apart from others only now. Misuse where its tables come from several.
     """
-    own = {task: [t for t in kept.tables if _among(t, tables)] for task, kept in known.items()}
+    own = {task: [t for t in kept.known_tables if _among(t, tables)] for task, kept in known.items()}
     others = [task for task, found in own.items() if found and task != name]
     if not others:
         known.setdefault(name, Progress())
@@ -138,9 +144,11 @@ def take_over(known: dict[str, Progress], name: str, tables: Sequence[str]) -> N
         raise Misuse(f"the state has {said}, which are of {name or 'one task'} now: name each with --task")
     (other,) = others
     kept = known[other]
-    moved = {table: kept.tables.pop(table) for table in own[other]}
-    known[name] = Progress(kept.done, set(kept.ahead), moved, dict(kept.loaded))
-    if not kept.tables:
+    moved = {table: kept.tables.pop(table) for table in own[other] if table in kept.tables}
+    loaded = {source: one for source, one in kept.loaded.items() if not one.table or one.table in own[other]}
+    kept.loaded = {source: one for source, one in kept.loaded.items() if one.table not in own[other]}
+    known[name] = Progress(kept.done, set(kept.ahead), moved, loaded)
+    if not kept.known_tables:
         del known[other]
 
 
@@ -202,7 +210,10 @@ def load_progress(found: Any) -> Progress:
                 ]
                 for table, kept in found["tables"].items()
             },
-            {source: Loaded(_number(n), _text(digest)) for source, (n, digest) in found["loaded"].items()},
+            {
+                source: Loaded(_number(count), _text(digest), *map(_text, table))
+                for source, (count, digest, *table) in found["loaded"].items()
+            },
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InvalidValue(str(found)[:40], "the state of change tables") from None

@@ -221,7 +221,9 @@ class _Round:
             self._progress.close(f"{int(time) - 1:016}")
             self._progress.hand_out(whole.identity)
         for placed in whole.changes if not time else ():
-            self._progress.loaded.setdefault(placed.source, Loaded()).add(repr(placed.change))
+            told = placed.change
+            table = f"{told.schema}.{told.table}" if told.schema else told.table
+            self._progress.loaded.setdefault(placed.source, Loaded(table=table)).add(repr(told))
         return self._feed.delivery(whole)
 
 

@@ -308,6 +308,22 @@ def test_rows_of_a_full_load_come_once(tmp_path: Path) -> None:
         read(tmp_path, [str(load)])
 
 
+def test_rows_of_a_full_load_come_once_though_their_task_is_renamed(tmp_path: Path) -> None:
+    """Also where it is told apart from another only now, and nothing but a full load was there."""
+    loads = []
+    for table, row in (("usr", ",I,30,,1,a"), ("grp", ",I,30,,2,b")):
+        loads.append(tmp_path / f"{table}__ct.csv")
+        loads[-1].write_text(f"{HEADING}\n{row}\n")
+    usr, grp = map(str, loads)
+    read(tmp_path, [usr, grp])
+    assert len(out(tmp_path)) == 2
+    for tasks in ((("hr", (usr, grp)),), (("hr", (usr,)), ("crm", (grp,)))):
+        for _ in range(2):
+            stream(replace(job(tmp_path, []), tasks=tasks), Report(print), CLOCK)
+            assert len(out(tmp_path)) == 2
+    assert set(json.loads(json.loads((tmp_path / "state").read_text())["position"])["tasks"]) == {"hr", "crm"}
+
+
 # --- change tables of a database
 
 TABLE = """create table usr__ct (header__change_seq varchar(35), header__change_oper varchar(1),

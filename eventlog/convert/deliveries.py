@@ -90,9 +90,9 @@ class CaptureReading:
         self._stream = reader(reading, job.tables, source, since)
 
     @property
-    def position(self) -> Any:
-        """The position behind what was taken."""
-        return self._stream.position._asdict()
+    def position(self) -> Callable[[], Any]:
+        """What gives the position behind what was taken."""
+        return self._stream.position._asdict
 
     def close(self) -> None:
         """Nothing is open between rounds."""

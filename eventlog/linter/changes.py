@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Fact, Facts, Field, Key, Op, Raw, Value
@@ -71,6 +71,7 @@ class QueueReader:
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
         self._ended: list[EndedTransaction] = []  # whose changes are not out yet
         self._out: dict[str, list[Commit]] = {}  # of each database, the COMMITs met whose changes are out
+        self._met_all = False
 
     def pass_over(self, past: Iterable[QueueRow]) -> None:
         """Note the COMMITs among rows from before the start: the journal may come to the same addresses."""
@@ -81,12 +82,22 @@ class QueueReader:
     @property
     def state(self) -> QueueState:
         """What a later run needs to go on behind everything that was taken."""
-        order = self._order.order or "big"
-        nodes = {
-            node: self._since.of(node).advanced(self._out.get(node, ()), self._oldest(node, order), order)
-            for node in sorted({*self._since.nodes, *self._out, *self._open.nodes(), *self._waiting()})
-        }
-        return QueueState(order, nodes)
+        return self.mark()()
+
+    def mark(self) -> Callable[[], QueueState]:
+        """What gives the state as it is now, whatever is read since; the COMMITs are looked at only then."""
+        order, met_all = self._order.order or "big", self._met_all
+        known = sorted({*self._since.nodes, *self._out, *self._open.nodes(), *self._waiting()})
+        marks = {node: (len(self._out.get(node, ())), self._oldest(node, order)) for node in known}
+
+        def state() -> QueueState:
+            nodes = {
+                node: self._since.of(node).advanced(self._out.get(node, ())[:count], oldest, order, met_all)
+                for node, (count, oldest) in marks.items()
+            }
+            return QueueState(order, nodes)
+
+        return state
 
     def _waiting(self) -> set[str]:
         return {ended.commit.dbnode for ended in self._ended}
@@ -113,6 +124,7 @@ class QueueReader:
                 waiting = []
         yield from self._settle(source)
         yield from self._told(waiting)
+        self._met_all = True
         for reason in self._open.unfinished():
             yield Refused(source.name, reason, fault=False)
 

@@ -42,14 +42,18 @@ class QueueProgress(NamedTuple):
             return False
         return not (date and self.start.date) or not is_earlier(self.start.date, date, order)
 
-    def advanced(self, out: Sequence[Commit], oldest: QueueRow | None, order: str) -> QueueProgress:
-        """The progress of a run that met these COMMITs, all out now; `oldest` is the first row still open."""
+    def advanced(
+        self, out: Sequence[Commit], oldest: QueueRow | None, order: str, met_all: bool
+    ) -> QueueProgress:
+        """The progress of a run that met these COMMITs, all out now; `oldest` is the first row still open.
+        If it met all, what was delivered before and not met is gone from the queue."""
         marks = [JournalPlace(c.address, c.date) for c in out if c.address is not None]
         start = next((m for m in reversed(marks) if not self.is_past(*m, order)), self.start)
         if oldest is not None:
             start = None if oldest.syslog_addr is None else JournalPlace(oldest.syslog_addr, oldest.oper_date)
         moved = QueueProgress(start)
-        behind = frozenset(c for c in out if not moved.is_past(c.address, c.date, order))
+        known = out if met_all else (*self.delivered, *out)
+        behind = frozenset(c for c in known if not moved.is_past(c.address, c.date, order))
         return moved._replace(delivered=behind)
 
 

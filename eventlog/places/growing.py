@@ -121,9 +121,9 @@ class Growing:
         self.ended = False
 
     @property
-    def position(self) -> dict[str, int]:
-        """The position behind everything that was taken."""
-        return self._reader.position._asdict()
+    def position(self) -> Callable[[], dict[str, int]]:
+        """What gives the position behind everything that was taken."""
+        return self._reader.position._asdict
 
     @property
     def over(self) -> EventlogError | None:

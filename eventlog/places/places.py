@@ -183,8 +183,9 @@ class _Queue:
         self._reader = LinterReader(place.tables, place.settings(source.settings).reading(), since)
 
     @property
-    def position(self) -> Any:
-        return dump_state(self._reader.state)
+    def position(self) -> Callable[[], Any]:
+        mark = self._reader.mark()
+        return lambda: dump_state(mark())
 
     def close(self) -> None:
         """Nothing is open between rounds."""

@@ -47,8 +47,9 @@ class CommitReading(Protocol):
     """One stream or queue that is being read."""
 
     @property
-    def position(self) -> Any:
-        """Where to go on behind everything that was taken, as JSON holds it."""
+    def position(self) -> Callable[[], Any]:
+        """What gives, as JSON holds it, where to go on behind everything that was taken by now. It is asked
+        for at each change, and seldom called."""
 
     @property
     def ended(self) -> bool:
@@ -68,7 +69,7 @@ class _Whole(NamedTuple):
     order: Order
     stream: str
     changes: TakenItems[Placed]
-    position: Any
+    position: Callable[[], Any]
 
 
 class CommitsFeed:
@@ -92,6 +93,7 @@ class CommitsFeed:
         self._new_behind = self._last
         self._held: HeldItems[Placed] = HeldItems()
         self._turns = 0
+        self._moved: dict[str, Callable[[], Any]] = {}  # the positions that nobody asked for yet
         self._readings: dict[str, CommitReading] = {}
 
     @property
@@ -102,7 +104,12 @@ class CommitsFeed:
     @property
     def state(self) -> str | None:
         """The state behind everything that was handed out."""
-        return json.dumps({"streams": self._positions, "last": self._last})
+        return json.dumps({"streams": self._told_positions(), "last": self._last})
+
+    def _told_positions(self) -> dict[str, Any]:
+        self._positions |= {name: position() for name, position in self._moved.items()}
+        self._moved.clear()
+        return self._positions
 
     def kept(self) -> None:
         """Nobody else is to know."""
@@ -115,9 +122,8 @@ class CommitsFeed:
     def round(self, follow: bool = False) -> Iterator[Delivery | Refused]:
         """What the streams hold behind their positions, each transaction by the place of its commit."""
         refused: list[Refused] = []
-        readings = self._readings = {
-            name: self._opened(name, self._positions.get(name)) for name in self._names
-        }
+        positions = self._told_positions()
+        readings = self._readings = {name: self._opened(name, positions.get(name)) for name in self._names}
         streams = [
             self._wholes(i, name, readings[name].answers(follow), readings[name], refused)
             for i, name in enumerate(readings)
@@ -128,7 +134,7 @@ class CommitsFeed:
             yield from refused
             refused.clear()
             self._check(wholes)
-            self._positions |= {whole.stream: whole.position for whole in wholes}
+            self._moved |= {whole.stream: whole.position for whole in wholes}
             self._last = max(self._last, wholes[0].order[:2])
             if wholes[0].order[0] > self._since:
                 changes = self._joined(wholes, repeated) if len(wholes) > 1 else wholes[0].changes
@@ -138,7 +144,7 @@ class CommitsFeed:
                 whole.changes.close()
         yield from refused
         yield from _told(repeated)
-        self._positions |= {name: reading.position for name, reading in readings.items()}
+        self._moved |= {name: reading.position for name, reading in readings.items()}
         self._new = set()
         for reading in readings.values():
             if reading.over is not None:
@@ -185,7 +191,7 @@ class CommitsFeed:
         refused: list[Refused],
     ) -> Iterator[_Whole]:
         """The transactions of one stream, each with the position as it was when its last change was taken."""
-        open_: tuple[str | None, Order, Any] | None = None
+        open_: tuple[str | None, Order, Callable[[], Any]] | None = None
         count = 0
         for item in answers:
             if isinstance(item, Refused):

@@ -229,3 +229,20 @@ def check_script(queue: Queue, script: Sequence[tuple[int, str]]) -> None:
 
 def roll_back(address: int, transact: int, second: int) -> Cells:
     return end(ROLLBACK, SYSLOG_ADDR=address, TRANSACT_ID=transact, OPER_DATE=date(second))
+
+
+def test_a_run_that_is_stopped_forgets_nothing_that_it_did_not_come_to(queue: Queue) -> None:
+    """What one database delivered stands in the state of a run that has read no further than another's."""
+    queue.add(
+        insert("open", 100, 5, DBNODE="B"), insert("out", 110, 6, DBNODE="B"), commit(900, 6, DBNODE="B")
+    )
+    assert queue.read() == ["out"]
+    queue.add(insert("a", 200, 7, DBNODE="A"), commit(210, 7, DBNODE="A"))
+    with queue.engine.connect() as connection:
+        reader = QueueReader(LAYOUT, BIG, queue.state)
+        first = next(reader.read(rows(connection, "queue", queue.state).source))
+        assert isinstance(first, Change)
+        assert first.after["fname"] == "a"
+        queue.state = load_state(json.loads(json.dumps(dump_state(reader.state))))
+    queue.add(commit(910, 5, DBNODE="B"))
+    assert queue.read() == ["open"]

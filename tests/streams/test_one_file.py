@@ -1,4 +1,4 @@
-"""One file to which run after run adds: it can be read as a whole, whatever a run that was killed left in it."""
+"""One file to which run after run adds can be read as a whole, whatever a run that was killed left in it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ LINES = [Line(number, 60 * number, f"{number}", "usr") for number in (1, 2, 3)]
 def run(folder: Path, upto: int, target: str, output: str, **given: str) -> None:
     """One run over what an export held by then."""
     inputs = [written(folder, "in", LINES[:upto], 3600)]
-    made = replace(job(folder, inputs, **given), target_format=target, tables=USR, output=str(folder / output))
+    made = replace(
+        job(folder, inputs, **given), target_format=target, tables=USR, output=str(folder / output)
+    )
     stream(made, Report(print), CLOCK)
 
 
@@ -28,9 +30,13 @@ def keys(folder: Path, source: str, name: str, **given: str) -> tuple[list[str],
     """The keys of the changes that the file tells, and what cannot be read of it."""
     said: list[Refused] = []
     out = folder / "told.jsonl"
-    read = Job(source, "changes", (str(folder / name),), str(out), tables=USR, given={"table": "usr", **given})
+    read = Job(
+        source, "changes", (str(folder / name),), str(out), tables=USR, given={"table": "usr", **given}
+    )
     convert_job(read, Report(said.append), CLOCK)
-    return [line.partition('"key":{"id":')[2].partition("}")[0] for line in out.read_text().splitlines()], said
+    return [
+        line.partition('"key":{"id":')[2].partition("}")[0] for line in out.read_text().splitlines()
+    ], said
 
 
 def test_csv_names_its_columns_once(tmp_path: Path) -> None:
@@ -88,7 +94,7 @@ def test_what_holds_no_messages_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["out.parquet", "out.csv.gz", "out.jsonl.gz"])
 def test_what_can_only_be_written_whole_is_not_added_to(tmp_path: Path, name: str) -> None:
-    with pytest.raises(Misuse, match="name .*a folder, -o DIR/"):
+    with pytest.raises(Misuse, match=r"name .*a folder, -o DIR/"):
         run(tmp_path, 1, "qlik-table", name)
     assert not (tmp_path / name).exists()
     assert not (tmp_path / "state").exists()

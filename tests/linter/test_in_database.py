@@ -1,0 +1,86 @@
+"""A queue in a table of a database, which is read while others write to it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from eventlog.convert.conversion import Job, Report, convert
+from eventlog.convert.streaming import stream
+from eventlog.linter.columns import DISPATCH
+from tests.databases import Database
+from tests.linter.helpers import LAYOUT, ROW_1, end, operation
+from tests.support import CLOCK
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "int": sa.BigInteger,
+    "bytes": lambda: sa.LargeBinary(3400),
+    "text": lambda: sa.String(80),
+}
+QUEUE = sa.Table(
+    "dispatch_queue", sa.MetaData(), *(sa.Column(c.name.lower(), KINDS[c.type]()) for c in DISPATCH)
+)
+
+
+@pytest.fixture
+def engine(database: Database) -> sa.Engine:
+    engine = database.engine()
+    QUEUE.create(engine)
+    return engine
+
+
+def add(engine: sa.Engine, *told: tuple[Any, ...]) -> None:
+    with engine.begin() as connection:
+        for cells in told:
+            values = {
+                c.name.lower(): bytes.fromhex(cell) if c.type == "bytes" and cell is not None else cell
+                for c, cell in zip(DISPATCH, cells, strict=True)
+            }
+            connection.execute(QUEUE.insert().values(values))
+
+
+def job(folder: Path, engine: sa.Engine, output: str = "out.jsonl") -> Job:
+    url = engine.url.render_as_string(hide_password=False)
+    state, out = folder / "state.json", f"{folder}/{output}"
+    return Job("linter", "changes", ("dispatch_queue",), out, tables=LAYOUT, url=url, state=state)
+
+
+def test_bad_records_are_on_disk_before_the_state_passes_them_over(tmp_path: Path, engine: sa.Engine) -> None:
+    add(engine, operation(2, ROW_1, b"contradicts"), end())
+    with open("/dev/full", "wb", buffering=1 << 16) as full:
+        with pytest.raises(OSError, match="No space left"):
+            convert(job(tmp_path, engine), Report(lambda told: None, full), CLOCK)
+        with pytest.raises(OSError, match="No space left"):
+            full.close()
+    kept = tmp_path / "refused"
+    with kept.open("wb") as file:
+        convert(job(tmp_path, engine), Report(lambda told: None, file), CLOCK)
+    assert b"contradicts" in kept.read_bytes()
+
+
+def test_work_grows_with_the_queue(tmp_path: Path, postgres: Database) -> None:
+    """To tell where reading would go on behind each change took a look at all that had come before."""
+    engine = postgres.engine()
+    QUEUE.create(engine)
+    taken = []
+    for part in (range(1000), range(1000, 8000)):
+        told = [
+            row
+            for n in part
+            for row in (
+                operation(2, ROW_1, SYSLOG_ADDR=1000 + 10 * n, TRANSACT_ID=n),
+                end(SYSLOG_ADDR=1005 + 10 * n, TRANSACT_ID=n),
+            )
+        ]
+        add(engine, *told)
+        started = time.process_time()
+        folder = tmp_path / str(len(part))
+        folder.mkdir()
+        stream(job(folder, engine, "out/"), Report(lambda told: None), CLOCK)
+        taken.append(time.process_time() - started)
+    assert taken[1] < 16 * taken[0]  # of eight times as many

@@ -15,7 +15,7 @@ from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
 from eventlog.places.control_tables import control_sources
 from eventlog.places.sql_cells import HEADER_TYPES, Bind, binds_of, datetime_type, sql_type
-from eventlog.places.sql_clock import UtcNow
+from eventlog.places.sql_clock import UtcNow, at_one_moment
 from eventlog.qlik import headers, partitions, sequence, tables
 from eventlog.qlik.control import control_table
 from eventlog.qlik.headers import HEADERS
@@ -26,7 +26,6 @@ from eventlog.streams.ordered import read_changes
 from eventlog.streams.settings import StreamSettings
 
 _BATCH = 1_000
-_ONE_MOMENT = frozenset(("postgresql", "mysql", "mariadb"))
 
 
 class StoreFault(EventlogError):
@@ -265,14 +264,6 @@ class StoredTables:
                 yield source(connection, name, self._settings, above=above)
 
 
-def _at_one_moment(engine: sa.Engine) -> sa.Connection:
-    """A connection whose reads all see one moment, in databases that know how to do that by a level."""
-    connection = engine.connect()
-    if engine.dialect.name in _ONE_MOMENT:
-        return connection.execution_options(isolation_level="REPEATABLE READ")
-    return connection
-
-
 def _control(connection: sa.Connection, names: Sequence[str]) -> Iterator[Source[Row]]:
     return control_sources(connection, (_place_of(connection, name)[0] for name in names))
 
@@ -287,7 +278,7 @@ def read_tasks(
     """The changes of the change tables of tasks, by their sequence, in one snapshot where there is one."""
     if not any(names for _, names in tasks):
         raise Misuse("name the change tables to read")
-    with _at_one_moment(engine) as connection:
+    with at_one_moment(engine) as connection:
         stream = stream or StreamSettings()
         everything = [name for _, names in tasks for name in names]
         control = _control(connection, everything) if stream.order == "sequence" else iter(())

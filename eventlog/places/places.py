@@ -24,6 +24,7 @@ from eventlog.linter.changes import QueueReader as LinterReader
 from eventlog.linter.progress import START, dump_state, load_state
 from eventlog.places import change_tables, queues
 from eventlog.places.registry import Registry, RegistryAccess
+from eventlog.places.sql_clock import at_one_moment
 from eventlog.places.topics import KafkaSettings
 from eventlog.qlik.control import control_table
 from eventlog.sinks.secured import authorization
@@ -149,7 +150,7 @@ def _read_queue(source: Format, place: Place) -> Iterator[FromPlace]:
         if place.state is not None:
             write_state(place.state, dump_state(reader.state))
 
-    with connect(place.url).connect() as connection:
+    with at_one_moment(connect(place.url)) as connection:
         waiting = queues.rows(connection, name, since)
         reader.pass_over(waiting.past)
         yield FromPlace(reader.read(waiting.source), keep)
@@ -191,7 +192,7 @@ class _Queue:
         """Nothing is open between rounds."""
 
     def answers(self, growing: bool) -> Iterator[Change | Refused]:
-        with connect(self._place.url).connect() as connection:
+        with at_one_moment(connect(self._place.url)) as connection:
             waiting = queues.rows(connection, self._name, self._since)
             self._reader.pass_over(waiting.past)
             yield from self._reader.read(waiting.source)

@@ -1,4 +1,4 @@
-"""The clock of a database in UTC, also of those that hold no log."""
+"""The time of a database, also of those that hold no log: its clock in UTC, and one moment for many reads."""
 
 from __future__ import annotations
 
@@ -17,6 +17,15 @@ _SPOKEN = {name: dialect.utc_now for name, dialect in DIALECTS.items()} | {
     "sqlite": "current_timestamp",
 }
 _STANDARD = "current_timestamp at time zone 'UTC'"
+_ONE_MOMENT = frozenset(("postgresql", "mysql", "mariadb"))
+
+
+def at_one_moment(engine: sa.Engine) -> sa.Connection:
+    """A connection whose reads all see one moment, in databases that know how to do that by a level."""
+    connection = engine.connect()
+    if engine.dialect.name in _ONE_MOMENT:
+        return connection.execution_options(isolation_level="REPEATABLE READ")
+    return connection
 
 
 class UtcNow(FunctionElement[dt.datetime]):

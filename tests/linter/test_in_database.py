@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,6 +13,7 @@ import sqlalchemy as sa
 
 from eventlog.convert.conversion import Job, Report, convert
 from eventlog.convert.streaming import stream
+from eventlog.core.errors import Refused
 from eventlog.linter.columns import DISPATCH
 from tests.databases import Database
 from tests.linter.helpers import LAYOUT, ROW_1, end, operation
@@ -61,6 +63,28 @@ def test_bad_records_are_on_disk_before_the_state_passes_them_over(tmp_path: Pat
     with kept.open("wb") as file:
         convert(job(tmp_path, engine), Report(lambda told: None, file), CLOCK)
     assert b"contradicts" in kept.read_bytes()
+
+
+def test_what_is_removed_while_a_queue_is_read_is_read_whole(tmp_path: Path, engine: sa.Engine) -> None:
+    """A transaction stands on both sides of where the journal begins anew, and is sent meanwhile."""
+    later = "3b9acbff4000"
+    add(engine, operation(2, ROW_1, SYSLOG_ADDR=800, TRANSACT_ID=4), end(SYSLOG_ADDR=810, TRANSACT_ID=4))
+    convert(job(tmp_path, engine), Report(print), CLOCK)
+    add(
+        engine,
+        operation(2, ROW_1, SYSLOG_ADDR=900),
+        operation(6, ROW_1, SYSLOG_ADDR=910),
+        operation(3, ROW_1, ROW_1, SYSLOG_ADDR=4, OPER_DATE=later),
+        end(SYSLOG_ADDR=5, OPER_DATE=later),
+    )
+
+    def send(told: Refused) -> None:
+        with engine.begin() as connection:
+            connection.execute(QUEUE.delete())
+
+    convert(job(tmp_path, engine), Report(send), CLOCK)
+    told = [json.loads(line)["op"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert told == ["insert", "update"]
 
 
 def test_work_grows_with_the_queue(tmp_path: Path, postgres: Database) -> None:

@@ -57,8 +57,10 @@ def described(connection: sa.Connection, table: str = "DISPATCH_ATTRS") -> list[
 
 
 def _in_order(queue: Columns) -> sa.Select[Any]:
+    """The rows by their addresses, those that have none last, wherever a database sorts nulls."""
     order = [queue[name] for name in ("SYSLOG_ADDR", "EXTDATA") if name in queue]
-    return sa.select(*queue.values()).order_by(*order)
+    nulls = [sa.case((order[0].is_(None), 1), else_=0)] if "SYSLOG_ADDR" in queue else []
+    return sa.select(*queue.values()).order_by(*nulls, *order)
 
 
 def _before(queue: Columns, since: QueueState) -> sa.ColumnElement[bool] | None:
@@ -105,4 +107,9 @@ def _reflect(connection: sa.Connection, name: str) -> Columns:
     except sa.exc.NoSuchTableError:
         raise Misuse(f"there is no table {name}") from None
     table = sa.table(bare, *(sa.column(column["name"]) for column in found), schema=schema or None)
-    return {column.name.upper(): column for column in table.columns}
+    columns: Columns = {}
+    for column in table.columns:
+        other = columns.setdefault(column.name.upper(), column)
+        if other is not column:
+            raise Misuse(f"{name} has the columns {other.name} and {column.name}, which are one name here")
+    return columns

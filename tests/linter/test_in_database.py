@@ -13,7 +13,7 @@ import sqlalchemy as sa
 
 from eventlog.convert.conversion import Job, Report, convert
 from eventlog.convert.streaming import stream
-from eventlog.core.errors import Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.linter.columns import DISPATCH
 from tests.databases import Database
 from tests.linter.helpers import LAYOUT, ROW_1, end, operation
@@ -85,6 +85,23 @@ def test_what_is_removed_while_a_queue_is_read_is_read_whole(tmp_path: Path, eng
     convert(job(tmp_path, engine), Report(send), CLOCK)
     told = [json.loads(line)["op"] for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert told == ["insert", "update"]
+
+
+def test_columns_that_differ_in_case_alone_are_misuse(tmp_path: Path, postgres: Database) -> None:
+    """One of them would be read, and nobody knew which."""
+    engine = postgres.engine()
+    QUEUE.create(engine)
+    with engine.begin() as connection:
+        connection.exec_driver_sql('alter table dispatch_queue add "DATA" bytea')
+    with pytest.raises(Misuse, match="dispatch_queue has the columns data and DATA, which are one name"):
+        convert(job(tmp_path, engine), Report(print), CLOCK)
+
+
+def test_rows_without_an_address_come_last(tmp_path: Path, engine: sa.Engine) -> None:
+    """As where only the ends of transactions have none; databases sort nulls differently."""
+    add(engine, end(SYSLOG_ADDR=None), operation(2, ROW_1))
+    convert(job(tmp_path, engine), Report(print), CLOCK)
+    assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
 
 
 def test_work_grows_with_the_queue(tmp_path: Path, postgres: Database) -> None:

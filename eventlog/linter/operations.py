@@ -140,17 +140,22 @@ class Open:
 
     def __init__(self, limit: int = MAX_OPEN) -> None:
         self._limit = limit
-        self._transactions: dict[tuple[str, int], Transaction] = {}
+        self._transactions: dict[str, dict[int, Transaction]] = {}  # by database
+        self._count = 0
         self._size = 0
         self._full = False
 
     def add(self, part: QueueRow, where: str) -> str | None:
         """One more part; what is wrong with it, if anything is."""
         name = (part.dbnode, part.transact_id)
-        self._full = self._full or len(self._transactions) >= MAX_TRANSACTIONS
-        if self._full and name not in self._transactions:
-            return f"transaction {name[0]}/{name[1]} is left out, as all new ones are: too many were open"
-        transaction = self._transactions.setdefault(name, Transaction())
+        self._full = self._full or self._count >= MAX_TRANSACTIONS
+        of_node = self._transactions.setdefault(part.dbnode, {})
+        transaction = of_node.get(part.transact_id)
+        if transaction is None:
+            if self._full:
+                return f"transaction {name[0]}/{name[1]} is left out, as all new ones are: too many were open"
+            transaction = of_node[part.transact_id] = Transaction()
+            self._count += 1
         if transaction.given_up:
             return None
         key = key_of(part)
@@ -169,30 +174,32 @@ class Open:
 
     def end(self, part: QueueRow) -> Transaction | None:
         """The transaction of a COMMIT or ROLLBACK, which is open no longer."""
-        transaction = self._transactions.pop((part.dbnode, part.transact_id), None)
+        transaction = self._transactions.get(part.dbnode, {}).pop(part.transact_id, None)
         if transaction is not None:
+            self._count -= 1
             self._size -= transaction.size
         return transaction
 
     def unfinished(self) -> Iterator[str]:
         """What is to be said of the open transactions at the end of the input."""
-        for (dbnode, number), transaction in self._transactions.items():
-            if not transaction.given_up:
-                count = len(transaction.operations)
-                yield f"transaction {dbnode}/{number} is unfinished: {count} operations are left out"
+        for dbnode, of_node in self._transactions.items():
+            for number, transaction in of_node.items():
+                if not transaction.given_up:
+                    count = len(transaction.operations)
+                    yield f"transaction {dbnode}/{number} is unfinished: {count} operations are left out"
 
     def nodes(self) -> Iterator[str]:
         """The databases that have open transactions."""
-        return (node for node, _ in self._transactions)
+        return (node for node, of_node in self._transactions.items() if of_node)
 
     def oldest(self, dbnode: str) -> QueueRow | None:
         """The first row of what is open longest of a database: from there on it can be read again."""
-        for (node, _), transaction in self._transactions.items():
-            if node == dbnode and transaction.operations:
+        for transaction in self._transactions.get(dbnode, {}).values():
+            if transaction.operations:
                 return transaction.operations[0].parts[0]
         return None
 
     def _give_up(self, name: tuple[str, int], transaction: Transaction) -> str:
         self._size -= transaction.size
-        self._transactions[name] = Transaction(given_up=True)
+        self._transactions[name[0]][name[1]] = Transaction(given_up=True)
         return f"transaction {name[0]}/{name[1]} is left out: what is open is over {self._limit} bytes"

@@ -38,8 +38,9 @@ class Killable(Protocol):
 class MariaServer:
     """A MariaDB from the programs of the system; what it has committed survives its process."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self._folder, self._data, self._temporary = folder, folder / "data", folder / "temporary"
+        self._options = options
         self._temporary.mkdir()
         self._password = secrets.token_hex(8)
         with socket.socket() as free:
@@ -83,7 +84,9 @@ class MariaServer:
             *("mariadbd", "--no-defaults", f"--datadir={self._data}", "--bind-address=127.0.0.1"),
             *(f"--port={self._port}", f"--socket={self._folder}/socket", "--skip-name-resolve"),
             f"--tmpdir={self._temporary}",
-            *("--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M", *words),
+            *("--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=64M"),
+            *self._options,
+            *words,
         )
         deadline = time.monotonic() + 300  # a machine may be busy
         while True:
@@ -115,14 +118,14 @@ def killable_postgres() -> Iterator[tuple[Killable, Database]]:
 
 
 @contextmanager
-def killable_mariadb() -> Iterator[tuple[Killable, Database]]:
+def killable_mariadb(*options: str) -> Iterator[tuple[Killable, Database]]:
     for program in ("mariadbd", "mariadb-install-db"):
         if shutil.which(program) is None:
             pytest.skip(f"no {program} on this machine")
     folder = Path(tempfile.mkdtemp(prefix="eventlog-mariadb-"))
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
-        server = MariaServer(folder)
+        server = MariaServer(folder, *options)
         stack.callback(server.stop)
         engine = connect(server.url)
         with engine.begin() as connection:

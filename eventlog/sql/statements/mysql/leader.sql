@@ -12,7 +12,11 @@ select cast(connection_id() as char)
 
 -- lead --
 -- Takes the lock of the one active publisher; whether we have it.
-select get_lock(concat('eventlog ', left(sha2(concat(coalesce({schema_text}, ''), '.', {log_text}), 256), 40)), 0)
+select get_lock(concat('eventlog ', left(sha2(
+  case @@lower_case_table_names
+    when 0 then concat(coalesce({schema_text}, ''), '.', {log_text})
+    else lower(concat(coalesce({schema_text}, ''), '.', {log_text}))
+  end, 256), 40)), 0)
 
 -- resign --
 -- Gives the lock back.
@@ -22,7 +26,11 @@ do release_all_locks()
 -- Who holds the lock: role, session, application.
 select p.user, cast(h.id as char), concat('from ', p.host)
 from (
-  select is_used_lock(concat('eventlog ', left(sha2(concat(coalesce({schema_text}, ''), '.', {log_text}), 256), 40))) as id
+  select is_used_lock(concat('eventlog ', left(sha2(
+    case @@lower_case_table_names
+      when 0 then concat(coalesce({schema_text}, ''), '.', {log_text})
+      else lower(concat(coalesce({schema_text}, ''), '.', {log_text}))
+    end, 256), 40))) as id
 ) h
 left join information_schema.processlist p on p.id = h.id
 where h.id is not null

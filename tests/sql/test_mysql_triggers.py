@@ -11,7 +11,7 @@ from sqlalchemy import text
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.refusals import CannotTrack
-from eventlog.sql.capture.track import plan_track
+from eventlog.sql.capture.track import plan_track, untrack
 from eventlog.sql.connect import DatabaseFailed
 from tests.sql.tracked import Logged, Tracked
 
@@ -46,6 +46,18 @@ def test_any_name_can_be_tracked_and_its_triggers_are_known_again(my: Tracked, n
     assert not my.track(f"t{name}", insert=1, update=2).statements
     with my.engine.connect() as connection:
         assert [found for found in check(connection, my.log) if found.fault] == []
+
+
+def test_a_table_that_is_tracked_under_its_new_name_is_logged_under_that_alone(my: Tracked) -> None:
+    my.run("create table b (idu integer primary key, n integer)", "insert into b values (1, 1)")
+    my.track("b", insert=5, update=6)
+    my.run("rename table b to c")
+    my.track("c", insert=5, update=6)
+    assert my.after("update c set n = 2") == [Logged(6, "idu=1")]
+    my.run("update c set n = 3")
+    assert my.logged("c") == [Logged(6, "idu=1")]
+    untrack(my.engine, my.log, "c")
+    assert my.after("update c set n = 4") == []
 
 
 def test_a_child_of_any_name(my: Tracked) -> None:

@@ -72,6 +72,10 @@ class TrackRecord:
         """The tables that are tracked."""
         return (entry for entry in self._own.values() if entry.choice is not None)
 
+    def names(self) -> set[str]:
+        """The names of the tables that are, or were, tracked."""
+        return {entry.table for entry in self._own.values()}
+
     def get(self, place: Place) -> Recorded | None:
         """The table that is tracked there."""
         found = self._own.get(place)

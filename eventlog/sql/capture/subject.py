@@ -84,11 +84,14 @@ def _link(parent: Relation, relation: Relation) -> ForeignKey | None:
 
 
 def installed_of(
-    catalogue: Catalogue, log: Log, relation: Relation, children: Iterable[Place]
+    catalogue: Catalogue, record: TrackRecord, log: Log, relation: Relation, children: Iterable[Place]
 ) -> Iterator[Installed]:
-    """The triggers of ours for a table, those on its children included."""
+    """The triggers of ours for a table, those on its children included, and those that it has kept from
+    when it was tracked under another name."""
     parent = relation.table.name
-    yield from _called(relation, trigger_names(log, parent, [None]))
+    own = trigger_names(log, parent, [None])
+    former = {name for table in record.names() for name in trigger_names(log, table, [None])}
+    yield from _called(relation, own | (former - trigger_names(log, parent, record.parents(relation.place))))
     for place in sorted(set(children)):
         if child := catalogue.at(place):
             yield from _called(child, trigger_names(log, child.table.name, [parent]))

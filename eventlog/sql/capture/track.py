@@ -113,7 +113,7 @@ def plan_untrack(connection: Connection, log: Log, name: str) -> TrackPlan:
             raise
         return TrackPlan(Table(*entry.place, {}), tuple(forget(log, entry.place)))
     children = [child.place for child in record.children(relation.place)]
-    drops = _drops(log, installed_of(catalogue, log, relation, children))
+    drops = _drops(log, installed_of(catalogue, record, log, relation, children))
     forgetting = forget(log, relation.place) if record.get(relation.place) else ()
     return TrackPlan(relation.table, (*drops, *forgetting))
 
@@ -129,7 +129,7 @@ def _replacing(catalogue: Catalogue, record: TrackRecord, subject: Subject) -> I
     relation = catalogue.relation(*subject.relation.place)
     children = [entry.place for entry in record.children(relation.place)]
     children += [child.relation.place for child in subject.children]
-    installed = list(installed_of(catalogue, subject.log, relation, children))
+    installed = list(installed_of(catalogue, record, subject.log, relation, children))
     expected = {(t.schema, t.table, t.name): t for t in writer_of(subject.dialect).write(subject)}
     if _standing(installed) == {place: (t.body.strip(), t.firing) for place, t in expected.items()}:
         return

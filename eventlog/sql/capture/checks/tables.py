@@ -41,7 +41,7 @@ def _drift(seen: Checked, watched: Watched) -> Iterator[Finding]:
 def _hidden(seen: Checked, subject: Subject, watched: Watched) -> list[str]:
     """The tables whose triggers we do not see, though there may be some."""
     children = [child.relation.place for child in subject.children]
-    installed = installed_of(seen.catalogue, seen.log, watched.relation, children)
+    installed = installed_of(seen.catalogue, seen.record, seen.log, watched.relation, children)
     shown = {(trigger.schema, trigger.table) for trigger in installed}
     places = [place for place in (watched.relation.place, *children) if place not in shown]
     return [".".join(place) for place in places if not seen.catalogue.shows_triggers(place)]
@@ -51,7 +51,7 @@ def _differences(seen: Checked, subject: Subject, watched: Watched) -> Iterator[
     triggers = {(t.schema, t.table, t.name): t for t in writer_of(seen.log.dialect).write(subject)}
     expected = {place: trigger.body for place, trigger in triggers.items()}
     children = [entry.place for entry in seen.record.children(watched.relation.place)]
-    installed = list(installed_of(seen.catalogue, seen.log, watched.relation, children))
+    installed = list(installed_of(seen.catalogue, seen.record, seen.log, watched.relation, children))
     standing = {(t.schema, t.table, t.name): t.body for t in installed}
     for place in sorted(expected.keys() - standing.keys(), key=str):
         yield f"trigger {place[2]} is missing on {place[1]}"

@@ -10,6 +10,7 @@ from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.linter.columns import QueueRow, QueueRowReader
+from eventlog.linter.ended import Ended, EndedTransaction, earlier
 from eventlog.linter.images import ImageLayout, read_layout
 from eventlog.linter.operations import (
     BLOBS,
@@ -22,7 +23,7 @@ from eventlog.linter.operations import (
     done_by,
     read_typ,
 )
-from eventlog.linter.progress import START, Commit, JournalPlace, QueueProgress, QueueState, commit_of
+from eventlog.linter.progress import START, Commit, QueueState, commit_of
 from eventlog.linter.times import TimeOrder, load_time
 
 Answer = Change | Refused
@@ -52,13 +53,6 @@ class Named(NamedTuple):
     layout: ImageLayout | None
 
 
-class EndedTransaction(NamedTuple):
-    """A transaction that committed, and the row that said so."""
-
-    transaction: Transaction
-    commit: QueueRow
-
-
 class QueueReader:
     """Reads one source."""
 
@@ -69,7 +63,7 @@ class QueueReader:
         self._order = TimeOrder(reading.time_order, reading.now, since.time_order)
         self._open = Open(reading.max_open)
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
-        self._ended: list[EndedTransaction] = []  # whose changes are not out yet
+        self._ended = Ended()
         self._out: dict[str, list[Commit]] = {}  # of each database, the COMMITs met whose changes are out
         self._met_all = False
 
@@ -87,7 +81,7 @@ class QueueReader:
     def mark(self) -> Callable[[], QueueState]:
         """What gives the state as it is now, whatever is read since; the COMMITs are looked at only then."""
         order, met_all = self._order.order or "big", self._met_all
-        known = sorted({*self._since.nodes, *self._out, *self._open.nodes(), *self._waiting()})
+        known = sorted({*self._since.nodes, *self._out, *self._open.nodes(), *self._ended.nodes()})
         marks = {node: (len(self._out.get(node, ())), self._oldest(node, order)) for node in known}
 
         def state() -> QueueState:
@@ -99,17 +93,10 @@ class QueueReader:
 
         return state
 
-    def _waiting(self) -> set[str]:
-        return {ended.commit.dbnode for ended in self._ended}
-
     def _oldest(self, node: str, order: str) -> QueueRow | None:
         """The first row of what is not out yet of a database, from which on it is to be read again."""
-        first = self._open.oldest(node)
-        for ended in self._ended:
-            if ended.commit.dbnode == node and ended.transaction.operations:
-                part = ended.transaction.operations[0].parts[0]
-                first = part if first is None else _earlier(first, part, order)
-        return first
+        first, ended = self._open.oldest(node), self._ended.oldest(node, order)
+        return earlier(first, ended, order) if first and ended else first or ended
 
     def read(self, source: Source[Row]) -> Iterator[Answer]:
         """The changes of a source, then what its end leaves."""
@@ -167,7 +154,7 @@ class QueueReader:
                 self._note(part)
             elif transaction is not None:
                 ended = EndedTransaction(transaction, part)
-                self._ended.append(ended)
+                self._ended.add(ended)
                 return ended
         elif not self._reading.server or part.dst_server == self._reading.server:
             fault = self._open.add(part, where)
@@ -190,7 +177,7 @@ class QueueReader:
             if held is not None:
                 yield held
             held = answer
-        self._ended.pop(0)
+        self._ended.leave(ended)
         self._note(ended.commit)
         if held is not None:
             yield held
@@ -317,13 +304,3 @@ def _key(table: Table | None, row: dict[str, Value]) -> Key:
     names = {table.column(name): name for name in row}
     found = [names.get(column) for column in table.key_columns]
     return tuple((name, row[name]) for name in found if name is not None) if None not in found else ()
-
-
-def _earlier(one: QueueRow, other: QueueRow, order: str) -> QueueRow:
-    """Of two rows of one database that which the journal has first."""
-    if one.syslog_addr is None:
-        return one
-    past = QueueProgress(JournalPlace(one.syslog_addr, one.oper_date)).is_past(
-        other.syslog_addr, other.oper_date, order
-    )
-    return other if past else one

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -47,12 +48,12 @@ class Queue:
         with self.engine.begin() as connection:
             connection.exec_driver_sql(f"delete from queue where {condition}")
 
-    def read(self, reading: QueueChoices = BIG) -> list[str]:
-        """The names that a run delivers; its state is kept as a file keeps it."""
+    def read(self, reading: QueueChoices = BIG, most: int | None = None) -> list[str]:
+        """The names that a run delivers, which may be stopped; its state is kept as a file keeps it."""
         with self.engine.connect() as connection:
             reader, waiting = QueueReader(LAYOUT, reading, self.state), rows(connection, "queue", self.state)
             reader.pass_over(waiting.past)
-            answers = list(reader.read(waiting.source))
+            answers = list(islice(reader.read(waiting.source), most))
         self.state = load_state(json.loads(json.dumps(dump_state(reader.state))))
         told = [answer for answer in answers if isinstance(answer, Refused)]
         assert not any(answer.fault for answer in told), told
@@ -68,11 +69,12 @@ def queue() -> Iterator[Queue]:
 
 def insert(name: str, address: int, transact: int = 5, second: int = 1, **more: Any) -> Cells:
     image = bytes.fromhex("01000000") + name.ljust(8).encode()
-    return operation(2, image, SYSLOG_ADDR=address, TRANSACT_ID=transact, OPER_DATE=date(second), **more)
+    cells = {"SYSLOG_ADDR": address, "TRANSACT_ID": transact, "OPER_DATE": date(second), **more}
+    return operation(2, image, **cells)
 
 
 def commit(address: int, transact: int = 5, second: int = 1, **more: Any) -> Cells:
-    return end(SYSLOG_ADDR=address, TRANSACT_ID=transact, OPER_DATE=date(second), **more)
+    return end(**{"SYSLOG_ADDR": address, "TRANSACT_ID": transact, "OPER_DATE": date(second), **more})
 
 
 def date(second: int) -> str:
@@ -246,3 +248,26 @@ def test_a_run_that_is_stopped_forgets_nothing_that_it_did_not_come_to(queue: Qu
         queue.state = load_state(json.loads(json.dumps(dump_state(reader.state))))
     queue.add(commit(910, 5, DBNODE="B"))
     assert queue.read() == ["open"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 4), max_size=40), st.integers(2, 4))
+def test_runs_that_are_stopped_go_on_where_nothing_told_the_order_of_dates(
+    script: Sequence[int], most: int
+) -> None:
+    """All of a queue waits then, of two databases here, whose transactions hold a row each."""
+    began: dict[int, str] = {}
+    expected: list[str] = []
+    with closing(Queue()) as queue:
+        for place, transact in enumerate(script):
+            more: dict[str, Any] = {"DBNODE": "AB"[transact // 4], "OPER_DATE": "404040400000"}
+            if transact not in began:
+                began[transact] = f"n{place}"
+                queue.add(insert(f"n{place}", 10 * place, transact, **more))
+            else:
+                expected.append(began.pop(transact))
+                queue.add(commit(10 * place, transact, **more))
+        got: list[str] = []
+        while found := queue.read(QueueChoices(), most):
+            got += found
+    assert got == expected

@@ -225,10 +225,13 @@ def test_headers_are_found_without_case() -> None:
     assert only(row(1, "I", ALL, "1", "x", "7"), columns=tuple(c.upper() for c in COLUMNS)).after["id"] == 1
 
 
-@pytest.mark.parametrize("columns", [("id", "name"), ()])
-def test_a_table_without_headers_is_refused_as_a_whole(columns: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(
+    ("columns", "why"),
+    [(("id", "name"), "is the header prefix 'header__'?"), ((), "has no columns: it is empty")],
+)
+def test_a_table_without_headers_is_refused_as_a_whole(columns: tuple[str, ...], why: str) -> None:
     (fault,) = read_rows(source(columns, ("1", "x")))
-    assert "is the header prefix 'header__'?" in reason(fault)
+    assert why in reason(fault)
 
 
 def test_unknown_header_columns_are_misuse() -> None:

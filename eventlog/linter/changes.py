@@ -10,7 +10,7 @@ from eventlog.core.errors import EventlogError, InvalidValue, Refused, WrongRow
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Table, Tables
 from eventlog.linter.columns import QueueRow, QueueRowReader
-from eventlog.linter.ended import Ended, EndedTransaction, earlier
+from eventlog.linter.ended import EndedTransaction, EndedTransactions, earlier
 from eventlog.linter.images import ImageLayout, read_layout
 from eventlog.linter.operations import (
     BLOBS,
@@ -63,7 +63,7 @@ class QueueReader:
         self._order = TimeOrder(reading.time_order, reading.now, since.time_order)
         self._open = Open(reading.max_open)
         self._layouts = {table: read_layout(str(table), table.linter) for table in tables}
-        self._ended = Ended()
+        self._ended = EndedTransactions()
         self._out: dict[str, list[Commit]] = {}  # of each database, the COMMITs met whose changes are out
         self._met_all = False
 

@@ -18,7 +18,7 @@ class EndedTransaction(NamedTuple):
     commit: QueueRow
 
 
-class Ended:
+class EndedTransactions:
     """They leave in the order in which they came. Of each database is known which row of theirs the journal
     has first; rows without an address are read again wherever reading begins."""
 

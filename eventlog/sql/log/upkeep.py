@@ -307,9 +307,8 @@ class Upkeep:
     ) -> tuple[int, int | None]:
         """Delete rows with these letters from before that time, one chunk behind a record_id of them:
         how many, and the record_id to go on behind, None at the end."""
-        self._run(
-            "lock_state"
-        )  # lest a row be deleted that has just become the one by which ranges are known
+        # lest a row be deleted that has just become the one by which ranges are known
+        self._run("lock_state")
         holes = {"letters": ", ".join(literal(Letter(letter)) for letter in letters)}
         found = self._run("handled_before", holes, before=before, after=after, most=limit)
         ids = [row[0] for row in found]

@@ -22,7 +22,7 @@ ADDRESS = os.environ.get("EVENTLOG_TEST_KAFKA", "")
 JARS = os.environ.get("EVENTLOG_TEST_KAFKA_JARS", "")
 ROOT = Path(__file__).parents[1]
 _PORTS = range(21_000, 23_000, 2)  # and the next for the controller; below those that systems hand out
-AT_HAND = (MOCK, *([REAL] if ADDRESS else []))
+PARAMETERS = [MOCK, *([pytest.param(REAL, marks=pytest.mark.servers)] if ADDRESS else [])]
 
 
 @contextmanager

@@ -4,47 +4,75 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
 from sqlalchemy.engine import URL, Engine
 
 from eventlog.demo.embedded import Server
 from tests import brokers as kafka_brokers
-from tests import frugal, parallel
-from tests.databases import AT_HAND, EMBEDDED, Database, embedded_server, fresh, server_url, told
+from tests import frugal, parallel, tiers
+from tests.databases import EMBEDDED, PARAMETERS, Database, embedded_server, fresh, server_url, told
 
 frugal.keep_bytecode()
 frugal.hurry_spark()
+frugal.write_to_memory()
 
-# Tests never judge time: a loaded machine is no fault.
-settings.register_profile("eventlog", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("eventlog")
+# A shell's background job ignores SIGINT, and one of nohup SIGHUP; so would the programs that tests start.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, usual)
 
-# A shell's background job ignores SIGINT, and so would the programs that tests start and interrupt.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+_LEFT_OUT = pytest.StashKey[Counter[str]]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    tiers.add_option(parser)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    tiers.set_examples(tiers.chosen(config))
+    config.stash[_LEFT_OUT] = Counter()
 
 
 def pytest_report_header() -> str:
     return told()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    terminalreporter.write_line(told())
-
-
 def pytest_xdist_auto_num_workers() -> int:
     return parallel.workers()
 
 
-@pytest.hookimpl(trylast=True)  # behind pytest's own order, by parameters of fixtures
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return parallel.scheduler(config, log)
+
+
+@pytest.hookimpl(trylast=True)  # after pytest's own order, by parameters of fixtures
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[_LEFT_OUT] = tiers.select(config, items)
     items.sort(key=lambda item: parallel.turn(item.path))
 
 
-@pytest.fixture(scope="module", params=kafka_brokers.AT_HAND)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["left_out"] = dict(session.config.stash[_LEFT_OUT])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    node.config.stash[_LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    calls = [report for report in terminalreporter.stats.get("passed", []) if report.when == "call"]
+    lines = [*tiers.skips(terminalreporter.stats.get("skipped", [])), *tiers.over_limit(calls)]
+    for line in [*lines, told(), tiers.left_out(config.stash[_LEFT_OUT])]:
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture(scope="module", params=kafka_brokers.PARAMETERS)
 def brokers(request: pytest.FixtureRequest) -> Iterator[str]:
     """The addresses of each Kafka broker at hand in turn."""
     with kafka_brokers.addresses(request.param) as found:
@@ -58,7 +86,7 @@ def embedded() -> Iterator[Server]:
         yield server
 
 
-@pytest.fixture(scope="session", params=AT_HAND)
+@pytest.fixture(scope="session", params=PARAMETERS)
 def server(request: pytest.FixtureRequest, embedded: Server) -> Iterator[tuple[str, URL]]:
     """Each server at hand in turn."""
     with server_url(request.param, embedded) as url:

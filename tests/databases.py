@@ -15,12 +15,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
 import sqlalchemy
 from sqlalchemy.engine import URL, Engine, make_url
 
 from eventlog.demo.embedded import FAST, Server, embedded_postgres
 from eventlog.sql import connect
 from eventlog.sql.dialect.dialects import DIALECTS, Dialect
+from eventlog.sql.names import Log
+from eventlog.sql.schema import migrate
 
 EMBEDDED = "embedded PostgreSQL"
 
@@ -54,6 +57,7 @@ _NAMED = _from_environment()
 _CONTAINERS = ("PostgreSQL container", "MySQL container", "Oracle container")
 _WANTED = _docker_answers() or bool(os.environ.get("EVENTLOG_TEST_ALL"))
 AT_HAND = (EMBEDDED, *_NAMED, *(_CONTAINERS if _WANTED else ()))
+PARAMETERS = [pytest.param(name, marks=() if name == EMBEDDED else pytest.mark.servers) for name in AT_HAND]
 
 
 def told() -> str:
@@ -93,23 +97,37 @@ def embedded_server() -> Iterator[Server]:
 
 
 @contextlib.contextmanager
-def fresh(name: str, url: URL, options: str = "") -> Iterator[Database]:
-    """An empty database on that server (a schema of its own on Oracle), dropped afterwards."""
+def fresh(name: str, url: URL, options: str = "", template: str = "template0") -> Iterator[Database]:
+    """Make a database on that server (a schema of its own on Oracle), and drop it afterwards.
+
+    On PostgreSQL it is a copy of `template`; elsewhere it is empty.
+    """
     owner = connect.connect(url)
     dialect = connect.dialect_at(owner)
     place = f"t_{secrets.token_hex(6)}"
     make, drop, reach = _PLACES[dialect.name]
-    _run(owner, (make[0] + options, *make[1:]), place)
+    _run(owner, (make[0] + options, *make[1:]), place, template)
     try:
         yield Database(name, reach(url, place), dialect)
     finally:
         _run(owner, drop, place)
+        owner.dispose()
 
 
-def _run(engine: Engine, statements: tuple[str, ...], place: str) -> None:
+@contextlib.contextmanager
+def installed(name: str, url: URL) -> Iterator[str]:
+    """Make a database with an installed log, which is faster to copy than to make; return its name."""
+    with fresh(name, url) as database:
+        engine = database.engine()
+        migrate.install(engine, Log(database.dialect))
+        engine.dispose()
+        yield str(database.url.database)
+
+
+def _run(engine: Engine, statements: tuple[str, ...], place: str, template: str = "") -> None:
     with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
         for statement in statements:
-            connection.execute(sqlalchemy.text(statement.format(place=place)))
+            connection.execute(sqlalchemy.text(statement.format(place=place, template=template)))
 
 
 def _database(url: URL, place: str) -> URL:
@@ -119,7 +137,7 @@ def _database(url: URL, place: str) -> URL:
 _MYSQL_PLACE = (("create database {place} character set utf8mb4",), ("drop database {place}",), _database)
 _PLACES: dict[str, tuple[tuple[str, ...], tuple[str, ...], Callable[[URL, str], URL]]] = {
     "postgresql": (
-        ("create database {place} template template0",),
+        ("create database {place} template {template}",),
         ("drop database {place} with (force)",),
         _database,
     ),

@@ -1,6 +1,7 @@
-"""How the suite is divided among processes: `make test` runs one more than there are cores, as memory allows.
+"""How the suite is divided among processes: one more than there are cores, as memory allows.
 
-A file is done by one process, in the order of their collection: long ones first, so that none begins last.
+One process runs a file as a whole, and one runs all files of Spark, which share a session.
+Long ones start first.
 
 Each process has an embedded server of its own; on shared servers every database has a name of its own.
 """
@@ -9,6 +10,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 WORKER = 1.5 * 2**30  # bytes: a process of tests with its server
 SPARK = 3 * 2**30  # bytes: Java machines, and the processes of their tasks
@@ -33,3 +38,16 @@ def turn(path: Path) -> int:
     """When the tests of this file have their turn."""
     folder = path.parent.name
     return LONG.index(folder) if folder in LONG else len(LONG)
+
+
+class Scheduler(LoadScopeScheduling):
+    """Gives each process whole files, and all files of Spark to one process, which starts one session."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "tests/spark" if file.startswith("tests/spark/") else file
+
+
+def scheduler(config: pytest.Config, log: Any) -> Any:
+    """Return the scheduler of `make test`; of other ways to divide the suite, xdist has its own."""
+    return Scheduler(config, log) if config.getoption("dist") == "loadfile" else None

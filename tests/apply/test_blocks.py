@@ -18,6 +18,8 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table
 from eventlog.sql.dialect.dialects import MARIADB, ORACLE, POSTGRESQL, Dialect
 
+pytestmark = pytest.mark.quick
+
 TYPES = {
     "k": "integer",
     "l": "varchar(3)",

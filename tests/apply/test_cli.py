@@ -14,6 +14,8 @@ from tests.apply.support import rows
 from tests.commands import Shell
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 TABLES = '[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(8)" }\n'
 LOG = """\
 record_id,event_type,event_time,table_name,table_key,column_name,old_value,new_value

@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 from deltalake.table import TableMerger
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.apply.delta import Delta
@@ -27,6 +27,9 @@ from eventlog.core.tables import Tables
 from eventlog.streams.delivery import by_transaction
 from tests.apply.model import Model, changed, transactions
 from tests.apply.support import TABLES, places
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 _FOLDERS = count()
 
@@ -47,7 +50,7 @@ def rows(folder: Path, table: str = "indirect/usr") -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("missing_rows", ["refuse", "insert", "ignore"])
 def test_any_changes_in_any_groups_give_what_one_by_one_gives(tmp_path: Path, missing_rows: str) -> None:
-    @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=drawn(10))
     @given(transactions(), st.sampled_from((1, 3, 100)))
     def check(changes: list[Change], group: int) -> None:
         folder = tmp_path / str(next(_FOLDERS))

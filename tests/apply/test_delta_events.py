@@ -12,6 +12,8 @@ from deltalake import DeltaTable
 from eventlog.apply.delta_marks import FOLDER
 from tests.commands import Shell
 
+pytestmark = pytest.mark.quick
+
 TABLES = "".join(
     f'[tables.{name}]\nkey = ["id"]\ncolumns = {{ id = "integer", n = "varchar(8)" }}\n' for name in "ab"
 )

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from deltalake import DeltaTable
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.apply.errors import NoHistory
@@ -21,6 +21,9 @@ from tests.apply.support import places
 from tests.apply.test_delta import apply, rows
 from tests.apply.test_history import expected
 from tests.commands import Shell
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 _FOLDERS = count()
 SPAN = ("_from_seq", "_to_seq", "_op")
@@ -28,7 +31,7 @@ SPAN = ("_from_seq", "_to_seq", "_op")
 
 @pytest.mark.parametrize("missing_rows", ["refuse", "insert"])
 def test_any_changes_make_the_versions_that_one_by_one_makes(tmp_path: Path, missing_rows: str) -> None:
-    @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=drawn(12))
     @given(transactions(), st.sampled_from((1, 3, 100)))
     def check(changes: list[Change], group: int) -> None:
         folder = tmp_path / str(next(_FOLDERS))

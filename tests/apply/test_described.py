@@ -19,6 +19,8 @@ from tests.apply.test_cli import url
 from tests.commands import Shell
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 TABLES = """\
 [tables.usr]
 schema = "hr"

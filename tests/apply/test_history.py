@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.engine import Engine
 
@@ -14,6 +14,9 @@ from eventlog.apply.errors import NoHistory
 from eventlog.core.change import Change, Op
 from tests.apply.model import COLUMNS, Model, changed, transactions
 from tests.apply.support import apply, places, rows, run
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 _SOURCES = count()
 SPAN = "_from_seq, _to_seq, _op"
@@ -45,7 +48,7 @@ def expected(changes: list[Change], missing_rows: str) -> list[Version]:
 def test_any_changes_make_the_versions_that_one_by_one_makes(engine: Engine, missing_rows: str) -> None:
     apply(engine, [changed(Op.INSERT, 0, fname=None, lname=None, n=None)], history=True)
 
-    @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=drawn(12))
     @given(transactions(), st.sampled_from((1, 3, 100)))
     def check(changes: list[Change], group: int) -> None:
         run(engine, "delete from usr")

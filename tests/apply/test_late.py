@@ -19,6 +19,8 @@ from tests.apply.model import changed
 from tests.apply.support import TABLES, rows, run
 from tests.databases import Database as Placed
 
+pytestmark = pytest.mark.quick
+
 
 def at(place: int, op: Op, key: int, old: int | None = None, **after: Any) -> Change:
     return changed(op, key, old, **after)._replace(position=f"{place:035}", transaction=str(place))

@@ -27,6 +27,8 @@ from tests.apply.test_cli import _line, url
 from tests.commands import environment
 from tests.databases import Database as Placed
 
+pytestmark = pytest.mark.quick
+
 WAITING = {
     "postgresql": "select count(*) from pg_locks where not granted",
     "mysql": "select count(*) from information_schema.innodb_trx where trx_state = 'LOCK WAIT'",

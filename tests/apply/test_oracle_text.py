@@ -8,6 +8,8 @@ import sqlfluff
 from eventlog.sql.dialect.dialects import DIALECTS, ORACLE, Dialect
 from eventlog.sql.statements.templates import read, statements
 
+pytestmark = pytest.mark.quick
+
 OURS = {name: f'"HR"."EVENTLOG_{name.upper()}"' for name in ("applied", "applied_marks", "applied_ddl")}
 HOLES = OURS | {
     "applied_key": '"K1"',

@@ -14,6 +14,8 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import Refused
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 TABLES = tablesfile.read('[tables.usr]\nkey = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(8)" }\n')
 HEAD = "header__change_seq,header__change_oper,header__stream_position,header__timestamp,idu,fname\n"
 

@@ -6,13 +6,16 @@ from itertools import count
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.engine import Engine
 
 from eventlog.core.change import Change, Op
 from tests.apply.model import COLUMNS, Model, changed, transactions
 from tests.apply.support import apply, places, rows, run
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 _SOURCES = count()
 
@@ -27,7 +30,7 @@ def held(engine: Engine) -> dict[Any, dict[str, Any]]:
 def test_any_changes_in_any_groups_give_what_one_by_one_gives(engine: Engine, missing_rows: str) -> None:
     apply(engine, [changed(Op.INSERT, 0, fname=None, lname=None, n=None)])
 
-    @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=drawn(15))
     @given(transactions(), st.sampled_from((1, 3, 100)))
     def check(changes: list[Change], group: int) -> None:
         run(engine, "delete from usr")

@@ -24,6 +24,8 @@ from eventlog.sql.queries import unbound
 from tests.apply.model import changed
 from tests.apply.support import TABLES, apply, places, rows, run
 
+pytestmark = pytest.mark.quick
+
 FULL: dict[str, Any] = {"fname": "Jack", "lname": "Frost", "n": 1}
 
 

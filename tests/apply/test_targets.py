@@ -14,6 +14,8 @@ from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.tables import Tables
 from tests.apply.support import apply, rows, run
 
+pytestmark = pytest.mark.quick
+
 
 def told(op: Op, table: str, key: int, **after: Any) -> Change:
     """A change of a table whose key is id."""

@@ -14,6 +14,8 @@ from tests.apply.test_cli import TABLES, url
 from tests.commands import Shell
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 NAMES = ((1, "one", "a"), (3, "one", "c"), (2, "two", "b"), (4, "two", "d"))  # two transactions of one moment
 
 

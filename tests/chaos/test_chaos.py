@@ -14,6 +14,8 @@ from tests.chaos.run import run
 from tests.killable import KILLABLE
 from tests.proofs.rig import SECONDS, SEED
 
+pytestmark = pytest.mark.long
+
 LONGER = 2.5  # times as long as other proofs
 
 

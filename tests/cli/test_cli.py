@@ -13,6 +13,8 @@ import pytest
 from tests.commands import Done, Shell
 from tests.support import HEADER, USR
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 
 

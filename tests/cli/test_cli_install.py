@@ -12,6 +12,8 @@ from eventlog.sql.schema import migrate
 from tests.commands import Done, Shell
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 Call = Callable[..., Done]
 GOLDEN = Path(__file__).parents[1] / "golden" / "install"
 

@@ -17,6 +17,8 @@ from tests.databases import Database
 from tests.support import HEADER, USR
 from tests.terminal import on_a_terminal
 
+pytestmark = pytest.mark.quick
+
 WORDS = ("explain", "--tables", "usr.toml", "log.csv")
 ROWS = "1,1,usr,idu=1,fname,,Jack\n2,9,usr,idu=2,,,\n3,4,usr,idu=\x1b[31m3,,,\n"
 STYLE = re.compile(rb"\x1b\[[0-9;]*m")

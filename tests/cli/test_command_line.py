@@ -19,6 +19,8 @@ from tests.commands import Shell, environment
 from tests.people.generated import context_of
 from tests.support import HEADER, USR
 
+pytestmark = pytest.mark.quick
+
 LOG = HEADER + "1,4,usr,idu=1,,,\n"
 
 

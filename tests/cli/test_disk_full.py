@@ -20,6 +20,8 @@ from deltalake import DeltaTable
 from tests.commands import Done, Shell
 from tests.smalldisk import NoSmallDisk, SmallDisk, small_disk
 
+pytestmark = pytest.mark.quick
+
 ROWS = 300
 PAGES = 200
 TABLES = """

@@ -23,6 +23,8 @@ from tests.commands import Done, Shell
 from tests.databases import Database
 from tests.support import USR
 
+pytestmark = pytest.mark.quick
+
 TESTS = Path(__file__).parents[1]
 TABLES = USR.replace('photo = "blob"', 'photo = "blob", born = "date"')
 LOG = """\

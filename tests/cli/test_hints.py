@@ -12,6 +12,8 @@ from tests.commands import Shell
 from tests.databases import Database
 from tests.support import HEADER, USR
 
+pytestmark = pytest.mark.quick
+
 STRANGE = HEADER + "1,4,strange,id=1,,,\n"
 
 

@@ -18,6 +18,8 @@ import pytest
 from tests.commands import Done, Shell, environment
 from tests.support import HEADER, USR
 
+pytestmark = pytest.mark.quick
+
 LOG = HEADER + "1,4,usr,idu=1,,,\n"
 DOCUMENT = (
     '<nds><input><delete class-name="usr" event-id="e"><association>a</association></delete></input></nds>\n'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventlog.columnar import Engine
 from eventlog.columnar.plain import plainly
 from eventlog.core import tablesfile
@@ -10,6 +12,8 @@ from eventlog.fold import Fate, Outcome, Rules
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 from tests.columnar.test_parity import as_rows, lookup, read_back
+
+pytestmark = pytest.mark.quick
 
 TABLES = """
 [tables.city]

@@ -24,6 +24,9 @@ from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 from tests.spark.helpers import TABLES
 from tests.spark.strategies import logs
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 CURRENT: dict[tuple[str, QueryKey], Answer] = {
     ("usr", (1,)): [["John", "Doe  ", "u7s=", "2024-02-29", "true", "5", "11"]],
@@ -66,7 +69,7 @@ def as_rows(entries: Sequence[Entry]) -> Rows:
     return Rows(np.array(columns[0], np.int64), np.array(columns[2], np.int64), *texts)
 
 
-@settings(max_examples=400)
+@settings(max_examples=drawn(400))
 @given(
     st.lists(logs(most=25), min_size=1, max_size=3),
     st.sampled_from(("modify", "add")),
@@ -112,7 +115,7 @@ KINDS = st.sampled_from((3, 3, 3, 3, 2, 2, 2, 2, 2, 8, 4))
 VALUES = st.sampled_from((None, "a", "b<"))
 
 
-@settings(max_examples=200)
+@settings(max_examples=drawn(200))
 @given(
     st.lists(
         st.tuples(

@@ -10,6 +10,8 @@ from sqlalchemy import event
 from tests.compare.rig import Replica, life, rows_of
 from tests.publisher.world import World
 
+pytestmark = pytest.mark.quick
+
 ODD = (
     "",
     " a ",

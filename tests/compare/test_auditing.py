@@ -21,6 +21,8 @@ from tests.commands import Shell, environment
 from tests.databases import Database
 from tests.publisher.test_daemon import until
 
+pytestmark = pytest.mark.quick
+
 
 class Audited:
     """A tracked table, and what is done to it behind the triggers' back."""

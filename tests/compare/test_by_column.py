@@ -19,6 +19,8 @@ from tests.compare.rig import Replica, Row, life
 from tests.databases import Database, fresh
 from tests.publisher.world import Receiver, World
 
+pytestmark = pytest.mark.quick
+
 TABLE = "create table ver (k integer primary key, a varchar(20), v integer)"
 BY = {"compare_by": "column", "sections": {"ver": {"version": "v"}}}
 

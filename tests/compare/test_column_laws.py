@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
 from eventlog.publisher.cycle import ReceiverFatal
 from tests.compare.rig import Crash, Life, Mortal, Row, life
 from tests.publisher.world import World
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 TABLE = """
 create table ver (
@@ -48,9 +51,7 @@ SETTINGS = st.fixed_dictionaries(
     {"version": st.sampled_from(["n", "t"]), "batch_size": st.sampled_from([1, 3, 50])}
 )
 LAW = settings(
-    max_examples=6,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=drawn(6),
 )
 
 

@@ -29,6 +29,8 @@ from tests.compare.rig import Replica, Row, life
 from tests.databases import Database, fresh
 from tests.publisher.world import Receiver, World
 
+pytestmark = pytest.mark.quick
+
 VALUES = (None, "", " ", "a", "a ", "A", "ä", "x;'\"=+\\<>", "1" * 64, "\n")
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"
 

@@ -19,6 +19,8 @@ from tests.killable import KILLABLE
 from tests.proofs.replica import COLUMNS, Moody, Replica, WritersOfRows
 from tests.proofs.rig import SECONDS, SEED, Arrivals
 
+pytestmark = pytest.mark.quick
+
 PATIENCE = 60.0
 COMPARING = ("--mode", "compare", "--sync-tables", "usr", "--sink", "http", "--http-timeout", "2")
 RETRIES = ("--reconnect", "1", "--retry-wait", "0.1", "--retry-longest", "1")

@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
 from eventlog.publisher.cycle import ReceiverFatal
 from tests.compare.rig import Crash, Life, Mortal, Row, life
 from tests.publisher.world import Receiver, World
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 KEYS = range(2)
 TEXTS = st.one_of(st.none(), st.sampled_from(["", " ", "a", "a ", "A", "ä", "=+\\", "\n", "9" * 60]))
@@ -34,9 +37,7 @@ SETTINGS = st.fixed_dictionaries(
     {"state_values": st.booleans(), "batch_size": st.sampled_from([1, 3, 50]), "retry_wait": st.just(0)}
 )
 LAW = settings(
-    max_examples=8,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=drawn(8),
 )
 FOLDING = "character set utf8mb4 collate utf8mb4_general_ci"  # of MariaDB and MySQL: a is A is á
 

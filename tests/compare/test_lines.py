@@ -25,6 +25,9 @@ from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Table
 from eventlog.files import parquet
 from eventlog.neutral import dumps
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 # A name with a question mark, one that RE2 would read, a reference to itself, and every kind of value.
 TABLES = tablesfile.read(r"""
@@ -179,7 +182,7 @@ _ROW = (
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=drawn(40))
 @given(states_of(T), st.sampled_from([700, 1 << 20]))
 @example(({("a", "1"): _ROW}, {("a", "1"): ("a", "ab  ", "01", "1.00", "1e-1", *_ROW[5:])}), 1 << 20)
 @example(({}, {("a", "1"): _ROW, ("O'Brien", "05"): _ROW}), 1 << 20)
@@ -204,7 +207,6 @@ def test_tables_that_are_all_key(states: tuple[State, State]) -> None:
     assert by_column(BARE, *states, 1 << 20) == plainly(BARE, *states)
 
 
-@settings(deadline=None)
 @given(states_of(TABLES.get("many")))
 def test_attributes_of_many_values(states: tuple[State, State]) -> None:
     """Which come as a row for each of them."""
@@ -267,7 +269,7 @@ def _decimals(digits: int, scale: int) -> st.SearchStrategy[decimal.Decimal]:
     ids=str,
 )
 def test_texts_by_column_are_those_of_each_value(kind: pa.DataType, values: st.SearchStrategy[Any]) -> None:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=drawn(30))
     @given(st.lists(st.none() | values, max_size=6))
     def hold(drawn: list[Any]) -> None:
         if any(type(value) is int for value in drawn) and pa.types.is_timestamp(kind):

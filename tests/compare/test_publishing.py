@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from lxml import etree
 from sqlalchemy import text
@@ -37,6 +37,9 @@ from tests.databases import Database
 from tests.publisher.world import Receiver, World
 from tests.sql.test_roundtrip import Changes, create, layouts
 from tests.sql.tracked import Logged, Tracked, query_back, replay
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 _NAMES = itertools.count()
 
@@ -251,10 +254,8 @@ def _column(kind: str) -> Column:
 
 
 @settings(
-    max_examples=8,
-    deadline=None,
-    phases=(Phase.generate,),  # each example makes a table: shrinking would take minutes
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=drawn(8),
+    phases=(Phase.generate,),  # each example makes a table: shrinking would take minutes,
 )
 @given(data=st.data())
 def test_the_rows_that_comparing_logs_give_the_content_of_any_table(

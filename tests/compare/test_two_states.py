@@ -28,6 +28,9 @@ from eventlog.neutral import load
 from tests.commands import Shell, environment
 from tests.databases import Database
 from tests.support import USR
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
 HEADER = "idu,fname,lname,photo\n"
@@ -48,7 +51,7 @@ def _batches(table: Table, state: dict[str, Any], name: str) -> Any:
     return in_batches(table, ((f"{name}:{n}", (key,), cells) for n, (key, cells) in enumerate(state.items())))
 
 
-@settings(max_examples=40)
+@settings(max_examples=drawn(40))
 @given(_STATE, _STATE, st.sampled_from([600, 1 << 20]))
 def test_the_changes_make_one_state_the_other(old: Any, new: Any, memory: int) -> None:
     found = differences(PEOPLE, P, _batches(P, old, "a"), _batches(P, new, "b"), memory)

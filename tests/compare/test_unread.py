@@ -19,6 +19,8 @@ from tests.compare.rig import Replica, life, rows_of
 from tests.databases import Database
 from tests.publisher.world import Receiver, World
 
+pytestmark = pytest.mark.quick
+
 MODE = ("--mode", "compare")
 
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from tests.anybytes import CHECKS, SOUND
 
+pytestmark = pytest.mark.quick
+
 
 @st.composite
 def mutants(draw: st.DrawFn, sound: bytes) -> bytes:

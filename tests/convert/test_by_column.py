@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.convert.by_column import BulkPickup, slabs
@@ -28,6 +28,9 @@ from eventlog.xds.documents import write
 from eventlog.xds.settings import XdsSettings
 from tests.spark.helpers import TABLES, write_log
 from tests.spark.strategies import CURRENT, logs
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 _NUMBERS = itertools.count()
 CLOCK = "2025-01-01 00:00:00"
@@ -81,7 +84,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(slabs, "_PIECE", 300)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=drawn(150))
 @given(
     st.lists(logs(most=40), min_size=1, max_size=2),
     st.sampled_from(("csv", "parquet")),
@@ -131,7 +134,7 @@ LINES = (
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=drawn(300))
 @given(st.lists(st.sampled_from(LINES), max_size=30), st.booleans(), st.sampled_from((60, 300, 1 << 20)))
 def test_any_lines_are_read_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: list[str], ended: bool, piece: int

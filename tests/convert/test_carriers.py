@@ -17,6 +17,8 @@ from tests.databases import Database
 from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.support import CLOCK, TABLES
 
+pytestmark = pytest.mark.quick
+
 LINES = "".join(
     json.dumps(line) + "\n"
     for line in (

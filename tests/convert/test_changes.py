@@ -15,6 +15,8 @@ from eventlog.files.jsonlines import dump_line
 from tests.strategies import any_changes
 from tests.support import run_convert
 
+pytestmark = pytest.mark.quick
+
 
 @given(any_changes())
 def test_what_is_written_is_read(change: Change) -> None:

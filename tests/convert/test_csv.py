@@ -12,6 +12,8 @@ from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Row
 from eventlog.files import csv
 
+pytestmark = pytest.mark.quick
+
 cells = st.none() | st.text(st.characters(exclude_categories=["Cs"]))
 sheets = st.integers(2, 4).flatmap(
     lambda width: st.lists(st.lists(cells, min_size=width, max_size=width), min_size=1)

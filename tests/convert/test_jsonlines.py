@@ -14,6 +14,8 @@ from eventlog.core.formats import Object, Row
 from eventlog.files import jsonlines
 from eventlog.files.messages import message_at
 
+pytestmark = pytest.mark.quick
+
 VALUES = [{"a": 1, "b": {"c": ["}", "{", '"\\']}}, {}, {"x": "]\n["}]
 
 

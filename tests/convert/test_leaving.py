@@ -7,16 +7,17 @@ from contextlib import closing
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.convert.by_column import leaving
 from eventlog.convert.by_column.leaving import Leaving
 
+pytestmark = pytest.mark.quick
+
 LENGTHS = st.sampled_from((0, 1, 3, 10, 40, 300))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     events=st.lists(st.tuples(st.integers(0, 5), LENGTHS), max_size=40),
     room=st.integers(1, 200),

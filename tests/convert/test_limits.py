@@ -12,6 +12,8 @@ import pytest
 from tests.commands import Shell
 from tests.support import HEADER, USR
 
+pytestmark = pytest.mark.quick
+
 ADD = (
     '<nds dtdversion="4.0"><input><add class-name="usr" event-id="1">'
     "<association>idu=1,table=usr</association>"

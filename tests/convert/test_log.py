@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow
 import pyarrow.parquet
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.convert.by_row import Pickup
@@ -28,6 +28,9 @@ from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
 from tests.strategies import xds_changes
 from tests.support import CLOCK, HEADER, TABLES, run_convert
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 GOOD = "900,4,usr,idu=9,,,\n"
 
@@ -246,7 +249,7 @@ def test_a_log_reads_the_same_from_csv_json_lines_parquet_and_packed(tmp_path: P
     assert texts.pop().count("<nds ") == 3
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+@settings(max_examples=drawn(30))
 @given(st.permutations(range(30)), st.integers(1, 29))
 def test_rows_may_come_in_any_order_from_any_files(tmp_path: Path, order: list[int], cut: int) -> None:
     rows = [f"{n + 1},{(1, 2, 3, 4)[n % 4]},usr,idu={n % 3},fname,a,b{n}" for n in range(30)]
@@ -371,7 +374,7 @@ def documents_of(tmp_path: Path, log: str) -> str:
 USR = TABLES.get("usr")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(max_examples=drawn(60))
 @given(st.lists(xds_changes(USR), max_size=6))
 def test_documents_become_rows_of_the_same_effect_and_then_stay_as_they_are(
     tmp_path: Path, changes: list[Change]

@@ -23,6 +23,8 @@ from eventlog.files.places import place_at
 from tests.commands import Shell, environment
 from tests.support import HEADER, USR
 
+pytestmark = pytest.mark.quick
+
 CONVERT = ("convert", "--from", "log", "--to", "xds", "--tables", "usr.toml")
 # Before a command: root loses what lets it pass over modes.
 UNPRIVILEGED = ("setpriv", "--inh-caps=-all", "--bounding-set=-all") if os.getuid() == 0 else ()

@@ -6,6 +6,8 @@ import pytest
 
 from eventlog.core.amount import amount
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(("number", "said"), [(0, "0 rows"), (1, "1 row"), (2, "2 rows"), (11, "11 rows")])
 def test_one_is_one_and_all_others_are_more(number: int, said: str) -> None:

@@ -16,6 +16,8 @@ from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 from tests import reference
 
+pytestmark = pytest.mark.quick
+
 TABLES = tablesfile.read("""
 [tables.usr]
 schema = "indirect"

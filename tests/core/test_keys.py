@@ -11,6 +11,8 @@ import pytest
 from eventlog.core import tablesfile
 from tests.support import run_convert
 
+pytestmark = pytest.mark.quick
+
 TABLES = tablesfile.read("""
 [tables.t]
 key = ["k"]

@@ -31,6 +31,8 @@ from eventlog.sql.names import Log
 from eventlog.web.receiver import incoming
 from eventlog.xds import answers, split
 
+pytestmark = pytest.mark.quick
+
 Read = Callable[[str], object]
 BYTES = 1 << 20
 LETTERS = 1 << 17

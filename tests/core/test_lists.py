@@ -14,6 +14,8 @@ from eventlog.core.tables import Tables
 from eventlog.fold import Fate, Outcome, Rules, plan
 from tests.support import run_convert
 
+pytestmark = pytest.mark.quick
+
 SECRET = "s3cret"
 OPEN = (
     'key = ["idu"]\ncolumns = { idu = "integer", fname = "varchar(64)", pin = "integer", pw = "varchar(64)" }'

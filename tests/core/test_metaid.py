@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from eventlog.core.metaid import MetaName, read_name
 
+pytestmark = pytest.mark.quick
+
 FORMS = [
     ("pk_idu", MetaName("idu", "pk_"), "pk_idu"),
     ("pk__idu__idu", MetaName("idu", "pk_", column="idu"), "pk_idu"),

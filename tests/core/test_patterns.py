@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from eventlog.core.patterns import LONGEST, InvalidPattern, Pattern
 
+pytestmark = pytest.mark.quick
+
 letters = st.sampled_from("abAB_$01.")
 names = st.text("abAB_$01.\n", max_size=12)
 atoms = st.one_of(

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from eventlog.core import tablekey
 from eventlog.core.errors import MalformedAssociation, MalformedKey
 
+pytestmark = pytest.mark.quick
+
 names = st.text(
     st.characters(exclude_characters=sorted(tablekey.SPECIAL), exclude_categories=["Cs"]), min_size=1
 )

@@ -9,6 +9,8 @@ from eventlog.core.errors import AmbiguousName, InvalidTables
 from eventlog.core.typenames import bounds_of, number_of
 from eventlog.core.values import Precision
 
+pytestmark = pytest.mark.quick
+
 FILE = """\
 dialect = "oracle"
 

@@ -16,6 +16,8 @@ from eventlog.core.errors import EventlogError, IllegalCharacter, InvalidValue
 from eventlog.core.typenames import kind_of
 from eventlog.core.values import Kind, Precision
 
+pytestmark = pytest.mark.quick
+
 
 def test_every_kind_loads_and_dumps() -> None:
     assert values.CODECS.keys() == set(Kind)

@@ -16,6 +16,8 @@ from eventlog.core.extras import MissingExtra
 from eventlog.demo import embedded
 from eventlog.demo.embedded import FAST, FolderNotOurs, ServerFailed, embedded_postgres
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def folder() -> Iterator[Path]:

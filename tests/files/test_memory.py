@@ -43,7 +43,10 @@ for source in open_sources([name], Shape(shape), given or None, limits=Limits(ma
 (most,) = re.findall(r"VmHWM:\\s+(\\d+) kB", Path("/proc/self/status").read_text())
 print(whole, refused, int(most) >> 10)
 """
-pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc on this system")
+pytestmark = [
+    pytest.mark.quick,
+    pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc on this system"),
+]
 
 
 def read(path: Path, shape: str = "rows", container: str = "", ratio: int = 250) -> tuple[int, int, int, str]:

@@ -13,6 +13,8 @@ import pytest
 
 from eventlog.files.inputs import open_input
 
+pytestmark = pytest.mark.quick
+
 
 class Met(Exception):
     """The signal was met."""

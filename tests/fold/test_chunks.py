@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from operator import itemgetter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.fold import whole_objects
+
+pytestmark = pytest.mark.quick
 
 MEBIBYTE = 1 << 20
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,9 @@ from eventlog.core.tables import Table
 from eventlog.fold import Event, Fate, Outcome, QueryKey, Rules, plan
 from tests import reference
 from tests.support import TABLES as USR_TABLES
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 TABLES = tablesfile.read(
     '[tables.t]\nkey = ["k"]\ncolumns = { k = "varchar(9)", a = "text", b = "text", c = "text" }\n'
@@ -78,7 +82,7 @@ def told(event: Event, add: bool) -> str:
     return f"{op} {event.object[1]} [{ids}] {'; '.join(lines)}"
 
 
-@settings(max_examples=400)
+@settings(max_examples=drawn(400))
 @given(rows, currents, st.booleans())
 @example([(1, "k=1", "a", None, None), (1, "k=1", "b", None, "x"), (1, "k=1", "a", None, "x")], {}, False)
 def test_the_fold_gives_what_the_reference_gives(

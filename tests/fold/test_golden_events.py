@@ -10,6 +10,8 @@ import pytest
 
 from tests.support import run_convert
 
+pytestmark = pytest.mark.quick
+
 CASES = sorted((Path(__file__).parents[1] / "golden" / "events").glob("*.txt"))
 ADD = "documents with insert-query-back = add"
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventlog.core.change import ABSENT
 from eventlog.core.entry import Entry
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.typenames import kind_of
 from eventlog.fold import Fate, Rules, plan
+
+pytestmark = pytest.mark.quick
 
 COLUMNS = {
     name: Column(name, kind, kind_of(kind, "oracle"), name, unread=unread)

@@ -7,6 +7,8 @@ import pytest
 from bench import gbase as bench
 from tests.gbase.helpers import changes_of, read_all
 
+pytestmark = pytest.mark.quick
+
 
 def test_the_benchmark_prints_a_line_for_each_table(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

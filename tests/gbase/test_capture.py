@@ -21,6 +21,8 @@ from eventlog.gbase.session import CaptureError, MissingCatalogue, ServerError
 from eventlog.places.capture import Capture, CaptureSettings, LogGone
 from tests.gbase.world import World
 
+pytestmark = pytest.mark.quick
+
 NAMES = ("shop:own.t1", "shop:own.t2")
 ADDRESS = read_address("informix://cdc@localhost:9088/shop?server=ol1")
 

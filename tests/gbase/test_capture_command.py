@@ -19,6 +19,8 @@ from eventlog.places.capture import CaptureSettings
 from tests.commands import Shell
 from tests.gbase.world import World
 
+pytestmark = pytest.mark.quick
+
 ADDRESS = "informix://cdc@localhost:9088/shop?server=ol1"
 
 

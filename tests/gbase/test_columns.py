@@ -18,6 +18,9 @@ from eventlog.gbase.faults import BadSchema, Corrupt
 from eventlog.gbase.schema import read_schema
 from tests.gbase import typed
 from tests.gbase.helpers import facts
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 
 def entry(name: str, form: Text | None = None) -> ColumnType:
@@ -60,7 +63,7 @@ def test_every_type_has_a_null(name: str) -> None:
     assert load(name, dump(name, None)) is None
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=drawn(1500))
 @given(st.data(), st.sampled_from(sorted(typed.TYPES)))
 def test_what_is_written_is_read(data: st.DataObject, name: str) -> None:
     value = data.draw(typed.TYPES[name])
@@ -70,7 +73,7 @@ def test_what_is_written_is_read(data: st.DataObject, name: str) -> None:
     assert load(name, written) == value
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=drawn(1500))
 @given(st.data(), st.sampled_from(sorted(typed.TYPES)))
 def test_any_bytes_are_a_value_that_writes_again_or_our_error(data: st.DataObject, name: str) -> None:
     size = entry(name).size
@@ -212,7 +215,7 @@ def test_a_varchar_prefix_is_one_byte_or_two_and_never_both() -> None:
                 assert load("varchar(255,0)", data) == "x" * size
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=drawn(300))
 @given(st.data(), typed.tables(), st.sampled_from(("big", "little")), st.sampled_from((1, 2)))
 def test_rows_of_random_schemas_come_back(data: st.DataObject, table: Any, order: str, prefix: int) -> None:
     text, columns = table
@@ -224,7 +227,7 @@ def test_rows_of_random_schemas_come_back(data: st.DataObject, table: Any, order
     assert schema.read_plainly(row, 0, len(sizes), len(row)) == values
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=drawn(500))
 @given(st.data(), typed.tables())
 def test_the_compiled_plan_is_the_plain_one(data: st.DataObject, table: Any) -> None:
     """Also on bytes that are no row: the same values, or the same fault."""

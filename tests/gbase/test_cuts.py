@@ -16,6 +16,9 @@ from eventlog.gbase.format import GbaseSettings, read_source, reader
 from eventlog.gbase.records import CommTx, Discard, Number, RbTx, Truncate
 from tests.gbase.helpers import T1, Told, read_all
 from tests.gbase.mutants import sound_stream
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 SETTINGS = GbaseSettings()
 
@@ -131,7 +134,7 @@ def test_stretches_give_what_the_whole_gives(said: list[Step], apart: int, chunk
     assert by_stretches(data, cuts_of(data, apart, chunk)) == read_all([data])
 
 
-@settings(max_examples=60)
+@settings(max_examples=drawn(60))
 @given(st.integers(0, len(sound_stream()) - 1), st.integers(0, 255), st.integers(1, 60))
 def test_so_do_those_of_a_broken_stream(at: int, byte: int, apart: int) -> None:
     data = bytearray(sound_stream() * 2)

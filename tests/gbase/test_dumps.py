@@ -15,6 +15,8 @@ from eventlog.gbase.records import Discard, Number, Timeout
 from tests.commands import Shell
 from tests.gbase.helpers import HERE, T1, Told, changes_of, read_all, refusals_of
 
+pytestmark = pytest.mark.quick
+
 DUMP = (HERE / "dump.txt").read_bytes()
 
 

@@ -15,6 +15,9 @@ from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.records import COMMON, LAYOUTS, BeginTx, Number
 from tests.gbase.helpers import T1, Told, changes_of, read_all, refusals_of, write_changes
 from tests.gbase.mutants import LIMITS, WORDS, check_any_bytes, sound_stream
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 
 def one_row() -> Told:
@@ -236,14 +239,14 @@ def test_a_begin_that_cannot_be_read_ends_what_was_open_under_its_number() -> No
     ]
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=drawn(1500))
 @example([("byte", 655, 1), ("cut", 456, 28)], 1)
 @given(mutations, st.integers(1, 400))
 def test_mutated_streams_are_read_safely(changes: list[tuple[str, int, int]], size: int) -> None:
     check_any_bytes(mutate(changes), size)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=drawn(300))
 @given(st.binary(max_size=400))
 @example(b"")
 def test_noise_is_read_safely(data: bytes) -> None:

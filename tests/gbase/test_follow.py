@@ -20,6 +20,8 @@ from eventlog.gbase.transactions import Position
 from eventlog.places.growing import Growing, StateFile, follow, pieces
 from tests.gbase.helpers import HERE, T1, Told, changes_of, refusals_of
 
+pytestmark = pytest.mark.quick
+
 
 def stream(count: int) -> bytes:
     told = Told().table(7, T1)

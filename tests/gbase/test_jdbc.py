@@ -11,6 +11,8 @@ import pytest
 
 from tests.commands import ROOT, environment
 
+pytestmark = pytest.mark.quick
+
 EXPECTED = """\
 Misuse the vendor's driver is not part of eventlog: name its file w
 Misuse there is no none.jar: name its file with --jar (com.ibm.info

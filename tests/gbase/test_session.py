@@ -20,6 +20,8 @@ from eventlog.gbase.writer import write_head, write_row
 from tests.gbase.helpers import T1, changes_of
 from tests.gbase.server import Server
 
+pytestmark = pytest.mark.quick
+
 NAME = "shop:gbasedbt.t1"
 TABLE = Captured(NAME, ("c1", "c2"), 111)
 

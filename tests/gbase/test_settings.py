@@ -12,6 +12,8 @@ from eventlog.core.tablesfile import read as read_tables
 from eventlog.gbase.format import FORMAT, GbaseSettings
 from tests.gbase.helpers import T1, Told, changes_of, read_all, write_changes
 
+pytestmark = pytest.mark.quick
+
 TABLES = read_tables(
     """
     [tables.t1]

@@ -18,6 +18,8 @@ from eventlog.gbase.transactions import TooMuchOpen
 from tests.commands import Shell
 from tests.gbase.helpers import T1, Told, changes_of, refusals_of
 
+pytestmark = pytest.mark.quick
+
 KINDS = (Number.INSERT, Number.DELETE, Number.UPDBEF, Number.UPDAFT)
 T2 = "k integer, b boolean, d decimal(8,2)"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -14,6 +15,9 @@ from eventlog.gbase.records import Discard, Number, RbTx, Truncate
 from eventlog.gbase.transactions import Position
 from tests.gbase import typed
 from tests.gbase.helpers import T1, Told, changes_of, cut, read_all, refusals_of, write_changes
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 
 def told() -> Told:
@@ -142,7 +146,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=drawn(200))
 @given(steps, st.data())
 def test_interleaved_transactions_follow_a_plain_model(script: list[Step], data: st.DataObject) -> None:
     stream, expected, opened = told(), [], {}  # type: ignore[var-annotated]
@@ -204,7 +208,7 @@ def transactions(draw: st.DrawFn) -> list[Change]:
     return changes_of(answers)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=drawn(200))
 @given(transactions(), st.sampled_from(("big", "little")), st.sampled_from((1, 2)))
 def test_changes_written_and_read_are_the_same_changes(
     changes: list[Change], order: str, prefix: int

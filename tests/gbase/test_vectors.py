@@ -6,7 +6,7 @@ from itertools import accumulate
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.core.change import Change, Op
@@ -19,6 +19,8 @@ from eventlog.gbase.format import GbaseSettings
 from eventlog.gbase.stream import Failed, Fault, RowRecord, SchemaRecord, Stream
 from eventlog.gbase.transactions import Position
 from tests.gbase.helpers import HERE, changes_of, cut, facts, read_all, refusals_of, write_changes
+
+pytestmark = pytest.mark.quick
 
 CAPTURED = facts("captured.json")
 FLAVOURS = facts("flavours.json")
@@ -148,7 +150,6 @@ def test_byte_by_byte_is_the_same(flavour: dict[str, Any]) -> None:
     assert read_all(stream[at : at + 1] for at in range(len(stream))) == read_all([stream])
 
 
-@settings(deadline=None)
 @given(st.sets(st.integers(0, len(BIG))))
 def test_cut_anywhere_is_the_same(places: set[int]) -> None:
     assert read_all(cut(BIG, places)) == EXPECTED_BIG
@@ -191,7 +192,6 @@ def test_the_typed_dump_is_read_with_its_notes_and_stale_tails() -> None:
     assert read_all([dump], settings=GbaseSettings(framed=True)) == read_all([CAPTURED_STREAM])
 
 
-@settings(deadline=None)
 @given(st.sets(st.integers(0, 2000)))
 def test_a_dump_may_be_cut_anywhere(places: set[int]) -> None:
     dump = (HERE / "dump.txt").read_bytes()

@@ -13,6 +13,8 @@ import pytest
 from tests import judges
 from tests.commands import ROOT
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.skipif(find_spec("jpype") is None, reason="the extra informix is not installed")
 @pytest.mark.parametrize("seed", [1, 2])

@@ -13,6 +13,9 @@ from eventlog.core.errors import InvalidTables, InvalidValue, NotExpressible
 from eventlog.core.values import shortest_float32
 from eventlog.linter.attributes import DispatchAttribute, read_attribute, read_attributes
 from eventlog.linter.images import ImageLayout, read_layout
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 
 def layout(columns: dict[str, str], **form: str) -> ImageLayout:
@@ -159,7 +162,7 @@ VALUES: dict[str, st.SearchStrategy[Value]] = {
 }
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=drawn(300))
 @given(
     st.data(),
     st.lists(st.sampled_from(sorted(VALUES)), min_size=1, max_size=5),

@@ -19,6 +19,8 @@ from tests.databases import Database
 from tests.linter.helpers import LAYOUT, ROW_1, end, operation
 from tests.support import CLOCK
 
+pytestmark = pytest.mark.quick
+
 KINDS: dict[str, Callable[[], Any]] = {
     "int": sa.BigInteger,
     "bytes": lambda: sa.LargeBinary(3400),

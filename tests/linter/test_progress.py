@@ -19,6 +19,9 @@ from eventlog.linter.changes import NO_EVIDENCE, QueueChoices, QueueReader
 from eventlog.linter.progress import START, QueueState, dump_state, load_state
 from eventlog.places.queues import rows
 from tests.linter.helpers import LAYOUT, NAMES, ROLLBACK, end, operation
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 Cells = tuple[Any, ...]
 BIG = QueueChoices(time_order="big")
@@ -195,7 +198,7 @@ class Journal:
 steps = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("iiccrwRRD")), max_size=60)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=drawn(150))
 @given(steps)
 def test_every_committed_change_comes_out_once(script: Sequence[tuple[int, str]]) -> None:
     """In whatever order transactions begin and end, wherever runs fall, however often the journal comes
@@ -250,7 +253,7 @@ def test_a_run_that_is_stopped_forgets_nothing_that_it_did_not_come_to(queue: Qu
     assert queue.read() == ["open"]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=drawn(60))
 @given(st.lists(st.integers(0, 4), max_size=40), st.integers(2, 4))
 def test_runs_that_are_stopped_go_on_where_nothing_told_the_order_of_dates(
     script: Sequence[int], most: int

@@ -33,6 +33,8 @@ from tests.linter.helpers import (
     reasons,
 )
 
+pytestmark = pytest.mark.quick
+
 NONE = Tables()
 
 

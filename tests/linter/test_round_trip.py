@@ -32,6 +32,9 @@ from tests.linter.helpers import (
     operation,
     read_queue,
 )
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 text = st.text("abcÖя", max_size=6)
 images = st.binary(min_size=1, max_size=40) | st.binary(min_size=1, max_size=3).map(lambda b: b * 2500)
@@ -77,7 +80,7 @@ def write_queue(changes: list[Change], tables: Tables, **options: Any) -> list[t
     return [row.cells for row in written]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=drawn(150))
 @given(queues(), st.sampled_from(("row", "operation", "auto")), st.sampled_from(("big", "little")))
 def test_changes_written_and_read_are_the_same_changes(
     changes: list[Change], lengths: str, order: str
@@ -103,7 +106,6 @@ def test_addresses_come_back() -> None:
 rows_of_usr = st.tuples(st.integers(-(1 << 31), (1 << 31) - 1), st.text("abcd", max_size=8))
 
 
-@settings(deadline=None)
 @given(st.sampled_from((Op.INSERT, Op.UPDATE, Op.DELETE)), rows_of_usr, rows_of_usr)
 def test_rows_of_a_layout_come_back(op: Op, old: tuple[int, str], new: tuple[int, str]) -> None:
     names = ("idu", "fname")
@@ -175,7 +177,7 @@ cell: st.SearchStrategy[Any] = st.one_of(
 mutations = st.lists(st.tuples(st.integers(0, 7), st.integers(0, len(NAMES) - 1), cell), max_size=6)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=drawn(600))
 @given(mutations, st.permutations(range(8)))
 def test_hostile_rows_are_read_safely(changes: list[tuple[int, int, Any]], order: list[int]) -> None:
     """Nothing but answers; nothing of a transaction that did not commit behind it, or rolled back."""

@@ -23,6 +23,8 @@ from eventlog.demo.backlog import HOW, BacklogFailed, ReadySpark
 from eventlog.demo.story import CROWD, STEPS
 from eventlog.demo.telling import Teller
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "eventlog", "demo", "--no-spark"]
 PAUSE = "any key goes on"

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+pytestmark = pytest.mark.quick
+
 FOLDER = Path(__file__).parents[2] / "docker"
 
 

@@ -10,12 +10,15 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
 import sqlalchemy
 
 from eventlog.sql.connect import execute_plain
 from tests.databases import Database
 from tests.people.test_docker import FOLDER, services
 from tests.receiver.conftest import Client, receiving
+
+pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
 

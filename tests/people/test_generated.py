@@ -22,6 +22,8 @@ from eventlog.publisher.metrics import METRICS
 from eventlog.web.receiver import rules
 from tests.people.generated import GENERATED, ROOT, context_of
 
+pytestmark = pytest.mark.quick
+
 EXAMPLES = ROOT / "examples"
 NOT_IN_A_FILE = {"status", "http_password"}  # of files of rows; a secret
 PAGES = sorted(path for path in (ROOT / "docs").rglob("*.md") if path.name != "commands.md")

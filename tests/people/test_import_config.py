@@ -20,6 +20,8 @@ from eventlog.original.parameters import PARAMETERS
 from eventlog.original.unneeded import UNNEEDED
 from eventlog.publisher.config import Config, read_config
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 
 

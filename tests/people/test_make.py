@@ -11,6 +11,8 @@ import pytest
 
 from tests.installed import source
 
+pytestmark = pytest.mark.quick
+
 NO_VENV = 'case "$2" in *ensurepip*) exit 1 ;; esac'
 OLD = "echo 3.9; exit"
 

@@ -16,6 +16,8 @@ from eventlog.web.layout import clipped, page, table
 from eventlog.web.markup import Markup, address, render, tag
 from eventlog.web.words import are, count, duration
 
+pytestmark = pytest.mark.quick
+
 
 class Elements(HTMLParser):
     """The elements and attributes that a browser sees."""

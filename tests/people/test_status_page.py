@@ -19,6 +19,8 @@ from tests.people.browser import chromium
 from tests.people.conftest import TOKEN, Process, Watched
 from tests.receiver.conftest import HOSTILE, served
 
+pytestmark = pytest.mark.quick
+
 ESCAPED = "&lt;script&gt;alert(1)&lt;/script&gt;&quot;&#x27;&amp;⟨U+202E⟩"
 
 

@@ -11,6 +11,8 @@ import pytest
 
 from bench.peers import installing
 
+pytestmark = pytest.mark.quick
+
 
 def bench(*words: str) -> list[str]:
     """What `eventlog bench peers` prints where nothing may be installed."""

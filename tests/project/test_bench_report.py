@@ -10,6 +10,8 @@ import pytest
 from bench.report import MARKS, Line, Section, markdown, medians, page, within
 from eventlog.core.errors import Misuse
 
+pytestmark = pytest.mark.quick
+
 RUNS = (
     "two cores\nread    54,398/s   floor 100,000/s   54.4%\nrun 1 only\n",
     "two cores\nread   104,398/s   floor 200,000/s   52.2%\nanother line\n",

@@ -7,8 +7,12 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from eventlog.core.entry import EVENT_TYPES
 from tests.support import run_convert
+
+pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conformance.md"

@@ -26,6 +26,8 @@ from eventlog.demo import embedded
 from eventlog.demo.embedded import FAST, embedded_postgres
 from tests.installed import ROOT, Installation, base, build, everything, source
 
+pytestmark = pytest.mark.quick
+
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMAND = re.compile(r"^\$ (.*(?:\\\n.*)*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)

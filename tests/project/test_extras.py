@@ -15,6 +15,8 @@ from packaging.requirements import Requirement
 
 from eventlog.core.extras import EXTRAS, MissingExtra, extra
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 

@@ -22,6 +22,8 @@ from tests.fold.test_golden_events import settings as settings_of_case
 from tests.installed import ROOT
 from tests.support import CLOCK, TABLES, run_convert
 
+pytestmark = pytest.mark.quick
+
 Rows = list[dict[str, Any]]
 GIVEN_AS: dict[str, Callable[[Rows], Any]] = {
     "dictionaries": lambda rows: rows,

@@ -21,6 +21,8 @@ from tests.commands import Shell
 from tests.support import HEADER, USR
 from tests.terminal import on_a_terminal
 
+pytestmark = pytest.mark.quick
+
 SECRET = "hunter2"
 ESCAPE = "\x1b]0;owned\x07\x9b31m"
 LEGAL = "\x9b31mowned"  # XML can hold it

@@ -10,6 +10,8 @@ import pytest
 
 from tests import frugal, parallel
 
+pytestmark = pytest.mark.quick
+
 
 def test_programs_are_compiled_once_also_where_nobody_wants_bytecode(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("dont_write_bytecode", "pycache_prefix"):

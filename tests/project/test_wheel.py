@@ -12,6 +12,8 @@ from eventlog.cli import COMMANDS
 from eventlog.core.extras import EXTRAS
 from tests.installed import Installation, base, build, everything, source, without
 
+pytestmark = pytest.mark.quick
+
 READ = {".sql", ".dtd", ".html", ".css", ".js", ".py"}
 LOG = """\
 record_id,event_type,table_name,table_key,column_name,old_value,new_value

@@ -21,6 +21,8 @@ from tests.killable import KILLABLE
 from tests.proofs.replica import COLUMNS, WritersOfRows
 from tests.proofs.rig import ROOT, SECONDS, SEED
 
+pytestmark = pytest.mark.long
+
 PRODUCTS = list(KILLABLE) if SECONDS > 6 else ["PostgreSQL"]
 TYPES = ", ".join(f'{column} = "varchar(40)"' for column in COLUMNS)
 TABLES = f'[tables.usr]\nkey = ["idu"]\ncolumns = {{ idu = "integer", {TYPES} }}\n'

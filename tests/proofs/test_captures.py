@@ -28,6 +28,8 @@ from tests.proofs.rig import SEED
 from tests.sql.test_replicated import LOGICAL
 from tests.sql.tracked import Logged, Tracked
 
+pytestmark = pytest.mark.long
+
 TRANSACTIONS = int(os.environ.get("EVENTLOG_PROOF_TRANSACTIONS", "60"))
 LEAVES = ("usr", "phone", "part1", "part2")
 PUBLISHED = {"part1": "part", "part2": "part"}

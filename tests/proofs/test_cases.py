@@ -19,6 +19,8 @@ from tests.databases import fresh
 from tests.proofs.cases import Case, read_cases, written
 from tests.sql.tracked import Logged, Tracked
 
+pytestmark = pytest.mark.long
+
 CASES = list(read_cases())
 
 

@@ -19,6 +19,8 @@ from tests.databases import Database
 from tests.killable import KILLABLE
 from tests.proofs.rig import BY_COLUMN, KILLS, PATIENCE, SECONDS, Arrivals, Chain, Rig, events_of, first_row
 
+pytestmark = pytest.mark.long
+
 UPDATE, DELETE, RANGES = FinishMode
 PAUSE = SECONDS / KILLS / 3  # the longest time between something that comes and a kill
 SMALL = ("--batch-size", "3", "--query-limit", "20")  # so that cycles are full

@@ -12,7 +12,7 @@ from eventlog.xds.answers import Level, Status
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import Receiver, World
 
-pytestmark = pytest.mark.usefixtures("either_way")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 
 def again(world: World, *facts: Remembered, rules: Rules | None = None) -> Reading:

@@ -10,6 +10,8 @@ from eventlog.cli.run import announcement
 from eventlog.publisher.config import Config
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 
 def test_own_rows_are_said_to_be_finished_without_being_sent(
     world: World, caplog: pytest.LogCaptureFixture

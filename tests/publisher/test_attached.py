@@ -14,6 +14,8 @@ from tests.databases import Database
 from tests.publisher.attached import NUMERIC, PADDED, SHAPES, ZONED, Attached
 from tests.sql.test_pick_up_plan import SERIES, plan
 
+pytestmark = pytest.mark.quick
+
 
 def key(number: object, **more: Any) -> dict[str, Any]:
     return {"record_id": number, "table_key": f"idu={number}"} | more

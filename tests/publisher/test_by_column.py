@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.fold import Rules
@@ -16,6 +16,9 @@ from eventlog.sql.log.pending import Selection
 from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World, key
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 TEXTS = st.sampled_from((None, "", "a", " x ", "<&>", "é\u4e2d", "a\r\n\t", "]]>", "\ufffe", "5", "long" * 9))
 KEYS = {
@@ -77,7 +80,7 @@ def read(world: World, reader: Reader, choice: Selection, *, by_column: bool) ->
         return reader.pick_up(snapshot, choice, by_column=by_column)
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=drawn(60))
 @given(
     st.lists(rows(), max_size=40),
     st.sampled_from((2, 7, 1000)),

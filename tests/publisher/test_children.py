@@ -19,6 +19,8 @@ from eventlog.sql.log.pending import Selection
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import World, key
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def family(world: World) -> Iterator[World]:

@@ -17,6 +17,8 @@ from eventlog.sinks.sink import OutgoingDocument, Reply
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 
 def call(world: World, *words: str, **environment: str) -> Result:
     """A command on the world's log."""

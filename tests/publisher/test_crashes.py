@@ -16,7 +16,7 @@ from eventlog.sql.log.work import LeadershipLost
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, events_of, key
 
-pytestmark = pytest.mark.usefixtures("either_way")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 
 class Crash(BaseException):

@@ -12,7 +12,7 @@ from eventlog.sinks.sink import OutgoingDocument, Reply, answered, unanswered, u
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Answering, Receiver, World, key
 
-pytestmark = pytest.mark.usefixtures("either_way")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 
 def answer(level: Level, *event_ids: str) -> Answering:

@@ -38,6 +38,8 @@ from tests.killable import KILLABLE
 from tests.proofs.rig import Arrivals
 from tests.publisher.world import World, key
 
+pytestmark = pytest.mark.quick
+
 FATAL = b'<nds><output><status level="fatal" event-id="eventlog:1">enough</status></output></nds>'
 
 

@@ -18,6 +18,8 @@ from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import document
 from tests.publisher.world import Answering, Receiver
 
+pytestmark = pytest.mark.quick
+
 
 def event(number: int, idu: int) -> str:
     return f'<delete event-id="e{number}"><association>idu={idu},table=usr</association></delete>'

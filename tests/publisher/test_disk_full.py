@@ -16,6 +16,8 @@ import pytest
 from tests.publisher.test_daemon import until
 from tests.publisher.world import World, events_of, key
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 EVENTS = 60
 LONG = "x" * 8_000

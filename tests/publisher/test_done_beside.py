@@ -27,7 +27,7 @@ from tests.apply.test_meeting import WAITING, kind, until
 from tests.publisher.test_commands import call
 from tests.publisher.world import Receiver, World, key
 
-pytestmark = pytest.mark.usefixtures("either_way")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 
 @pytest.fixture

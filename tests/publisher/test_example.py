@@ -7,9 +7,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from eventlog.cli.live import ALL
 from eventlog.core.settings import declared
 from eventlog.publisher.config import read_config
+
+pytestmark = pytest.mark.quick
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "eventlog.toml"
 NOT_FOR_FILES = {"status", "http_password"}  # N is the only letter published; passwords stand elsewhere

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventlog.publisher.config import Config
 from eventlog.web.monitor.board import Board
 from eventlog.web.monitor.desk import answer
@@ -9,6 +11,8 @@ from eventlog.web.server import Request
 from tests.people.conftest import Process
 from tests.publisher.test_commands import busy, call
 from tests.publisher.world import Receiver, World, key
+
+pytestmark = pytest.mark.quick
 
 FUTURE = {"EVENTLOG_HANDLE_FUTURE_EVENTS": "true", "EVENTLOG_DRIVER_USER": "idm", "EVENTLOG_QUERY_LIMIT": "2"}
 

@@ -13,6 +13,8 @@ from eventlog.xds.answers import Level, Status
 from tests.publisher.test_commands import call
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 
 def every_third_fails(document: OutgoingDocument) -> Reply:
     failed = (item for item in document.items if item.event_id.endswith(("3", "6", "9")))

@@ -14,6 +14,8 @@ from sqlalchemy.engine import Engine
 from tests.databases import Database
 from tests.publisher.attached import ZONED, Attached
 
+pytestmark = pytest.mark.quick
+
 
 @dataclass(frozen=True)
 class Foreign:

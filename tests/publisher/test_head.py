@@ -25,6 +25,8 @@ from eventlog.sql.log.stretch import NO_STRETCH, Stretch
 from eventlog.sql.log.work import WaitingEvent
 from tests.publisher.world import World, key
 
+pytestmark = pytest.mark.quick
+
 KEYS = [f"idu={number}" for number in range(4)]
 NO_ROW = 10**9
 FAR = datetime(2100, 1, 1)

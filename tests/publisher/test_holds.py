@@ -17,8 +17,7 @@ from eventlog.sql.log.work import WaitingEvent
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World
 
-pytestmark = pytest.mark.usefixtures("either_way")
-
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 FAR = datetime.now(UTC).replace(tzinfo=None) + timedelta(minutes=50)  # within the longest wait
 OTHER: dict[str, Any] = {"table_name": "USR", "event_type": 4}
 

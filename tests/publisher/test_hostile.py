@@ -9,8 +9,7 @@ from eventlog.sinks.sink import OutgoingDocument, Reply, unanswered
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, key
 
-pytestmark = pytest.mark.usefixtures("either_way")
-
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 TABLES = [
     "usr; drop table usr",
     'usr" where 1=1 --',

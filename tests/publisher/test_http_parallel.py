@@ -21,6 +21,8 @@ from tests.publisher.world import Receiver, World, key
 from tests.sinks.documents import make
 from tests.sinks.receivers import Answering, hang_up, receiver, say
 
+pytestmark = pytest.mark.quick
+
 YES = b"<nds><output/></nds>"
 QUERY = b'<nds><input><query event-id="q" class-name="usr"/></input></nds>'
 FATAL = b'<nds><output><status level="fatal">enough</status></output></nds>'

@@ -15,7 +15,7 @@ from eventlog.sql.log.position import IdsComeAgain, read_position
 from eventlog.sql.schema.migrate import grants_script
 from tests.publisher.world import Receiver, World, key
 
-pytestmark = pytest.mark.usefixtures("either_way")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 
 
 def begin_again(world: World) -> None:

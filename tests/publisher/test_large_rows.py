@@ -16,6 +16,8 @@ from eventlog.xds.settings import XdsSettings
 from tests.publisher.test_queries import ask
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 RETRY = Reply([Status(Level.RETRY)])
 LONG = 1 << 18  # characters of a large value
 SEVERAL = 40  # such values, more than twice as many as may be held

@@ -27,6 +27,8 @@ from tests.publisher.test_daemon import arrivals as arrivals
 from tests.publisher.test_daemon import running, until
 from tests.publisher.world import World, key
 
+pytestmark = pytest.mark.quick
+
 # A role without any right but to connect; how it is made, and what its session is told to do.
 STRANGERS = {
     "postgresql": (

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,6 +20,8 @@ from eventlog.publisher.batches import (
     write_memory,
 )
 from eventlog.publisher.tally import GOOD
+
+pytestmark = pytest.mark.quick
 
 NEIGHBOURS = st.tuples(st.integers(1, 2**63 - 99), st.integers(1, 40)).map(
     lambda found: range(found[0], found[0] + found[1])

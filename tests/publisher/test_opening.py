@@ -30,6 +30,8 @@ from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 DECLARED = (DatabaseSettings, TablePublishing, Rules, XdsSettings, PublisherSettings, DaemonSettings)
 
 

@@ -21,6 +21,8 @@ from tests.publisher.test_daemon import Run, running, until
 from tests.publisher.test_opening import config, publish
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 
 def end_by_pid(world: World) -> None:
     """PostgreSQL: every other session of this database."""

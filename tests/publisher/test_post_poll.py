@@ -16,6 +16,8 @@ from eventlog.sql.dialect.dialects import DIALECTS, POSTGRESQL, Dialect
 from eventlog.sql.names import Log
 from tests.publisher.world import World, key
 
+pytestmark = pytest.mark.quick
+
 OLD = "event_time < "
 
 

@@ -30,6 +30,9 @@ from tests.publisher.test_opening import config
 from tests.publisher.world import World, key
 from tests.receiver.conftest import receiving
 from tests.sql.columns import BOUND, COLUMNS
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 DONE = b'<nds><output><status level="success"/></output></nds>'
 
@@ -221,7 +224,7 @@ def test_an_object_is_found_by_each_value_that_is_told_of_it(people: World) -> N
         BOUND[dialect.name].format(p=f":c{number}", type=kind.type) for number, kind in enumerate(kinds)
     )
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=drawn(15))
     @given(st.tuples(*(kind.drawn for kind in kinds)))
     def check(values: tuple[Any, ...]) -> None:
         people.change("delete from wide")

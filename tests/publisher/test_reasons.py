@@ -14,6 +14,8 @@ from eventlog.xds.answers import Level, Status
 from tests.databases import fresh
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 WORDS = "no \0, nor \U0001f600"
 
 

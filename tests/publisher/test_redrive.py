@@ -18,6 +18,8 @@ from tests.publisher.test_commands import busy, call, fail
 from tests.publisher.test_done_beside import purge_all
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 BAD = "\x01"
 
 

@@ -18,6 +18,8 @@ from eventlog.publisher.opening import read_tables
 from tests.publisher.test_children import texts, values
 from tests.publisher.world import World, key
 
+pytestmark = pytest.mark.quick
+
 
 @contextmanager
 def made(world: World, *statements: str) -> Iterator[None]:

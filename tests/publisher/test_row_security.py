@@ -12,6 +12,8 @@ from eventlog.cli import cli
 from eventlog.sql.schema import migrate
 from tests.publisher.world import World, key
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def publisher(world: World) -> Iterator[str]:

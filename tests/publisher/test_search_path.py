@@ -11,6 +11,8 @@ from click.testing import CliRunner
 from eventlog.cli import cli
 from tests.publisher.world import World, key
 
+pytestmark = pytest.mark.quick
+
 # Each fits what our statements ask better than the server's own does.
 FITTING = """
 set role {role};

@@ -17,6 +17,8 @@ from eventlog.sql.connect import connect
 from tests.databases import fresh
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 ODD = "a\udce9b"  # the byte E9 as it is read: Latin-1, not UTF-8
 OPTIONS = " encoding 'SQL_ASCII' lc_collate 'C' lc_ctype 'C'"
 

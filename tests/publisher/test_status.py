@@ -17,6 +17,8 @@ from eventlog.sql.log.upkeep import Which
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 LETTERS = "NSWEFnx"  # the last two are reserved
 IDS = range(1, len(LETTERS) + 1)
 LATER = datetime(2100, 1, 1)

@@ -22,8 +22,7 @@ from tests.publisher.brokers import CLUSTER_FORBIDDEN, FORBIDDEN, INVALID_RECORD
 from tests.publisher.test_crashes import Crash, DyingSink, files
 from tests.publisher.world import World, key
 
-pytestmark = pytest.mark.usefixtures("either_way")
-
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("either_way")]
 ROOM = 2_000  # bytes of a file or message
 SHORT, LONG = "s" * 300, "l" * 3_000
 

@@ -13,6 +13,8 @@ from eventlog.sql.dialect.dialects import POSTGRESQL
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked
 
+pytestmark = pytest.mark.quick
+
 AGES = 600.0  # seconds, which a test that passes does not sleep
 
 

@@ -23,6 +23,8 @@ from eventlog.sql.log.snapshot import Snapshot
 from tests.publisher.test_head import ROWS_READ
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 Rows = list[tuple[int, int]]  # event type and object of each row, in order
 
 

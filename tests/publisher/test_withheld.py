@@ -16,6 +16,8 @@ from eventlog.core.errors import Misuse
 from tests.publisher.test_opening import config, publish
 from tests.publisher.world import World
 
+pytestmark = pytest.mark.quick
+
 SECRET = "s3cret"
 WAYS = (["preview"], ["explain"], ["run", "--once"], ["errors", "--document"], ["explain", "--json"])
 

@@ -25,7 +25,10 @@ from eventlog.streams.topics_feed import TopicsFeed
 from tests.brokers import ADDRESS, own_name, settle
 from tests.qlik.helpers import NONE, seq, write_messages
 
-pytestmark = pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one")
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one"),
+]
 
 
 def insert(number: int, key: int | None = None) -> Change:

@@ -19,6 +19,8 @@ from eventlog.qlik.dfm import InvalidDfm
 from tests.commands import Shell
 from tests.qlik.helpers import seq
 
+pytestmark = pytest.mark.quick
+
 HEADERS = (
     ("header__change_seq", "STRING", 35),
     ("header__change_oper", "STRING", 1),

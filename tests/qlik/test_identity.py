@@ -24,11 +24,14 @@ from tests.qlik.helpers import (
     write_rows,
 )
 from tests.qlik.strategies import LOBS, TYPES, Case, cases, tables
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 HEADER_COUNT = 7
 
 
-@settings(max_examples=80)
+@settings(max_examples=drawn(80))
 @given(cases(tabular=True), st.sampled_from(["little", "big"]), st.booleans())
 def test_change_table(case: Case, order: str, csv: bool) -> None:
     written = write_rows(case.changes, case.tables, mask_order=order, no_op_updates="write")
@@ -36,7 +39,7 @@ def test_change_table(case: Case, order: str, csv: bool) -> None:
     assert list(map(told, again)) == list(map(told, case.changes))
 
 
-@settings(max_examples=80)
+@settings(max_examples=drawn(80))
 @given(
     cases(tabular=False), st.sampled_from(["auto", "little", "big"]), st.sampled_from(["message", "headers"])
 )
@@ -48,7 +51,7 @@ def test_json_messages(case: Case, order: str, names: str) -> None:
     assert list(map(told, again)) == list(map(told, case.changes))
 
 
-@settings(max_examples=80)
+@settings(max_examples=drawn(80))
 @given(cases(tabular=False, exact_lacks=False), st.booleans())
 def test_avro_messages(case: Case, logical: bool) -> None:
     written = write_messages(case.changes, case.tables, encoding="avro", logical_types=logical)
@@ -69,7 +72,7 @@ def test_a_zero_that_loses_its_sign_is_a_change(sides: tuple[float, float]) -> N
     assert [list(map(told, again)) for again in read] == [list(map(told, changes))] * 3
 
 
-@settings(max_examples=60)
+@settings(max_examples=drawn(60))
 @given(cases(tabular=False))
 def test_json_messages_without_a_tables_file(case: Case) -> None:
     """Types guessed from the values are enough to read the same values again."""
@@ -83,7 +86,7 @@ def _sorted(item: Change | Refused) -> str:
     return told(made._replace(fields=tuple(sorted(made.fields, key=lambda f: f.column))))
 
 
-@settings(max_examples=20)
+@settings(max_examples=drawn(20))
 @given(st.integers(1, 1024 - HEADER_COUNT), st.data(), st.sampled_from(["little", "big"]))
 def test_wide_tables(count: int, data: st.DataObject, order: str) -> None:
     names = [f"c{i}" for i in range(count)]
@@ -104,7 +107,7 @@ def test_wide_tables(count: int, data: st.DataObject, order: str) -> None:
     assert read_messages(written, mask_order=order) == changes
 
 
-@settings(max_examples=60)
+@settings(max_examples=drawn(60))
 @given(cases(tabular=True))
 def test_the_mask_of_a_u_row_is_what_differs_from_its_b_row(case: Case) -> None:
     rows = [r.cells for r in write_rows(case.changes, case.tables) if isinstance(r, SheetRow)]
@@ -116,7 +119,7 @@ def test_the_mask_of_a_u_row_is_what_differs_from_its_b_row(case: Case) -> None:
             assert {i for i in range(len(row)) if bits >> i & 1} == differing
 
 
-@settings(max_examples=60)
+@settings(max_examples=drawn(60))
 @given(cases(tabular=False, exact_lacks=False))
 def test_the_change_mask_of_an_update_is_what_differs_but_for_lobs(case: Case) -> None:
     for envelope in write_messages(case.changes, case.tables):

@@ -12,6 +12,8 @@ import pytest
 
 from tests.commands import ROOT, environment
 
+pytestmark = pytest.mark.quick
+
 MISSING = [name for name in ("jpype", "pyspark", "fastavro") if find_spec(name) is None]
 
 

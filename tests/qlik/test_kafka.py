@@ -23,6 +23,8 @@ from eventlog.qlik.message_settings import MessageSettings
 from tests.brokers import own_name
 from tests.qlik.helpers import NONE, seq, told
 
+pytestmark = pytest.mark.quick
+
 QUIET = {"log_level": 0}
 
 

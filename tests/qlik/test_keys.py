@@ -37,6 +37,8 @@ from tests.commands import Shell
 from tests.qlik.helpers import NONE, read_messages, seq
 from tests.support import USR
 
+pytestmark = pytest.mark.quick
+
 USR_KEY = Structure(
     "app",
     "usr",

@@ -19,6 +19,8 @@ from eventlog.qlik.mask import (
     whole,
 )
 
+pytestmark = pytest.mark.quick
+
 # 7 headers, 354 columns in all: masks of an export of a real warehouse, one big-endian number each
 REAL = {
     "0800": (11,),

@@ -13,6 +13,8 @@ from eventlog.qlik import avro
 from tests.qlik.helpers import read_messages, reason, seq, write_messages
 from tests.qlik.message_samples import KNOWN, METADATA, UPDATE, altered, body, only, update
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("message", "words"),

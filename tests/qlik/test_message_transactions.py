@@ -15,6 +15,8 @@ from eventlog.streams.ordered import ordered
 from tests.qlik.helpers import NONE, change, read_messages, seq, write_messages
 from tests.qlik.message_samples import KNOWN, UPDATE, altered
 
+pytestmark = pytest.mark.quick
+
 
 def _event(transaction: str, counter: int | None, last: bool | None, number: int) -> dict[str, Any]:
     return altered(

@@ -28,6 +28,8 @@ from tests.qlik.message_samples import (
     update,
 )
 
+pytestmark = pytest.mark.quick
+
 # --- the samples
 
 

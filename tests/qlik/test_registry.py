@@ -18,6 +18,8 @@ from eventlog.core.errors import InvalidValue
 from eventlog.places.registry import Registry, RegistryFault
 from tests.qlik.helpers import read_messages, seq, write_messages
 
+pytestmark = pytest.mark.quick
+
 
 class Handler(BaseHTTPRequestHandler):
     schemas: list[tuple[str, str]]

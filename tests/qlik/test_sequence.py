@@ -13,6 +13,8 @@ from eventlog.qlik import sequence
 from eventlog.qlik.memory import SequenceMemory
 from eventlog.qlik.numbering import Numbered, number
 
+pytestmark = pytest.mark.quick
+
 LEGAL = "20230911032325000000000000000000005"
 
 

@@ -22,6 +22,8 @@ from tests.qlik.helpers import seq, told
 from tests.qlik.strategies import KEY, TYPES
 from tests.qlik.strategies import tables as known_tables
 
+pytestmark = pytest.mark.quick
+
 VALUES: dict[str, tuple[Value, Value]] = {
     "c_boolean": (True, False),
     "c_bytes": (b"\x00\xff", b""),

@@ -22,6 +22,8 @@ from eventlog.sql.connect import InvalidUrl, connect_any
 from tests.databases import Database
 from tests.qlik.helpers import seq
 
+pytestmark = pytest.mark.quick
+
 KNOWN = tablesfile.read(
     '[tables.t]\nkey = ["id"]\n'
     'columns = { id = "integer", s = "varchar(5)", b = "varbinary(2)", n = "decimal(5,2)", j = "smallint" }\n'

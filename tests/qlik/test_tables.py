@@ -17,6 +17,8 @@ from eventlog.qlik.headers import DEFAULT
 from eventlog.qlik.tables import TableSettings, change_table
 from tests.qlik.helpers import as_sources, change, ct, read_rows, reason, row, seq, source, write_rows
 
+pytestmark = pytest.mark.quick
+
 KNOWN = tablesfile.read(
     """
     [tables.usr]

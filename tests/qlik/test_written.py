@@ -13,6 +13,8 @@ from eventlog.core.errors import Refused
 from eventlog.core.formats import SheetRow
 from tests.qlik.helpers import seq, write_messages, write_rows
 
+pytestmark = pytest.mark.quick
+
 KNOWN = tablesfile.read('[tables.t]\nkey = ["id"]\ncolumns = { id = "integer", name = "nvarchar(20)" }\n')
 WIDER = tablesfile.read(
     '[tables.t]\nkey = ["id"]\ncolumns = { id = "integer", name = "nvarchar(20)", age = "integer" }\n'

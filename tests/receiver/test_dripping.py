@@ -17,6 +17,8 @@ from eventlog.web import server
 from eventlog.web.server import CLIENTS, HttpReply, Request
 from tests.receiver.conftest import nds, receiving, served
 
+pytestmark = pytest.mark.quick
+
 BODY = b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n"
 BEGINNINGS = [b"G", b"GET / HTTP/1.1\r\n", BODY, b""]
 

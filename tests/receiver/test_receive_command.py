@@ -18,6 +18,8 @@ from eventlog.xds import answers
 from eventlog.xds.answers import Level
 from tests.receiver.conftest import ADD, Client
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).parents[2]
 
 

@@ -18,6 +18,8 @@ from eventlog.xds.answers import Level, Status
 from eventlog.xds.documents import HEARTBEAT
 from tests.receiver.conftest import ADD, DELETE, HOSTILE, MODIFY, Client, nds, receiving, served
 
+pytestmark = pytest.mark.quick
+
 MANY = 10_000
 
 

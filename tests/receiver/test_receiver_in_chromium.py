@@ -10,6 +10,8 @@ import pytest
 from tests.people.browser import Browser, chromium
 from tests.receiver.conftest import ADD, DELETE, HOSTILE, MODIFY, Client
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:

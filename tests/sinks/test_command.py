@@ -12,6 +12,8 @@ from eventlog.sinks import open_sink
 from eventlog.xds.answers import Level
 from tests.sinks.documents import make
 
+pytestmark = pytest.mark.quick
+
 ECHO = """
 import sys
 for line in sys.stdin:

@@ -13,6 +13,8 @@ from eventlog.sinks.sink import ACCEPTED
 from tests.sinks.documents import make
 from tests.smalldisk import NoSmallDisk, small_disk
 
+pytestmark = pytest.mark.quick
+
 
 def out(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.glob("*.xml"))

@@ -20,6 +20,8 @@ from tests.certificates import certificate
 from tests.sinks.documents import make
 from tests.sinks.receivers import Answering, hang_up, receiver, say
 
+pytestmark = pytest.mark.quick
+
 OUTPUT = b'<nds><output><status level="warning" event-id="eventlog:1">so</status></output></nds>'
 
 

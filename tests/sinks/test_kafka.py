@@ -12,6 +12,8 @@ from eventlog.sinks.sink import Item, OutgoingDocument
 from tests.brokers import ADDRESS, own_name
 from tests.sinks.documents import make
 
+pytestmark = pytest.mark.quick
+
 kafka_missing = "confluent-kafka is not installed"
 
 

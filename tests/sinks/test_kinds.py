@@ -12,6 +12,8 @@ from eventlog.sinks.sink import ACCEPTED
 from eventlog.sinks.stdout import StdoutSink
 from tests.sinks.documents import make
 
+pytestmark = pytest.mark.quick
+
 
 def test_every_sink_can_be_opened_by_its_name() -> None:
     assert [sink_kind(name).settings.__name__ for name in SINKS] == [

@@ -21,8 +21,9 @@ from tests.gbase.helpers import T1, Told
 from tests.gbase.test_cuts import Step, steps, stream_of, transaction
 from tests.spark.helpers import backlogged, converted
 from tests.spark.test_parity import SLOW
+from tests.tiers import drawn
 
-pytestmark = pytest.mark.usefixtures("few_tasks")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
 _NUMBERS = itertools.count()
 
 
@@ -47,7 +48,7 @@ def same(spark: Any, job: Job, partitions: int = 0) -> tuple[list[str], int]:
     return expected[0], len(list(Path(output).glob("part-*")))
 
 
-@settings(SLOW, max_examples=3)
+@settings(SLOW, max_examples=drawn(3))
 @given(st.lists(steps, min_size=1, max_size=3), st.sampled_from(("changes", "xds")), st.integers(1, 9))
 def test_captures_cut_anywhere(
     spark: Any, tmp_path: Path, streams: list[list[Step]], target: str, partitions: int
@@ -60,7 +61,7 @@ def test_captures_cut_anywhere(
     same(spark, job_of(folder, inputs, target), partitions)
 
 
-@settings(SLOW, max_examples=3)
+@settings(SLOW, max_examples=drawn(3))
 @given(st.lists(steps, min_size=1, max_size=3), st.integers(1, 9), st.integers(2, 9))
 def test_captures_in_data_frames(
     spark: Any, tmp_path: Path, streams: list[list[Step]], partitions: int, pieces: int

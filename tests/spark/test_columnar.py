@@ -19,7 +19,7 @@ from eventlog_spark.output.files import LocalFiles
 from eventlog_spark.output.parts import PartLayout
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Task
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from eventlog.columnar import known, long
@@ -29,6 +29,9 @@ from eventlog.core.formats import Shape
 from eventlog.fold import CurrentRow, QueryKey, Rules, query_key
 from tests.spark.helpers import TABLES, by_object
 from tests.spark.strategies import COLUMNS, KEYS, VALUES, logs
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 _NUMBERS = itertools.count()
 SCHEMA = pa.schema(
@@ -123,10 +126,8 @@ def lines(text: str) -> list[str]:
 
 
 @settings(
-    max_examples=250,
+    max_examples=drawn(250),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     st.lists(logs(most=25), min_size=1, max_size=4),
@@ -195,10 +196,8 @@ def updates(draw: st.DrawFn) -> list[tuple[Any, ...]]:
 
 
 @settings(
-    max_examples=300,
+    max_examples=drawn(300),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     updates(),

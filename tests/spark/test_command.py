@@ -16,6 +16,8 @@ from tests.databases import Database
 from tests.spark.helpers import TABLES
 from tests.spark.lives import ROWS, documents, failures, make_store, published, told
 
+pytestmark = pytest.mark.quick
+
 HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
 
 

@@ -24,9 +24,9 @@ from eventlog.core import tablesfile
 from eventlog.core.errors import InvalidTables, Misuse
 from tests.spark.helpers import configured
 from tests.spark.test_parity import SLOW
+from tests.tiers import drawn
 
-pytestmark = pytest.mark.usefixtures("few_tasks")
-
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
 # Names that differ by case alone, or that mean something to SQL, to Spark or to a path.
 TABLES = """
 [tables."my usr"]
@@ -116,7 +116,7 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(cli, [str(word) for word in words])
 
 
-@settings(SLOW, max_examples=6)
+@settings(SLOW, max_examples=drawn(6))
 @given(
     STATES,
     STATES,

@@ -22,8 +22,9 @@ from tests.spark.test_library import current_frames, left, told_by
 from tests.spark.test_parity import SLOW, current_files
 from tests.spark.test_sources import FILES, make
 from tests.spark.test_sources import TABLES as SOURCE_TABLES
+from tests.tiers import drawn
 
-pytestmark = pytest.mark.usefixtures("few_tasks")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
 KNOWN = tablesfile.read(TABLES)
 SOURCES = """
 [tables.usr]
@@ -47,7 +48,7 @@ def test_the_tables_are_those_of_the_files() -> None:
     assert list(tablesfile.read(SOURCES)) == list(SOURCE_TABLES)
 
 
-@settings(SLOW, max_examples=3)
+@settings(SLOW, max_examples=drawn(3))
 @given(logs(most=25), st.sampled_from(("csv", "jsonl")), st.integers(1, 2))
 def test_a_log_read_so_gives_the_documents_of_convert(
     spark: Any, tmp_path: Path, rows: list[tuple[Any, ...]], container: str, files: int

@@ -24,6 +24,8 @@ from eventlog.sql.log.store import Store
 from tests.databases import Database
 from tests.spark.lives import ROWS, backlog, documents, failures, letters, make_store, pending, published
 
+pytestmark = pytest.mark.quick
+
 DYING = """
 import os, signal, sys
 from contextlib import contextmanager

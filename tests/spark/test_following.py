@@ -37,6 +37,8 @@ from tests.publisher.conftest import either_way, made_world, world
 from tests.publisher.world import Receiver, World, key
 from tests.spark.follower import NEVER, Crash, Doom, Spark, dying_store
 
+pytestmark = pytest.mark.quick
+
 __all__ = ["either_way", "made_world", "world"]
 
 GIVEN = {"sync_tables": "usr", "allow_loopback": True, "max_changes": 2}

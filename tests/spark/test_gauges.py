@@ -17,6 +17,8 @@ from tests.spark.test_command import HEADER, command
 from tests.spark.test_sources import TABLES as SOURCE_TABLES
 from tests.spark.test_sources import make
 
+pytestmark = pytest.mark.quick
+
 ROWS = [  # of five objects, and of a table that nobody knows
     (
         n,

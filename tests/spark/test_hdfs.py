@@ -50,7 +50,10 @@ else:
         sys.stdout.buffer.write(file.read())
 """
 
-pytestmark = pytest.mark.skipif(not ADDRESS, reason="EVENTLOG_TEST_HDFS names no HDFS: .ci/hdfs starts one")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(not ADDRESS, reason="EVENTLOG_TEST_HDFS names no HDFS: .ci/hdfs starts one"),
+]
 
 
 def run(words: Sequence[str | Path], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:

@@ -13,6 +13,8 @@ import pytest
 from tests.commands import environment
 from tests.support import HEADER, USR
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_in_the_midst_of_a_job_is_told_in_a_line(number: signal.Signals, tmp_path: Path) -> None:

@@ -27,8 +27,9 @@ from tests.spark.strategies import CURRENT, logs
 from tests.spark.test_parity import SLOW, current_files
 from tests.spark.test_sources import FILES, make
 from tests.spark.test_sources import TABLES as SOURCE_TABLES
+from tests.tiers import drawn
 
-pytestmark = pytest.mark.usefixtures("few_tasks")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
 KNOWN = tablesfile.read(TABLES)
 NAMES = list(COLUMNS)
 TIME = "2025-03-23 10:57:19"
@@ -77,7 +78,7 @@ def left(refused: Iterable[tuple[str, str]]) -> Counter[str]:
     return Counter(reason for _, reason in refused)
 
 
-@settings(SLOW, max_examples=4)
+@settings(SLOW, max_examples=drawn(4))
 @given(
     logs(),
     st.sampled_from(sorted(FORMS)),

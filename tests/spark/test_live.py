@@ -33,6 +33,8 @@ from tests.spark.lives import (
     write,
 )
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def store(engine: Engine, database: Database) -> Store:

@@ -27,6 +27,8 @@ from tests.installed import ROOT
 from tests.publisher.conftest import world
 from tests.publisher.world import Receiver, World, key
 
+pytestmark = pytest.mark.quick
+
 __all__ = ["world"]
 
 GIVEN = {"sync_tables": "usr", "allow_loopback": True}

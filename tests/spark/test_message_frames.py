@@ -18,8 +18,9 @@ import eventlog
 from eventlog.core.change import Field
 from tests.spark.test_parity import SLOW
 from tests.spark.test_sequence import Sent, converted, job_of, message, sent, write_messages
+from tests.tiers import drawn
 
-pytestmark = pytest.mark.usefixtures("few_tasks")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
 KAFKA = "topic string, partition int, offset long, key binary, value binary"
 APART = 400  # offsets between two messages: a block of 1000 has two or three of them
 _NUMBERS = itertools.count()
@@ -48,7 +49,7 @@ def in_many(frame: Any, partitions: int | None, **given: Any) -> tuple[list[str]
     return told_by(eventlog_spark.changes(frame, "qlik-message", partitions=partitions, **given))
 
 
-@settings(SLOW, max_examples=4)
+@settings(SLOW, max_examples=drawn(4))
 @given(sent, st.integers(1, 9), st.booleans())
 @example(
     [Sent(1, kind, "usr", at, "a")

@@ -16,6 +16,8 @@ from pyarrow import fs
 from tests import storage
 from tests.installed import ROOT
 
+pytestmark = pytest.mark.quick
+
 NOTEBOOK = ROOT / "examples" / "notebook.py"
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from eventlog_spark.input import cells, names
 from hypothesis import given
 from hypothesis import strategies as st
+
+pytestmark = pytest.mark.quick
 
 TEXTS = st.text(max_size=5) | st.sampled_from(("", " ", "=", "1 a", "é=中", "\U0001f600"))
 ROWS = st.lists(st.lists(st.none() | TEXTS, max_size=4), min_size=1, max_size=5)

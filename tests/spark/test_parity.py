@@ -12,21 +12,22 @@ import pyarrow.parquet as pq
 import pytest
 from eventlog_spark.input import rows as input_rows
 from eventlog_spark.job import Backlog, run_job
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
 
 from eventlog.core import tablesfile
 from tests.spark.helpers import CLOCK, backlogged, by_object, configured, converted, job, write_log
 from tests.spark.strategies import CURRENT, CURRENT_TEXTS, logs
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 _NUMBERS = itertools.count()
 SLOW = settings(
-    max_examples=6,
+    max_examples=drawn(6),
     phases=[Phase.explicit, Phase.generate],
-    deadline=None,
     derandomize=True,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 
 

@@ -11,6 +11,8 @@ from eventlog_spark.cluster.progress import Far, aside, far, watched
 
 from eventlog.cli.progress import job_progress
 
+pytestmark = pytest.mark.quick
+
 
 def test_in_the_end_all_rows_of_a_job_are_done_those_of_earlier_jobs_left_out(spark: Any) -> None:
     context = spark.sparkContext

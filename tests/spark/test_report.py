@@ -10,6 +10,8 @@ import pytest
 from eventlog_spark.history import BacklogRun, NotARun, compared, last, note
 from eventlog_spark.report import over_time, reasons
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("counted", "bars", "first"),

@@ -22,8 +22,9 @@ from eventlog.core.tables import Tables
 from tests.spark.helpers import CLOCK
 from tests.spark.test_parity import SLOW
 from tests.streams import exports
+from tests.tiers import drawn
 
-pytestmark = pytest.mark.usefixtures("few_tasks")
+pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
 _NUMBERS = itertools.count()
 _FACTS = ("rows", "refused")  # counts that are no sentence
 
@@ -139,7 +140,7 @@ def job_of(folder: Path, source: str, inputs: list[Path], target: str = "changes
     return Job(source, target, names, str(folder / "out"), tables=TABLES, given=given)
 
 
-@settings(SLOW, max_examples=3)
+@settings(SLOW, max_examples=drawn(3))
 @given(
     lines,
     st.sampled_from(("little", "big")),
@@ -217,7 +218,7 @@ def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
     return [row.change for row in rows if row.change is not None], reasons
 
 
-@settings(SLOW, max_examples=3)
+@settings(SLOW, max_examples=drawn(3))
 @given(lines, st.sampled_from(("little", "big")), st.integers(1, 9))
 @example([Line("usr", 0, 3, letter, "unsure", "new") for letter in "UB"], "big", 2)
 @example([Line("usr", 1, 3, "U", "unsure", "new"), Line("usr", 2, 9, "U", "proof", "new")], "big", 2)
@@ -329,7 +330,7 @@ def write_messages(folder: Path, messages: list[Sent]) -> list[Path]:
     return sorted(files)
 
 
-@settings(SLOW, max_examples=4)
+@settings(SLOW, max_examples=drawn(4))
 @given(sent, st.sampled_from(("changes", "changes", "xds")), st.integers(2, 9))
 @example(
     [Sent(1, kind, "usr", at, "a") for kind, at in (("UPDATE", 3), ("REFRESH", 3), ("INSERT", 9), ("MD", 3))],

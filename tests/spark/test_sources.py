@@ -15,6 +15,8 @@ from eventlog.core.errors import Refused
 from tests.spark.helpers import CLOCK, backlogged, converted, job
 from tests.streams import exports
 
+pytestmark = pytest.mark.quick
+
 TABLES = tablesfile.read(
     """
 [tables.usr]

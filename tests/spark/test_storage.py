@@ -32,6 +32,8 @@ from eventlog_spark.input.storage import expand
 from eventlog_spark.output.commit import Occupied, OtherJob
 from eventlog_spark.output.store import StoreFolder
 
+pytestmark = pytest.mark.quick
+
 SERVER = pytest.mark.skipif(
     not storage.ADDRESS, reason="EVENTLOG_TEST_S3 names no S3 server: .ci/storage starts one"
 )

@@ -14,6 +14,8 @@ from eventlog_spark.input.storage import expand
 from eventlog.core.errors import Misuse
 from eventlog.core.formats import Shape
 
+pytestmark = pytest.mark.quick
+
 NOTHING: dict[str, str] = {}  # is told of S3A
 
 

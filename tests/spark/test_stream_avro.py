@@ -36,6 +36,8 @@ from eventlog.streams.settings import StreamSettings
 from tests.spark.messages import TABLES, deliver, stream
 from tests.spark.test_stream_holding import Kept
 
+pytestmark = pytest.mark.quick
+
 pytest.importorskip("fastavro", reason="fastavro is not installed")
 MINUTE = 60_000
 READING = MessageSettings(encoding="avro", table_of_topic=True)

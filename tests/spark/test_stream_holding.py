@@ -16,6 +16,8 @@ from eventlog.qlik.message_settings import MessageSettings
 from eventlog.streams.settings import StreamSettings
 from tests.spark.messages import TABLES, message
 
+pytestmark = pytest.mark.quick
+
 MINUTE = 60_000
 
 

@@ -22,6 +22,8 @@ from deltalake import DeltaTable
 from tests.installed import ROOT
 from tests.spark.messages import deliver, message
 
+pytestmark = pytest.mark.quick
+
 KILLS = 5
 PARTITIONS = 3
 _PATIENCE = 400  # seconds

@@ -22,6 +22,8 @@ from tests.apply.support import rows
 from tests.databases import Database
 from tests.spark.messages import TABLES, message
 
+pytestmark = pytest.mark.quick
+
 
 def out(turn: int, n: int, op: str = "INSERT", late: bool = False, **data: Any) -> Out:
     """A change of an account as the state hands it out."""

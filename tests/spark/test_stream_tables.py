@@ -15,6 +15,8 @@ from eventlog.core.errors import EventlogError, Refused
 from tests.installed import ROOT
 from tests.spark.messages import TABLES, deliver, message, stream
 
+pytestmark = pytest.mark.quick
+
 pytest.importorskip("google.protobuf", reason="protobuf is not installed")
 Placed = tuple[str, int, int, bytes]
 

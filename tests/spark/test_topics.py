@@ -16,6 +16,8 @@ from tests.brokers import own_name
 from tests.spark.helpers import CLOCK, converted, job
 from tests.spark.test_sources import TABLES, lines
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("encoding", ["json", "avro"])
 def test_messages_of_topics_become_documents_once(

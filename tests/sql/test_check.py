@@ -12,6 +12,8 @@ from eventlog.sql.capture.checks.finding import Finding
 from tests.databases import Database
 from tests.sql.tracked import Tracked, tracked
 
+pytestmark = pytest.mark.quick
+
 
 def found(tracking: Tracked, patience: timedelta = timedelta(days=1)) -> list[Finding]:
     with tracking.engine.connect() as connection:

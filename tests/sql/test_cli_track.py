@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
 from sqlalchemy import text
 
 from eventlog.core import tablesfile
@@ -14,6 +15,8 @@ from tests.commands import Shell
 from tests.databases import Database
 from tests.sql.test_install import in_client
 from tests.sql.tracked import Logged, Tracked
+
+pytestmark = pytest.mark.quick
 
 DOCS = Path(__file__).parents[2] / "docs"
 

@@ -7,11 +7,15 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.sql.log.completing import Completed, Completing, Outline, Room
 from eventlog.sql.log.inserts import CLOSING, Bounds, Ends
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 
 class Row(NamedTuple):
@@ -90,7 +94,7 @@ def seen(rows: Sequence[Row]) -> Outline:
     return Outline(*(np.array([row[column] for row in rows], np.int64) for column in range(3)))
 
 
-@settings(max_examples=400)
+@settings(max_examples=drawn(400))
 @given(
     logs(),
     st.integers(1, 6),

@@ -20,6 +20,8 @@ from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 
 def test_the_server_tells_its_dialect(database: Database) -> None:
     assert connect.dialect_at(database.engine()) is database.dialect

@@ -26,6 +26,8 @@ from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 IDS = [*range(1, 8), *range(20, 26), *range(BLOCK - 9, BLOCK + 9), 3 * BLOCK]  # and gaps that nobody fills
 
 

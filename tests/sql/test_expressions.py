@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventlog.core import values
 from eventlog.core.typenames import kind_of
 from eventlog.sql.dialect.expression import split_type
 from eventlog.sql.dialect.expressions import EXPRESSIONS
 from tests.sql.columns import HOSTILE
 from tests.sql.tracked import Tracked
+
+pytestmark = pytest.mark.quick
 
 POSTGRESQL = (
     ("smallint", "-7", "-7"),

@@ -18,6 +18,8 @@ from tests.databases import Database
 from tests.sql.test_install import in_client
 from tests.sql.tracked import Logged, Tracked
 
+pytestmark = pytest.mark.quick
+
 ATTACKS = {
     "the end of a function's text": "$eventlog$;create table public.pwned();--",
     "another end of it": "$eventlog1$ $eventlog$;create table public.pwned();--",

@@ -18,6 +18,8 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.readable import readable
 from tests.sql.tracked import Logged, Tracked
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def pg(postgres_tracking: Tracked) -> Tracked:

@@ -31,6 +31,8 @@ from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse, LogWritten
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "install"
 HOSTILE = {"record_id": "order", "status": "State of it", "table_key": "SELECT", "new_value": "ÄÖ$-#"}
 

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from eventlog.sql.dialect.keytypes import KEY_TYPES, KeyType
 
+pytestmark = pytest.mark.quick
+
 AS_THEY_ARE = [
     pytest.param(key_type, id=f"{dialect}-{name}")
     for dialect, known in KEY_TYPES.items()

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.sql.log.lettered import Lettered, difference, joined, lettered, size_of, without, without_ids
 from eventlog.sql.names import BLOCK
+
+pytestmark = pytest.mark.quick
 
 IDS = st.lists(st.integers(BLOCK - 30, BLOCK + 30), max_size=40)
 STEPS = st.lists(st.tuples(st.sampled_from("SWE"), IDS), max_size=6)

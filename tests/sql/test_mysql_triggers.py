@@ -15,6 +15,8 @@ from eventlog.sql.capture.track import plan_track, untrack
 from eventlog.sql.connect import DatabaseFailed
 from tests.sql.tracked import Logged, Tracked
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def my(tracking: Tracked) -> Tracked:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
+
 from eventlog.sql.connect import connect
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests.killable import killable_mariadb
+
+pytestmark = pytest.mark.quick
 
 
 def test_one_leads_however_publishers_write_the_name_of_the_log() -> None:

@@ -17,6 +17,8 @@ from eventlog.sql.names import Log
 from eventlog.sql.queries import Queries
 from eventlog.sql.statements.templates import read
 
+pytestmark = pytest.mark.quick
+
 oracledb = pytest.importorskip("oracledb")
 
 # V$RESERVED_WORDS, those with RESERVED = 'Y' and the pseudo-columns: none can name a bind (ORA-01745)

@@ -17,6 +17,8 @@ from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import install_script
 from eventlog.sql.statements import templates
 
+pytestmark = pytest.mark.quick
+
 MADE = r"create (?:or replace )?(?:package|procedure|function) (?!body)([^\s(]+)"
 
 

@@ -21,6 +21,8 @@ from tests.databases import Database
 from tests.sql.samples import subject
 from tests.sql.tracked import Logged, Tracked, tracked
 
+pytestmark = pytest.mark.quick
+
 
 class Adaptation(NamedTuple):
     pattern: str

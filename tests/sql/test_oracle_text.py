@@ -14,6 +14,8 @@ from eventlog.sql.queries import Queries
 from eventlog.sql.statements.templates import statements
 from eventlog.sql.stored import OURS, Stored, storage_of
 
+pytestmark = pytest.mark.quick
+
 QUERIES = Queries(Log(ORACLE))
 OTHERS = {
     "record_id": "VARCHAR2(30)",

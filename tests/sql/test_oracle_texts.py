@@ -30,6 +30,8 @@ from tests.sql.oracle_subjects import CHOICES, LEFT_OUT, TYPES, every_type, subj
 from tests.sql.samples import subject
 from tests.sql.test_trigger_texts import CHOICES as SAMPLES
 
+pytestmark = pytest.mark.quick
+
 # Oracle knows them, sqlfluff does not: a type of another schema's package, a package's constant with the name
 # of a keyword, and a function of the query's own
 UNKNOWN_TO_SQLFLUFF = {

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from eventlog.sql.log.overtaking import OvertakingRow, Published
+
+pytestmark = pytest.mark.quick
 
 ROWS = st.builds(
     OvertakingRow,

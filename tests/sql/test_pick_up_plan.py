@@ -15,6 +15,8 @@ from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 HANDLED = 2_000_000
 PENDING = 100
 

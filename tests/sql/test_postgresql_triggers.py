@@ -11,6 +11,8 @@ from eventlog.sql.capture.track import untrack
 from eventlog.sql.connect import DatabaseFailed, execute_plain
 from tests.sql.tracked import Logged, Tracked, query_back
 
+pytestmark = pytest.mark.quick
+
 T = "create table t (k integer primary key deferrable, v text)"
 
 

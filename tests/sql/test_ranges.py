@@ -27,6 +27,8 @@ from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 RUNS = st.lists(st.tuples(st.integers(1, 5000), st.integers(1, 3 * LONG)), max_size=6)
 
 

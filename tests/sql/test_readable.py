@@ -19,6 +19,8 @@ from eventlog.sql.readable import ReadableTable, readable
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 # A key column's type and a few values, as SQL.
 COMMON = {
     "integer": ("-5", "0", "2147483647"),

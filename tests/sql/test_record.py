@@ -25,6 +25,8 @@ from tests.databases import Database
 from tests.sql.test_install import ORIGINAL, in_client
 from tests.sql.tracked import Logged, Tracked
 
+pytestmark = pytest.mark.quick
+
 USR = "create table usr (idu integer primary key, fname varchar(64))"
 PHONE = (
     "create table usr_phone (idu integer, phoneno varchar(20),"

@@ -24,6 +24,8 @@ from tests.publisher.test_leadership import stranger
 from tests.publisher.world import Receiver, World
 from tests.sql.tracked import Tracked
 
+pytestmark = pytest.mark.quick
+
 POSTGRESQL = "postgresql"
 MYSQL = "mysql mariadb"
 NOTES = {"_encoding", "_ways_round"}  # nothing that a command could mend

@@ -18,6 +18,8 @@ from eventlog.sql.capture.track import untrack
 from tests.sql.replicating import Replication, replicating
 from tests.sql.tracked import Logged, Tracked
 
+pytestmark = pytest.mark.quick
+
 USR = "create table usr (idu integer primary key, fname text, lname text)"
 LOGICAL = FAST | {
     "wal_level": "logical",

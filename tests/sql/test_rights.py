@@ -19,6 +19,8 @@ from eventlog.sql.connect import DatabaseFailed, connect, execute_plain
 from eventlog.sql.dialect.dialects import Dialect
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 DOCS = Path(__file__).parents[2] / "docs"
 OWNERS = {
     "postgresql": "databases/postgresql.md",

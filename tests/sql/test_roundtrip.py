@@ -6,7 +6,8 @@ import contextlib
 import itertools
 from typing import Any
 
-from hypothesis import HealthCheck, Phase, given, settings
+import pytest
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
@@ -15,6 +16,9 @@ from eventlog.sql.connect import DatabaseFailed, execute_plain
 from eventlog.sql.dialect.dialects import Dialect
 from tests.sql.columns import BOUND, COLUMNS, HOSTILE, Kind
 from tests.sql.tracked import Tracked, check_texts, loaded, query_back, replay, replay_events
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 _NAMES = itertools.count()
 _KEYS = ("k", "Key 1", "ä`key")
@@ -122,10 +126,8 @@ def create(dialect: Dialect, table: str, kinds: dict[str, Kind]) -> str:
 
 
 @settings(
-    max_examples=12,
-    deadline=None,
-    phases=(Phase.generate,),  # each example makes a table: shrinking would take minutes
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    max_examples=drawn(12),
+    phases=(Phase.generate,),  # each example makes a table: shrinking would take minutes,
 )
 @given(data=st.data())
 def test_the_log_alone_gives_the_content(tracking: Tracked, data: st.DataObject) -> None:

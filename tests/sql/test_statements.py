@@ -10,6 +10,8 @@ import pytest
 from eventlog.sql.dialect.dialects import DIALECTS
 from eventlog.sql.statements.templates import read
 
+pytestmark = pytest.mark.quick
+
 BIND = re.compile(r"(?<![\w:]):([a-z_]\w*)")
 NO_BIND = re.compile(r"'[^'\n]*'|--[^\n]*")  # constants and comments
 PIECES = {

@@ -24,6 +24,8 @@ from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def store(engine: Engine, database: Database) -> Store:

@@ -18,6 +18,8 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.readable import readable
 from tests.sql.tracked import Logged, Tracked
 
+pytestmark = pytest.mark.quick
+
 USR = "create table usr (idu integer primary key, fname varchar(64), lname varchar(64))"
 JACK = "insert into usr values (1, 'Jack', 'Frost')"
 JOHN = "update usr set fname = 'John' where idu = 1"

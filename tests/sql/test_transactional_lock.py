@@ -17,6 +17,8 @@ from eventlog.sql.queries import Queries
 from eventlog.sql.schema.migrate import install
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture
 def engine(postgres: Database) -> Iterator[Engine]:

@@ -13,6 +13,8 @@ from eventlog.sql.capture.writers import WRITERS
 from eventlog.sql.dialect.dialects import DIALECTS
 from tests.sql.samples import subject
 
+pytestmark = pytest.mark.quick
+
 GOLDEN = Path(__file__).parents[1] / "golden" / "triggers"
 CHOICES = {
     "rows": Choice(),

@@ -16,6 +16,8 @@ from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 
+pytestmark = pytest.mark.quick
+
 ROWS = (
     (1, 2, "usr", "idu=1", "fname"),
     (2, 6, "usr", "idu=2", None),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.convert import streaming
@@ -32,6 +32,9 @@ from tests.gbase.helpers import T1, Told
 from tests.linter.helpers import LAYOUT, ROW_1, ROW_2, end, operation
 from tests.streams.killed import run_and_kill
 from tests.support import CLOCK
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 
 def capture(transactions: list[list[int]], chance: random.Random, first: int = 0, by: int = 1) -> bytes:
@@ -67,7 +70,7 @@ def found(one: Job, state: str | None = None) -> Iterator[tuple[list[object], st
 WHOLE = st.lists(st.lists(st.integers(0, 99), min_size=1, max_size=3), min_size=1, max_size=5)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(40))
 @given(transactions=WHOLE, others=WHOLE, chance=st.randoms(use_true_random=False))
 def test_every_state_of_merged_captures_goes_on_behind_its_delivery(
     transactions: list[list[int]], others: list[list[int]], chance: random.Random
@@ -144,7 +147,7 @@ def _converted(one: Job, tell: Callable[[Refused], None] = lambda told: None) ->
     return [json.loads(line) for line in out.read_text().splitlines()]
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(15))
 @given(
     transactions=WHOLE,
     chance=st.randoms(use_true_random=False),

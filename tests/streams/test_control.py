@@ -19,6 +19,8 @@ from eventlog.core.errors import Misuse, Refused
 from tests.databases import Database
 from tests.support import CLOCK
 
+pytestmark = pytest.mark.quick
+
 COLUMNS = ("change_seq", "change_oper", "change_mask", "transaction_id")
 HEADING = ",".join(f"header__{name}" for name in COLUMNS)
 PARTITIONS = "SERVER_NAME,TASK_NAME,PARTITION_NAME,TABLE_OWNER,TABLE_NAME"

@@ -13,6 +13,8 @@ from tests.qlik.helpers import seq, write_messages
 from tests.qlik.test_broker import insert
 from tests.streams import exports
 
+pytestmark = pytest.mark.quick
+
 HEADING = "header__change_seq,header__change_oper,header__change_mask,id,v"
 
 

@@ -7,6 +7,8 @@ import pytest
 from eventlog.places.kafka import KafkaFault, asked
 from tests.publisher.brokers import FORBIDDEN, LIST_OFFSETS, NOT_LEADER, cluster
 
+pytestmark = pytest.mark.quick
+
 confluent_kafka = pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
 
 

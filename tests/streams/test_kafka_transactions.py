@@ -25,7 +25,10 @@ from tests.brokers import ADDRESS, own_name, settle
 from tests.streams.test_states import Line, task, written
 from tests.support import CLOCK
 
-pytestmark = pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one")
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one"),
+]
 
 
 def topic(partitions: int = 3, **config: str) -> str:

@@ -14,6 +14,8 @@ from eventlog.core.errors import Misuse, Refused
 from tests.streams.test_states import USR, Line, job, written
 from tests.support import CLOCK
 
+pytestmark = pytest.mark.quick
+
 LINES = [Line(number, 60 * number, f"{number}", "usr") for number in (1, 2, 3)]
 
 

@@ -27,6 +27,8 @@ from tests.qlik.helpers import source
 from tests.streams import exports
 from tests.support import CLOCK
 
+pytestmark = pytest.mark.quick
+
 ROWS = exports.export()
 
 

@@ -31,7 +31,10 @@ from tests.qlik.test_broker import insert
 from tests.streams.test_transactions import event
 from tests.support import CLOCK
 
-pytestmark = pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one")
+pytestmark = [
+    pytest.mark.servers,
+    pytest.mark.skipif(not ADDRESS, reason="no Kafka broker: .ci/broker starts one"),
+]
 
 
 class Topic:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy.dialects import mssql
 
@@ -28,6 +28,9 @@ from eventlog.streams.progress import Changed
 from tests.databases import Database
 from tests.streams.killed import run_and_kill
 from tests.support import CLOCK
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 START = 1_699_999_980  # a minute, in seconds
 LONG = float(os.environ.get("EVENTLOG_PROOF_SECONDS", "0"))  # makes the property longer
@@ -110,9 +113,7 @@ def test_half_a_record_that_a_kill_left_in_a_growing_file_stands_alone(tmp_path:
 
 
 @settings(
-    max_examples=12 + int(LONG),
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
+    max_examples=drawn(12) + int(LONG),
 )
 @given(
     seconds=st.lists(st.integers(0, 200), min_size=1, max_size=30),

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from eventlog.core.errors import EventlogError, Refused
@@ -22,6 +22,9 @@ from eventlog.streams.topic_progress import At, Spot, TopicChanged
 from eventlog.streams.topics_feed import TopicsFeed
 from eventlog.streams.transactions import Incomplete
 from tests.streams.test_transactions import event, refresh
+from tests.tiers import drawn
+
+pytestmark = pytest.mark.quick
 
 LONG = float(os.environ.get("EVENTLOG_PROOF_SECONDS", "0"))  # makes the property longer
 
@@ -251,7 +254,7 @@ def test_a_state_that_is_none(state: str) -> None:
         feed(Brokers(), state)
 
 
-@settings(max_examples=60 + int(10 * LONG), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=drawn(60) + int(10 * LONG))
 @given(
     sizes=st.lists(st.integers(1, 4), min_size=1, max_size=8),
     partitions=st.integers(1, 3),

@@ -24,6 +24,8 @@ from eventlog.streams.ranges import Ranges
 from eventlog.streams.settings import StreamSettings
 from tests.qlik.helpers import write_messages
 
+pytestmark = pytest.mark.quick
+
 TIMES = ("2024010112000000", "2024010112000001")
 
 

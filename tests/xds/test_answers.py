@@ -7,6 +7,8 @@ import pytest
 from eventlog.core.errors import InvalidDocument
 from eventlog.xds.answers import Level, Status, match, read, write
 
+pytestmark = pytest.mark.quick
+
 
 def answer(*statuses: str) -> bytes:
     return f'<nds dtdversion="2.0"><output>{"".join(statuses)}</output></nds>'.encode()

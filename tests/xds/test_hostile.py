@@ -12,6 +12,8 @@ from eventlog.core.tables import Tables
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
 
+pytestmark = pytest.mark.quick
+
 DELETE = '<delete class-name="t"><association> k={},table=t </association></delete>'
 
 

@@ -25,6 +25,8 @@ from eventlog.xds import answers, documents, split
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
 
+pytestmark = pytest.mark.quick
+
 SECRET = "what only this machine knows"
 
 

@@ -16,6 +16,8 @@ from eventlog.core.xmlparser import read_dtd
 from tests.fold.test_golden_events import CASES, sections, settings
 from tests.support import run_convert
 
+pytestmark = pytest.mark.quick
+
 NAMED = os.environ.get("EVENTLOG_TEST_NDS_DTD")
 
 

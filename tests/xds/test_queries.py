@@ -25,6 +25,8 @@ from eventlog.xds.queries import (
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 
+pytestmark = pytest.mark.quick
+
 TABLES = tablesfile.read(
     """
     [tables.usr]

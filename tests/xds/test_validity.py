@@ -15,6 +15,8 @@ from eventlog.core.xmlparser import read_dtd
 from eventlog.xds import validity
 from eventlog.xds.documents import document, validate
 
+pytestmark = pytest.mark.quick
+
 with files("eventlog.xds").joinpath("nds.dtd").open("rb") as file:
     DTD: Any = read_dtd(file)
 

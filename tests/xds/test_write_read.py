@@ -18,6 +18,8 @@ from eventlog.xds.settings import XdsFileSettings, XdsSettings
 from eventlog.xds.write import EventWriter
 from tests.strategies import printable, xds_changes
 
+pytestmark = pytest.mark.quick
+
 TABLES = tablesfile.read(
     """
 [tables.person]

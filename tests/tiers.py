@@ -1,0 +1,90 @@
+"""The tiers of the suite: what a test needs decides which runs it takes part in.
+
+`make test` runs the first tier, `make test-all` the first three. A module states its tier with `pytestmark`.
+A test or a parameter may state a more demanding one, and the most demanding of its marks counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TIERS = ("quick", "servers", "long", "nightly")
+QUICK, ALL = TIERS[:1], TIERS[:3]
+SLOW = 3.0  # seconds: a quick test that takes longer carries the mark `slow` with its reason
+
+_EXAMPLES = {"quick": 30, "servers": 30, "long": 300, "nightly": 3000}
+_share = 1.0  # of the examples that a test states, drawn in this run
+
+
+def add_option(parser: pytest.Parser) -> None:
+    """Add --tiers: the tiers that run, separated by commas."""
+    parser.addoption("--tiers", default="quick", help=f"tiers that run, of {', '.join(TIERS)}; or all")
+
+
+def chosen(config: pytest.Config) -> tuple[str, ...]:
+    """Return the tiers that this run takes."""
+    names = str(config.getoption("--tiers"))
+    tiers = ALL if names == "all" else tuple(names.split(","))
+    if unknown := set(tiers) - set(TIERS):
+        raise pytest.UsageError(f"--tiers {names}: unknown {', '.join(sorted(unknown))}")
+    return tiers
+
+
+def tier_of(item: pytest.Item) -> str | None:
+    """Return the most demanding tier among the marks of a test."""
+    names = {mark.name for mark in item.iter_markers()}
+    return next((tier for tier in reversed(TIERS) if tier in names), None)
+
+
+def select(config: pytest.Config, items: list[pytest.Item]) -> Counter[str]:
+    """Keep the tests of the chosen tiers in `items`; return how many others each tier has."""
+    by_item = [(item, tier_of(item)) for item in items]
+    if without := sorted({item.nodeid.partition("::")[0] for item, tier in by_item if tier is None}):
+        raise pytest.UsageError(f"no mark of a tier ({', '.join(TIERS)}): {', '.join(without)}")
+    tiers = chosen(config)
+    named = any("::" in word for word in config.args)  # a test named by its id runs, whatever its tier
+    others = [(item, tier) for item, tier in by_item if tier not in tiers and not named]
+    items[:] = [item for item, tier in by_item if tier in tiers or named]
+    config.hook.pytest_deselected(items=[item for item, _ in others])
+    return Counter(str(tier) for _, tier in others)
+
+
+def left_out(others: Counter[str]) -> str:
+    """Return one line about the tiers that did not run."""
+    counts = ", ".join(f"{others[tier]} {tier}" for tier in TIERS if others[tier])
+    return f"left out: {counts}; `make test-all` runs all but nightly" if counts else "left out: nothing"
+
+
+def set_examples(tiers: Sequence[str]) -> None:
+    """Load the Hypothesis profile of these tiers. Deadlines are off, because tests never judge time."""
+    global _share
+    most = max(_EXAMPLES[tier] for tier in tiers)
+    _share = most / _EXAMPLES["long"]
+    checks = [check for check in HealthCheck if check is not HealthCheck.filter_too_much]
+    settings.register_profile("eventlog", max_examples=most, deadline=None, suppress_health_check=checks)
+    settings.load_profile("eventlog")
+
+
+def drawn(count: int) -> int:
+    """Return the number of examples in this run of a test that draws `count` in `make test-all`."""
+    return max(min(count, 5), round(count * _share))
+
+
+def skips(reports: Iterable[pytest.TestReport]) -> list[str]:
+    """Return one line for each reason for a skip, with its count."""
+    reasons = Counter(report.longrepr[2] for report in reports if isinstance(report.longrepr, tuple))
+    return [f"skipped {count}: {reason.removeprefix('Skipped: ')}" for reason, count in reasons.most_common()]
+
+
+def over_limit(reports: Iterable[pytest.TestReport]) -> list[str]:
+    """Return one line for each quick test over the limit that states no reason."""
+    slow = [report for report in reports if report.duration > SLOW and "quick" in report.keywords]
+    return [
+        f"{report.duration:.1f} s without a reason: {report.nodeid}"
+        for report in slow
+        if "slow" not in report.keywords
+    ]

@@ -8,17 +8,28 @@ DEMO := embedded,spark,java
 TEST := $(DEMO),oracle,mysql,kafka,avro,delta,informix,test
 CHECK := $(TEST),check
 
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test check chaos format bench bench-scale pins clean
+.PHONY: help demo test test-all test-changed mutants check chaos format bench bench-scale pins clean
 
 help: ## list what can be done
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## see it work: a database, changes, their documents, a backlog on Spark
 	@$(BIN)/eventlog demo $(ARGS)
 
-test: $(VENV)/.test ## run the whole suite, or TESTS="tests/core tests/cli/test_cli.py"; in one process TESTS="-n 0"
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder $(TESTS)
+test: $(VENV)/.test ## run the quick tests, or TESTS="tests/core tests/cli/test_cli.py"; in one process TESTS="-n 0"
+	$(PYTEST) $(TESTS)
+
+test-all: $(VENV)/.test ## run all tests but the nightly ones, on the servers at hand, with more examples
+	$(PYTEST) --tiers all $(TESTS)
+
+test-changed: $(VENV)/.test ## run the quick tests nearest to what differs from SINCE (HEAD)
+	files=$$($(BIN)/python -m tests.changed $(or $(SINCE),HEAD)) && $(PYTEST) $$files $(TESTS)
+
+mutants: $(VENV)/.test ## plant small faults, one at a time, and see whether the quick tests find them; ARGS="core xds" for some rooms
+	$(BIN)/python -m tests.mutants $(ARGS)
 
 chaos: $(VENV)/.test ## everything goes wrong at once, a minute on each database; longer: ARGS="--seconds 3600 --seed 7"
 	$(BIN)/python -m tests.chaos $(ARGS)

@@ -1,0 +1,116 @@
+"""Plant small faults, one at a time, and report whether the tests that reach them fail.
+
+    python -m tests.mutants [--tiers TIERS] [ROOM…]
+
+Each fault of `faults.toml` is planted in a copy of the checkout. The tests that can reach its file run there,
+nearest first, until one fails. The exit code is 1 if a fault was not found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.changed import ROOT, tests_of
+
+TABLE = Path(__file__).parent / "faults.toml"
+FAILED = 1  # pytest's exit code where a test failed
+
+
+class Fault(NamedTuple):
+    """A line of the product, and what a careless hand makes of it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+    @property
+    def room(self) -> str:
+        return self.name.partition(":")[0]
+
+
+def faults() -> list[Fault]:
+    """Read the table of faults."""
+    table = tomllib.loads(TABLE.read_text("utf-8"))
+    return [Fault(name, *(entry[part] for part in ("file", "old", "new"))) for name, entry in table.items()]
+
+
+def plant(fault: Fault, checkout: Path) -> None:
+    """Put the fault in its file; the text that it replaces occurs once there."""
+    path = checkout / fault.file
+    text = path.read_text("utf-8")
+    if text.count(fault.old) != 1:
+        sys.exit(f"{TABLE.name}: {fault.name}: its text occurs {text.count(fault.old)} times in {fault.file}")
+    path.write_text(text.replace(fault.old, fault.new), "utf-8")
+
+
+@contextmanager
+def planted(fault: Fault) -> Iterator[Path]:
+    """Copy the files that git knows of, and plant the fault in the copy."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    with tempfile.TemporaryDirectory(prefix="eventlog-mutant-") as folder:
+        checkout = Path(folder)
+        checkout.chmod(0o755)  # the embedded server may run as another user
+        for name in names.stdout.split("\0")[:-1]:
+            (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, checkout / name)
+        plant(fault, checkout)
+        yield checkout
+
+
+def found_by(fault: Fault, tiers: str) -> str | None:
+    """Return the id of the first test that fails with this fault, None if all pass."""
+    with planted(fault) as checkout:
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-x",
+            "-q",
+            "-n",
+            "2",
+            "--dist",
+            "loadfile",
+            "--tiers",
+            tiers,
+        ]
+        command += ["--no-loadscope-reorder", "-p", "no:cacheprovider", *tests_of([ROOT / fault.file])]
+        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    if done.returncode not in (0, FAILED, 2):  # 2: stopped at the first failure of several processes
+        sys.exit(done.stdout[-2000:] + done.stderr[-2000:])
+    failed = (line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR ")))
+    return next((line.split(" ")[1] for line in failed), None)
+
+
+def run(rooms: Sequence[str], tiers: str) -> int:
+    """Plant the faults of these rooms, or all; return the exit code."""
+    chosen = [fault for fault in faults() if not rooms or fault.room in rooms]
+    missed = 0
+    for number, fault in enumerate(chosen, 1):
+        begun = time.monotonic()
+        test = found_by(fault, tiers)
+        missed += test is None
+        result = f"found by {test}" if test else "NOT FOUND"
+        print(
+            f"{number:3}/{len(chosen)} {fault.name}: {result} ({time.monotonic() - begun:.0f} s)", flush=True
+        )
+    print(f"{len(chosen) - missed} of {len(chosen)} faults found in {tiers}")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--tiers", default="quick")
+    parser.add_argument("rooms", nargs="*")
+    arguments = parser.parse_args()
+    sys.exit(run(arguments.rooms, arguments.tiers))

@@ -20,10 +20,11 @@ frugal.keep_bytecode()
 frugal.hurry_spark()
 frugal.write_to_memory()
 
-# A shell's background job ignores SIGINT, and one of nohup SIGHUP; so would the programs that tests start.
-for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+# A background job ignores SIGINT, and one of nohup SIGHUP. Programs that tests start inherit what is ignored,
+# but not what has a handler.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, lambda *_: None)):
     if signal.getsignal(number) is signal.SIG_IGN:
-        signal.signal(number, usual)
+        signal.signal(number, handler)
 
 _LEFT_OUT = pytest.StashKey[Counter[str]]()
 

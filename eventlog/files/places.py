@@ -17,10 +17,8 @@ from eventlog.files.written import naming, opened
 
 _OPENED: Final = Path("/proc/self/fd")
 _LONGEST = 240  # bytes of a file's name; file systems take 255, and an extension follows
-_NOT_OURS = (
-    "/dev/",
-    "/proc/",
-)  # /dev/stdout may lead to a file that the shell has opened
+_NOT_OURS = ("/dev/", "/proc/")  # /dev/stdout may lead to a file that the shell has opened
+_MEMORY = "/dev/shm/"  # a folder for files of anyone  # noqa: S108
 
 
 class WritableFile(Protocol):
@@ -38,7 +36,9 @@ class WritableFile(Protocol):
 def place_at(name: str) -> WritableFile:
     """The place of that name; Misuse if its folder is not there."""
     target = Path(os.path.realpath(name))
-    if os.path.abspath(name).startswith(_NOT_OURS) or (target.exists() and not target.is_file()):
+    absolute = os.path.abspath(name)
+    in_place = absolute.startswith(_NOT_OURS) and not absolute.startswith(_MEMORY)
+    if in_place or (target.exists() and not target.is_file()):
         return _AsItComes(name)
     need_folder(target, name)
     return _WhenWhole(target)

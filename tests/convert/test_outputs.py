@@ -11,6 +11,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -207,6 +208,16 @@ def test_a_signal_leaves_no_part(number: signal.Signals, shell: Shell) -> None:
         assert process.stderr is not None
         assert process.stderr.read() == f"eventlog: stopped by {number.name}\n"
     assert files(shell.folder) == {*before, "out.fifo"}
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no memory file system on this system")
+def test_a_file_in_memory_appears_when_it_is_whole() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        target = Path(folder) / "out"
+        place = place_at(str(target))
+        assert not target.exists()
+        place.complete()
+        assert target.exists()
 
 
 def test_a_killed_command_leaves_no_part_where_files_may_be_without_a_name(shell: Shell) -> None:

@@ -152,6 +152,7 @@ def test_rows_are_found_again_by_keys_of_every_type(tmp_path: Path, kind: str, m
     assert [row["n"] for row in rows(tmp_path, "t")] == [3]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows_of_a_file", [8_193, 100_000])
 def test_files_of_many_rows_and_a_large_source_merge_rightly(tmp_path: Path, rows_of_a_file: int) -> None:
     """delta-rs had false errors of cardinality, and rows lost, where files or sources pass a batch."""

@@ -58,6 +58,7 @@ def test_every_outcome_has_a_colour() -> None:
     assert COLOURS.keys() == set(Fate)
 
 
+@pytest.mark.long
 def test_findings_and_facts_are_coloured(postgres: Database, tmp_path: Path) -> None:
     url = postgres.url.render_as_string(hide_password=False)
     on_a_terminal(tmp_path, "install", EVENTLOG_URL=url)

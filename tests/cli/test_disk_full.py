@@ -20,7 +20,7 @@ from deltalake import DeltaTable
 from tests.commands import Done, Shell
 from tests.smalldisk import NoSmallDisk, SmallDisk, small_disk
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 ROWS = 300
 PAGES = 200

@@ -145,6 +145,7 @@ def test_a_row_that_is_there_again_is_told_as_it_is(audited: Audited) -> None:
     assert told[-1] == ("modify", "idu=4")
 
 
+@pytest.mark.long
 def test_a_log_that_cannot_explain_is_refused_or_begun_anew(audited: Audited, tmp_path: Path) -> None:
     audited.audit()
     audited.change("update usr set fname = 'John'")
@@ -165,6 +166,7 @@ def test_a_log_that_cannot_explain_is_refused_or_begun_anew(audited: Audited, tm
     assert "--where takes no part" in audited.run("resync", "usr", "--compare", "--where", "1 = 1", code=2)
 
 
+@pytest.mark.long
 def test_a_comparison_that_was_cut_off_makes_no_object_seem_missed(audited: Audited) -> None:
     """Neither the first one, which keeps the state, nor a later one, which lets it follow what was told."""
     audited.change("insert into usr select n, 'Jack' from generate_series(100, 4999) n")

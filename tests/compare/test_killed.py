@@ -19,7 +19,7 @@ from tests.killable import KILLABLE
 from tests.proofs.replica import COLUMNS, Moody, Replica, WritersOfRows
 from tests.proofs.rig import SECONDS, SEED, Arrivals
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 PATIENCE = 60.0
 COMPARING = ("--mode", "compare", "--sync-tables", "usr", "--sink", "http", "--http-timeout", "2")

@@ -188,6 +188,7 @@ def test_rows_that_share_a_record_id_are_all_refused(tmp_path: Path) -> None:
     assert [bad.reason for bad in refused] == ["record_id 7 stands 2 times"] * 2
 
 
+@pytest.mark.long
 def test_a_value_of_64_mebibytes_is_converted_and_a_longer_one_told(tmp_path: Path) -> None:
     size = 64 << 20
     rows = f"1,1,usr,idu=1,fname,,{'x' * size}\n2,1,usr,idu=2,fname,,{'x' * (size + 1)}\n"

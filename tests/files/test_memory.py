@@ -44,7 +44,7 @@ for source in open_sources([name], Shape(shape), given or None, limits=Limits(ma
 print(whole, refused, int(most) >> 10)
 """
 pytestmark = [
-    pytest.mark.quick,
+    pytest.mark.long,
     pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="no /proc on this system"),
 ]
 

@@ -106,6 +106,7 @@ def test_rows_without_an_address_come_last(tmp_path: Path, engine: sa.Engine) ->
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 1
 
 
+@pytest.mark.long
 def test_work_grows_with_the_queue(tmp_path: Path, postgres: Database) -> None:
     """To tell where reading would go on behind each change took a look at all that had come before."""
     engine = postgres.engine()

@@ -125,6 +125,7 @@ def test_the_demo_tells_what_becomes_of_every_row_within_ninety_seconds(folder: 
     assert processes_in(folder) == []
 
 
+@pytest.mark.long
 def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(folder: str) -> None:
     terminal = Terminal(folder)
     for step in STEPS:
@@ -174,6 +175,7 @@ def test_a_demo_that_is_killed_leaves_no_process(folder: str) -> None:
     assert processes_in(folder) == []
 
 
+@pytest.mark.long
 def test_with_keep_the_database_stays_until_somebody_ends_it(folder: str) -> None:
     demo = subprocess.Popen([*COMMAND, "--keep"], env=environment(folder), stdout=subprocess.PIPE, text=True)
     assert demo.stdout is not None
@@ -194,6 +196,7 @@ def test_without_spark_its_remedy_is_told(tmp_path: Path, capsys: pytest.Capture
     assert capsys.readouterr().out == ""
 
 
+@pytest.mark.long
 def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     with ReadySpark(tmp_path, wanted=True, rows=500) as backlog:
@@ -204,6 +207,7 @@ def test_the_backlog_is_folded_on_spark(tmp_path: Path, capfd: pytest.CaptureFix
     assert (tmp_path / "documents" / "_SUCCESS").exists()
 
 
+@pytest.mark.long
 def test_what_spark_says_is_told_when_it_fails(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pyspark", reason="pyspark is not installed")
     (tmp_path / "documents").write_text("in the way")

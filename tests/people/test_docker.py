@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 FOLDER = Path(__file__).parents[2] / "docker"
 

@@ -21,6 +21,7 @@ def bench(*words: str) -> list[str]:
     return subprocess.run(command, env=known, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
+@pytest.mark.long
 def test_without_a_folder_for_them_peers_are_skipped_and_ours_run() -> None:
     told = bench("200", "--rounds", "1", "--only", "capture")
     skipped = {line.split()[0] for line in told if "SKIPPED: EVENTLOG_PEERS names no folder" in line}

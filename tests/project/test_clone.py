@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = {".ci", "bench", "docker", "docs", "eventlog", "examples", "spark", "tests"}

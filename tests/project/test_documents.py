@@ -26,7 +26,7 @@ from eventlog.demo import embedded
 from eventlog.demo.embedded import FAST, embedded_postgres
 from tests.installed import ROOT, Installation, base, build, everything, source
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]

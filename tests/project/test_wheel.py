@@ -12,7 +12,7 @@ from eventlog.cli import COMMANDS
 from eventlog.core.extras import EXTRAS
 from tests.installed import Installation, base, build, everything, source, without
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 READ = {".sql", ".dtd", ".html", ".css", ".js", ".py"}
 LOG = """\

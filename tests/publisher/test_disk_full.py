@@ -72,6 +72,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     subprocess.run(["umount", str(place)], check=True)
 
 
+@pytest.mark.long
 def test_a_full_disk_delays_and_loses_nothing(world: World, small_disk: Path, tmp_path: Path) -> None:
     fill(world)
     folder, taken, log = small_disk / "out", tmp_path / "taken", tmp_path / "log"

@@ -16,7 +16,7 @@ from eventlog.xds.settings import XdsSettings
 from tests.publisher.test_queries import ask
 from tests.publisher.world import Receiver, World, key
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 RETRY = Reply([Status(Level.RETRY)])
 LONG = 1 << 18  # characters of a large value

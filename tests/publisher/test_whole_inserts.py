@@ -205,6 +205,7 @@ def drain(world: World, limit: int, rows: Rows) -> int:
                 work.finish({Letter.SUCCESS: [int(str(row[0])) for row in look.cells]})
 
 
+@pytest.mark.long
 def test_a_backlog_of_inserts_is_looked_at_once_and_not_with_each_pick_up(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.commands import ROOT, environment
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 MISSING = [name for name in ("jpype", "pyspark", "fastavro") if find_spec(name) is None]
 

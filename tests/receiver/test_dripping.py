@@ -54,6 +54,7 @@ def clients(port: int, number: int) -> Iterator[list[socket.socket]]:
         yield connected
 
 
+@pytest.mark.long
 def test_who_asks_is_answered_under_many_who_do_not() -> None:
     with served(hello) as client, clients(client.port, CLIENTS + 10) as waiting:
         for _ in range(5):
@@ -94,6 +95,7 @@ def test_bodies_on_their_way_have_a_bound() -> None:
         assert client.get("/healthz") == "hello"
 
 
+@pytest.mark.long
 def test_the_receiver_ends_at_a_signal_under_many_who_do_not_ask(tmp_path: Path) -> None:
     command = [
         sys.executable,

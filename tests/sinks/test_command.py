@@ -35,6 +35,7 @@ def test_command_reads_documents_and_answers(tmp_path: Path) -> None:
     assert [[status.level for status in reply.statuses] for reply in replies] == [[], [Level.ERROR], []]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("program", "reason"),
     [

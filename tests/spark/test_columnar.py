@@ -195,6 +195,7 @@ def updates(draw: st.DrawFn) -> list[tuple[Any, ...]]:
     return rows
 
 
+@pytest.mark.long
 @settings(
     max_examples=drawn(300),
     phases=[Phase.explicit, Phase.reuse, Phase.generate],

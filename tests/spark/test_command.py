@@ -77,6 +77,7 @@ def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
     assert "fold" in latest.phases
 
 
+@pytest.mark.long
 def test_a_live_log_is_read_with_the_settings_of_its_publisher(postgres: Database, tmp_path: Path) -> None:
     engine = postgres.engine()
     store = make_store(engine, postgres.dialect)
@@ -98,6 +99,7 @@ def test_a_live_log_is_read_with_the_settings_of_its_publisher(postgres: Databas
     engine.dispose()
 
 
+@pytest.mark.long
 def test_misuse_is_one_sentence(tmp_path: Path) -> None:
     done = command("--from", "log", "--to", "xds", "-o", tmp_path / "out", tmp_path / "none.csv")
     assert done.returncode == 2

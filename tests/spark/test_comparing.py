@@ -164,6 +164,7 @@ AS_TEXT = {name: types[-1] for name, (_, types) in KINDS.items()}
 TYPED = {name: types[0] for name, (_, types) in KINDS.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", [TYPED, AS_TEXT], ids=["typed", "texts"])
 @pytest.mark.parametrize("sides", [(2, 1), (1, 2), (2, 2), (0, 2)])
 def test_a_key_that_stands_twice_is_refused_as_on_one_machine(

@@ -17,7 +17,7 @@ from eventlog_spark.output.commit import Occupied, OtherJob, Running
 from eventlog.core.errors import EventlogError
 from tests.spark.helpers import CLOCK, TABLES, backlogged, by_object, converted, job, write_log
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 ROWS = [
     (n, "N", 2, "2025-03-23 10:57:19", None, "usr", f"idu={n % 50}", "fname", str(n), str(n + 1))

@@ -67,6 +67,7 @@ def store(engine: Engine, database: Database) -> Store:
     return make_store(engine, database.dialect)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", [FinishMode.UPDATE, FinishMode.RANGES])
 def test_a_finish_that_is_killed_is_finished_by_the_next(
     spark: Any, store: Store, database: Database, tmp_path: Path, mode: FinishMode

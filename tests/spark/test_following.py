@@ -152,6 +152,7 @@ def killed(
     return step
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("mode", "nth"), list(zip(FinishMode, (1, 2, 3), strict=True)))
 def test_killed_at_each_step(
     world: World, spark: Spark, monkeypatch: pytest.MonkeyPatch, mode: FinishMode, nth: int

@@ -17,7 +17,7 @@ from tests.spark.test_command import HEADER, command
 from tests.spark.test_sources import TABLES as SOURCE_TABLES
 from tests.spark.test_sources import make
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 ROWS = [  # of five objects, and of a table that nobody knows
     (

@@ -13,7 +13,7 @@ import pytest
 from tests.commands import environment
 from tests.support import HEADER, USR
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

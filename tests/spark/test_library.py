@@ -202,6 +202,7 @@ def test_what_a_log_tells_of_its_rows(spark: Any) -> None:
     assert record["event_type"] == 9
 
 
+@pytest.mark.long
 def test_changes_with_types_are_what_sql_works_on(spark: Any) -> None:
     rows = [
         (1, "N", 1, TIME, None, "usr", "idu=1", "born", None, "2024-02-29"),

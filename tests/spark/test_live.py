@@ -87,6 +87,7 @@ def test_a_job_that_died_reads_the_same_again(spark: Any, store: Store, tmp_path
     assert pending(store) == len(ROWS)
 
 
+@pytest.mark.long
 def test_what_is_frozen_does_not_outlive_another_leader(spark: Any, store: Store, tmp_path: Path) -> None:
     class Died(Exception):
         pass
@@ -106,6 +107,7 @@ def test_what_is_frozen_does_not_outlive_another_leader(spark: Any, store: Store
     assert pending(store) == 0
 
 
+@pytest.mark.long
 def test_what_a_backlog_has_read_is_not_undone_by_a_redrive(spark: Any, store: Store, tmp_path: Path) -> None:
     backlog(spark, store, tmp_path / "first", finish=True)
     failed = 8
@@ -124,6 +126,7 @@ def test_what_a_backlog_has_read_is_not_undone_by_a_redrive(spark: Any, store: S
     assert (result.finished, failed in failures(store)) == (1, True)
 
 
+@pytest.mark.long
 def test_a_backlog_that_has_finished_its_rows_keeps_no_redrive_waiting(
     spark: Any, store: Store, tmp_path: Path
 ) -> None:
@@ -141,6 +144,7 @@ def test_a_backlog_that_has_finished_its_rows_keeps_no_redrive_waiting(
             work.finish({Letter.ERROR: [failed]})
 
 
+@pytest.mark.long
 def test_rows_and_current_rows_are_of_one_moment_while_writers_go_on(
     spark: Any, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

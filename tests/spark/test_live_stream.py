@@ -114,6 +114,7 @@ def published(world: World) -> list[str]:
     return [document.text for document in receiver.documents]
 
 
+@pytest.mark.long
 def test_a_batch_that_failed_comes_again_as_it_was(spark: Any, world: World, tmp_path: Path) -> None:
     write(world)
     query = Query(spark, world, tmp_path)
@@ -142,6 +143,7 @@ def test_a_batch_that_failed_comes_again_as_it_was(spark: Any, world: World, tmp
     assert len(query.batches) == 4
 
 
+@pytest.mark.long
 def test_a_reader_that_was_killed_has_lost_nothing(spark: Any, world: World, tmp_path: Path) -> None:
     write(world)
     query = Query(spark, world, tmp_path)
@@ -208,6 +210,7 @@ def test_a_query_ends_with_what_is_wrong(spark: Any, world: World, tmp_path: Pat
         query.run()
 
 
+@pytest.mark.long
 def test_the_example(spark: Any, world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(world)
     settings = tmp_path / "eventlog.toml"

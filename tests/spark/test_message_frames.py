@@ -49,6 +49,7 @@ def in_many(frame: Any, partitions: int | None, **given: Any) -> tuple[list[str]
     return told_by(eventlog_spark.changes(frame, "qlik-message", partitions=partitions, **given))
 
 
+@pytest.mark.long
 @settings(SLOW, max_examples=drawn(4))
 @given(sent, st.integers(1, 9), st.booleans())
 @example(
@@ -79,6 +80,7 @@ def eventlog_until(number: int) -> str:
     return exports.seq(2 * number)
 
 
+@pytest.mark.long
 def test_what_is_refused_is_what_one_task_refuses(spark: Any, tmp_path: Path) -> None:
     messages = [Sent(n % 2, kind, "usr", n, "a") for n, kind in enumerate(["UPDATE", "{"] * 8, 3)]
     messages += [Sent(0, "UPDATE", "usr", 5, "b"), Sent(1, "MD", "usr", 3, "a")]
@@ -123,6 +125,7 @@ def test_transactions_are_whole(spark: Any, tmp_path: Path) -> None:
         in_many(frame.where("topic <> 't1' or offset <> 1600"), 5, whole_transactions=True)
 
 
+@pytest.mark.long
 def test_avro_whose_metadata_come_behind(spark: Any) -> None:
     """In a topic of their own, as Replicate may write them."""
     usr = eventlog.tables({"usr": {"key": ["id"], "columns": {"id": "integer", "name": "varchar(20)"}}})

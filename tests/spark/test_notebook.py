@@ -45,6 +45,7 @@ def check(files: fs.FileSystem, out: str, changes: Any) -> None:
     assert told[2]["after"]["photo"] == b"\xbb\xbb"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("few_tasks")
 def test_on_folders(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -27,6 +27,7 @@ BAD = (9, "N", 2, "2025-03-23 10:57:19", None, "usr", "idu", "fname", "1", "2")
 HEADER = "record_id,event_type,table_name,table_key,column_name,old_value,new_value\n"
 
 
+@pytest.mark.long
 def test_strict_stops_at_the_first_bad_record(spark: Any, tmp_path: Path) -> None:
     log = write_log(tmp_path / "log.parquet", [*ROWS, BAD])
     wanted = Backlog(job([log], tmp_path / "out"), CLOCK, partitions=1, strict=True)
@@ -84,6 +85,7 @@ def test_a_truncate_becomes_the_deletes_of_what_stood_there(spark: Any, tmp_path
     assert len(refused) == 1
 
 
+@pytest.mark.long
 def test_file_names_are_no_patterns(spark: Any, tmp_path: Path) -> None:
     names = ["a[1]", "b c", "d%20e", "g{h}", "q?", "s*", "ü", "x\\y"]
     for other in ("a1", "qx", "sx", "gh"):

@@ -179,6 +179,7 @@ def test_rows_that_name_their_object_otherwise_are_noticed_late(
     assert any("under the one name" in stage for stage in stages)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("sample", [1, 1000])
 def test_query_backs_that_name_their_object_otherwise_find_its_current_row(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sample: int
@@ -203,6 +204,7 @@ def test_query_backs_that_name_their_object_otherwise_find_its_current_row(
     assert len(left_out) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("doubtful", ["2025-03-23 10:57:19Z", "2025-03-23"])
 def test_rows_that_share_a_record_id_are_refused_also_where_spark_is_in_doubt_of_one(
     spark: Any, tmp_path: Path, doubtful: str
@@ -241,6 +243,7 @@ def test_a_fraction_of_a_second_is_read_by_spark_itself(spark: Any, tmp_path: Pa
     assert not any("again" in stage for stage in stages)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", [None, "UTC"])
 @pytest.mark.parametrize("to", ["changes", "xds"])
 def test_times_at_the_ends_of_the_calendar(spark: Any, tmp_path: Path, zone: str | None, to: str) -> None:

@@ -17,7 +17,7 @@ from tests import storage
 from tests.installed import ROOT
 from tests.spark.helpers import by_object, converted, job, write_log
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 APART = ("unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc")
 

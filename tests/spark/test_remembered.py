@@ -26,7 +26,7 @@ from tests.databases import Database
 from tests.publisher.world import Receiver, events_of
 from tests.spark.lives import CONFIG, ROWS, backlog, documents, failures, letters, make_store, write
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 CUT = [(1, "idu=1", "lname", None, str(n)) for n in range(7)]  # three parts of three values
 LATER = [(2, "idu=1", "fname", "b", "c"), (4, "idu=7", None, None, None)]

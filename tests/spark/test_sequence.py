@@ -218,6 +218,7 @@ def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
     return [row.change for row in rows if row.change is not None], reasons
 
 
+@pytest.mark.long
 @settings(SLOW, max_examples=drawn(3))
 @given(lines, st.sampled_from(("little", "big")), st.integers(1, 9))
 @example([Line("usr", 0, 3, letter, "unsure", "new") for letter in "UB"], "big", 2)
@@ -330,6 +331,7 @@ def write_messages(folder: Path, messages: list[Sent]) -> list[Path]:
     return sorted(files)
 
 
+@pytest.mark.long
 @settings(SLOW, max_examples=drawn(4))
 @given(sent, st.sampled_from(("changes", "changes", "xds")), st.integers(2, 9))
 @example(

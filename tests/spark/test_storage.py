@@ -32,7 +32,7 @@ from eventlog_spark.input.storage import expand
 from eventlog_spark.output.commit import Occupied, OtherJob
 from eventlog_spark.output.store import StoreFolder
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 SERVER = pytest.mark.skipif(
     not storage.ADDRESS, reason="EVENTLOG_TEST_S3 names no S3 server: .ci/storage starts one"

@@ -231,6 +231,7 @@ def table(folder: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: row["id"])
 
 
+@pytest.mark.long
 def test_schemas_that_come_in_the_middle_and_behind_and_a_restart_between(spark: Any, tmp_path: Path) -> None:
     """Messages wait for their metadata over the end of a run; a batch of the next fails, and comes again."""
     pytest.importorskip("google.protobuf", reason="protobuf is not installed")

@@ -22,7 +22,7 @@ from deltalake import DeltaTable
 from tests.installed import ROOT
 from tests.spark.messages import deliver, message
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 KILLS = 5
 PARTITIONS = 3

@@ -59,6 +59,7 @@ def inbox(tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.long
 def test_a_batch_that_one_table_failed_is_ended_by_the_next_run(
     spark: Any, tmp_path: Path, inbox: Path
 ) -> None:
@@ -99,6 +100,7 @@ def test_a_batch_that_one_table_failed_is_ended_by_the_next_run(
     assert versions(target) == {"account": before["account"] + 1, "entry": before["entry"]}
 
 
+@pytest.mark.long
 def test_the_example(
     spark: Any,
     tmp_path: Path,

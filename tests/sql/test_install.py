@@ -395,6 +395,7 @@ def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
     assert (GOLDEN / f"{dialect}-grants.sql").read_text() in shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "script", ["0001", "0002", "0003", "0004", "0005", "0006", "0008", "uninstall", "grants"]
 )

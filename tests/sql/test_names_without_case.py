@@ -13,6 +13,7 @@ from tests.killable import killable_mariadb
 pytestmark = pytest.mark.quick
 
 
+@pytest.mark.long
 def test_one_leads_however_publishers_write_the_name_of_the_log() -> None:
     with killable_mariadb("--lower-case-table-names=1") as (_, database):
         engine = connect(database.url)

@@ -112,6 +112,7 @@ def parse(statement: str) -> None:
     assert "unparsable" not in str(sqlfluff.parse(statement + "\n", dialect="oracle"))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("queries", [QUERIES, ATTACHED], ids=["own", "attached"])
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_a_statement_is_oracles(queries: Queries, name: str) -> None:

@@ -76,6 +76,7 @@ def statements() -> Iterator[tuple[str, str]]:
 STATEMENTS = dict(statements())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_sqlfluff_parses_the_statement(name: str) -> None:
     parse(STATEMENTS[name])

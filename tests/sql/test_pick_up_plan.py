@@ -70,6 +70,7 @@ CHOICES = (Selection(), Selection(driver_user="idm"), Selection(driver_user="idm
 INDEXES = ("eventlog_pending", "eventlog_future")  # both hold little but what is pending
 
 
+@pytest.mark.long
 def test_the_pick_up_scans_an_index_at_any_size(store: Store, database: Database, engine: Engine) -> None:
     with engine.connect() as connection:
         for choice in CHOICES:

@@ -295,6 +295,7 @@ def notifications(connection: object) -> list[str]:
     return [notice.payload for notice in driver.notifies(timeout=0.2)]
 
 
+@pytest.mark.long
 def test_a_bulk_update_after_a_single_one_is_not_a_loop_in_a_loop(pg: Tracked) -> None:
     """The plan is made for the first statement of a session; it must serve all."""
     pg.run(T, "insert into t select i, 'a' from generate_series(1, 30000) i")

@@ -82,6 +82,7 @@ def values_of(database: Database) -> dict[str, tuple[str, ...]]:
     return found
 
 
+@pytest.mark.long
 def test_each_row_is_found_by_the_key_that_is_logged_for_it(engine: Engine, database: Database) -> None:
     for type_name, shown in values_of(database).items():
         store, table = prepare(engine, database, type_name, shown)

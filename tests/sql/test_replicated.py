@@ -18,7 +18,7 @@ from eventlog.sql.capture.track import untrack
 from tests.sql.replicating import Replication, replicating
 from tests.sql.tracked import Logged, Tracked
 
-pytestmark = pytest.mark.quick
+pytestmark = pytest.mark.long
 
 USR = "create table usr (idu integer primary key, fname text, lname text)"
 LOGICAL = FAST | {

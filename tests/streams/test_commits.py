@@ -122,6 +122,7 @@ def test_changes_of_one_sequence_that_differ_both_stay(tmp_path: Path) -> None:
     assert [change["fields"][0]["after"] for change in _converted(job(tmp_path, "a", "b"))] == [1, 2]
 
 
+@pytest.mark.long
 def test_many_changes_of_one_sequence_are_told_apart_in_linear_time() -> None:
     """Each beside all before it would take many minutes. A hundred thousand; what comes again is counted."""
     rows = [_inserted(number, "1") for number in range(100_000)]

@@ -111,6 +111,7 @@ def test_a_refused_event_is_kept_as_it_came() -> None:
     assert refused.raw == event.encode() + b"\n"
 
 
+@pytest.mark.long
 def test_a_value_of_64_mebibytes_is_read_and_a_longer_one_refused() -> None:
     def value(size: int) -> str:
         return f'<value type="string">{"x" * size}</value>'

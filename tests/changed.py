@@ -10,6 +10,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -36,6 +37,7 @@ def module_of(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
+@cache
 def modules() -> dict[str, Path]:
     """Return every module of the packages with its file."""
     files = (path for package, folder in PLACES.items() for path in (folder / package).rglob("*.py"))
@@ -77,6 +79,7 @@ def commands(registry: Path) -> dict[str, str]:
     raise LookupError(f"{registry} lists no commands")
 
 
+@cache
 def graph() -> Graph:
     """Return what each module uses: its imports and their packages, modules named in texts, and commands."""
     files = modules()

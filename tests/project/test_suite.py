@@ -1,4 +1,4 @@
-"""How the suite runs: nothing is compiled again and again, and nothing long begins last."""
+"""How the suite runs: by tiers, nothing is compiled twice, and nothing long starts last."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests import frugal, parallel
+from tests import changed, frugal, parallel
+from tests.commands import environment
 
 pytestmark = pytest.mark.quick
 
@@ -34,3 +35,77 @@ def test_what_takes_long_has_its_turn_first(request: pytest.FixtureRequest) -> N
         2,
         5,
     ]
+
+
+TIERED = """
+import pytest
+pytestmark = pytest.mark.quick
+def test_quick(): pass
+@pytest.mark.long
+def test_long(): pass
+@pytest.mark.parametrize("n", [1, pytest.param(2, marks=pytest.mark.servers)])
+def test_servers(n): pytest.skip("no reason")
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "outcome", "last"),
+    [
+        ([], "1 passed, 1 skipped, 2 deselected", "1 servers, 1 long; `make test-all` runs all but nightly"),
+        (["--tiers", "all"], "2 passed, 2 skipped", "left out: nothing"),
+        (["--tiers", "servers"], "1 skipped, 3 deselected", "2 quick, 1 long; `make test-all`"),
+        (["-n", "2"], "1 passed, 1 skipped", "1 servers, 1 long; `make test-all`"),
+    ],
+)
+def test_a_run_takes_its_tiers_and_says_what_it_left_out(
+    tmp_path: Path, arguments: list[str], outcome: str, last: str
+) -> None:
+    (tmp_path / "test_tiered.py").write_text(TIERED)
+    done = run_pytest(tmp_path, *arguments)
+    assert done.returncode == 0
+    assert f" {outcome} in " in done.stdout
+    assert last in done.stdout
+    assert "skipped" in next(line for line in done.stdout.splitlines() if line.endswith(": no reason"))
+
+
+def test_a_test_by_its_id_runs_in_any_tier(tmp_path: Path) -> None:
+    (tmp_path / "test_tiered.py").write_text(TIERED)
+    done = run_pytest(tmp_path, "test_tiered.py::test_long")
+    assert " 1 passed in " in done.stdout
+
+
+def test_a_test_without_a_tier_stops_the_collection(tmp_path: Path) -> None:
+    (tmp_path / "test_bare.py").write_text("def test_it(): pass\n")
+    done = run_pytest(tmp_path)
+    assert done.returncode
+    assert "no mark of a tier (quick, servers, long, nightly): test_bare.py" in done.stderr
+
+
+def run_pytest(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run pytest in a folder with the hooks of this suite."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "tests.conftest",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        "none.ini",
+    ]
+    (folder / "none.ini").write_text("[pytest]\nmarkers = quick\n  servers\n  long\n")
+    return subprocess.run(
+        [*command, *arguments], cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
+
+
+def test_a_change_reaches_the_tests_that_use_it_nearest_first() -> None:
+    files = changed.tests_of([changed.ROOT / "eventlog" / "xds" / "validity.py"])
+    assert files.index("tests/xds/test_validity.py") < files.index("tests/publisher/test_deliver.py")
+    assert "tests/gbase/test_columns.py" not in files
+    assert "tests/sql/test_install.py" in changed.tests_of(
+        [changed.ROOT / "eventlog" / "sql" / "statements" / "common" / "schema.sql"]
+    )
+    assert changed.tests_of([Path(__file__)]) == ["tests/project/test_suite.py"]
+    assert "tests/project/test_documents.py" in changed.tests_of([changed.ROOT / "docs" / "index.md"])

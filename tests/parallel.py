@@ -40,7 +40,7 @@ def turn(path: Path) -> int:
     return LONG.index(folder) if folder in LONG else len(LONG)
 
 
-class Scheduler(LoadScopeScheduling):
+class Scheduler(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Gives each process whole files, and all files of Spark to one process, which starts one session."""
 
     def _split_scope(self, nodeid: str) -> str:

@@ -63,8 +63,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    others: dict[str, int] = getattr(node, "workeroutput", {}).get("left_out", {})
-    node.config.stash[_LEFT_OUT] = Counter(others)
+    others: Counter[str] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
+    node.config.stash[_LEFT_OUT] = others
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

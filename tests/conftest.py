@@ -57,14 +57,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    others = session.config.stash[_LEFT_OUT]
     if hasattr(session.config, "workeroutput"):
-        session.config.workeroutput["left_out"] = dict(session.config.stash[_LEFT_OUT])
+        session.config.workeroutput["left_out"] = dict(others)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    others: Counter[str] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
-    node.config.stash[_LEFT_OUT] = others
+    node.config.stash[_LEFT_OUT] = Counter(getattr(node, "workeroutput", {}).get("left_out", {}))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:

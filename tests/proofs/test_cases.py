@@ -19,7 +19,7 @@ from tests.databases import fresh
 from tests.proofs.cases import Case, read_cases, written
 from tests.sql.tracked import Logged, Tracked
 
-pytestmark = pytest.mark.long
+pytestmark = pytest.mark.quick
 
 CASES = list(read_cases())
 

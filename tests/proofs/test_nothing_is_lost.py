@@ -19,8 +19,6 @@ from tests.databases import Database
 from tests.killable import KILLABLE
 from tests.proofs.rig import BY_COLUMN, KILLS, PATIENCE, SECONDS, Arrivals, Chain, Rig, events_of, first_row
 
-pytestmark = pytest.mark.long
-
 UPDATE, DELETE, RANGES = FinishMode
 PAUSE = SECONDS / KILLS / 3  # the longest time between something that comes and a kill
 SMALL = ("--batch-size", "3", "--query-limit", "20")  # so that cycles are full
@@ -63,8 +61,16 @@ def kill_and_restart(rig: Rig, arrived: Callable[[], int], *words: str) -> None:
     rig.drain()
 
 
+@pytest.mark.quick
+@pytest.mark.slow("it starts a dozen publishers, and kills six of them")
 @pytest.mark.parametrize(
-    ("rig", "more"), [(UPDATE, ()), (DELETE, ()), (RANGES, ("--files-per-batch",))], indirect=["rig"]
+    ("rig", "more"),
+    [
+        (UPDATE, ()),
+        pytest.param(DELETE, (), marks=pytest.mark.long),
+        pytest.param(RANGES, ("--files-per-batch",), marks=pytest.mark.long),
+    ],
+    indirect=["rig"],
 )
 def test_files_hold_every_event_once(rig: Rig, more: tuple[str, ...]) -> None:
     folder = rig.folder / "out"
@@ -79,6 +85,7 @@ def test_files_hold_every_event_once(rig: Rig, more: tuple[str, ...]) -> None:
     assert chain.repeats == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rig", "parallel"), [(UPDATE, "1"), (DELETE, "4"), (RANGES, "4")], indirect=["rig"])
 def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
     rig: Rig, arrivals: Arrivals, parallel: str
@@ -98,6 +105,7 @@ def test_http_gets_every_event_in_order_and_repeats_under_the_same_event_id(
     assert chain.repeats <= 3 * 500 * KILLS  # a batch each at most
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rig", [DELETE, RANGES], indirect=True)
 def test_a_backlog_that_is_read_by_column_arrives_in_order(rig: Rig, arrivals: Arrivals) -> None:
     rig.programs = [BY_COLUMN]
@@ -117,6 +125,7 @@ def test_a_backlog_that_is_read_by_column_arrives_in_order(rig: Rig, arrivals: A
     assert chain.ends() == rig.truth()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rig", "parallel"), [(DELETE, "1"), (RANGES, "1"), (UPDATE, "8")], indirect=["rig"])
 def test_a_receiver_that_misbehaves_gets_every_event_in_order(
     rig: Rig, arrivals: Arrivals, parallel: str
@@ -150,6 +159,7 @@ def test_a_receiver_that_misbehaves_gets_every_event_in_order(
     assert chain.repeats <= len(arrivals.documents) // 10
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("product", KILLABLE)
 def test_the_database_server_is_killed_under_load(product: str, tmp_path: Path, arrivals: Arrivals) -> None:
     with KILLABLE[product]() as (server, database):

@@ -13,15 +13,6 @@ def spark() -> Iterator[Any]:
     pytest.importorskip("pyspark", reason="Spark is not installed")
     from eventlog_spark.cluster.session import start
 
-    running = start("local[2]", {})
+    running = start("local[2]", {"spark.sql.shuffle.partitions": "2"})  # few rows need few tasks
     yield running
     running.stop()
-
-
-@pytest.fixture
-def few_tasks(spark: Any) -> Iterator[None]:
-    """Few rows need few tasks: 200, as a session has it, cost more than what is tested."""
-    from tests.spark.helpers import configured
-
-    with configured(spark, spark_sql_shuffle_partitions="2"):
-        yield

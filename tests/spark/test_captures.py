@@ -23,7 +23,7 @@ from tests.spark.helpers import backlogged, converted
 from tests.spark.test_parity import SLOW
 from tests.tiers import drawn
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
+pytestmark = pytest.mark.quick
 _NUMBERS = itertools.count()
 
 

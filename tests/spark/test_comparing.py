@@ -26,7 +26,7 @@ from tests.spark.helpers import configured
 from tests.spark.test_parity import SLOW
 from tests.tiers import drawn
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
+pytestmark = pytest.mark.quick
 # Names that differ by case alone, or that mean something to SQL, to Spark or to a path.
 TABLES = """
 [tables."my usr"]

@@ -24,7 +24,7 @@ from tests.spark.test_sources import FILES, make
 from tests.spark.test_sources import TABLES as SOURCE_TABLES
 from tests.tiers import drawn
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
+pytestmark = pytest.mark.quick
 KNOWN = tablesfile.read(TABLES)
 SOURCES = """
 [tables.usr]

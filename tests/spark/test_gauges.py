@@ -54,7 +54,6 @@ def counted(manifest: Mapping[str, Any]) -> Counts:
     return Counts(counts["rows"], sum(manifest["events"].values()), counts["refused"], size)
 
 
-@pytest.mark.usefixtures("few_tasks")
 @pytest.mark.parametrize("order", ["object", "log"])
 def test_what_tasks_tell_is_what_the_job_comes_to(spark: Any, tmp_path: Path, order: str) -> None:
     wanted = job([write_log(tmp_path / "log.csv", ROWS)], tmp_path / "out")
@@ -63,7 +62,6 @@ def test_what_tasks_tell_is_what_the_job_comes_to(spark: Any, tmp_path: Path, or
     assert told(spark)[:3] == (39, 5, 5)
 
 
-@pytest.mark.usefixtures("few_tasks")
 @pytest.mark.parametrize("order", ["as-is", "sequence"])
 def test_each_job_of_a_session_begins_anew(spark: Any, tmp_path: Path, order: str) -> None:
     for first in (10, 20):

@@ -29,7 +29,7 @@ from tests.spark.test_sources import FILES, make
 from tests.spark.test_sources import TABLES as SOURCE_TABLES
 from tests.tiers import drawn
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
+pytestmark = pytest.mark.quick
 KNOWN = tablesfile.read(TABLES)
 NAMES = list(COLUMNS)
 TIME = "2025-03-23 10:57:19"

@@ -20,7 +20,7 @@ from tests.spark.test_parity import SLOW
 from tests.spark.test_sequence import Sent, converted, job_of, message, sent, write_messages
 from tests.tiers import drawn
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
+pytestmark = pytest.mark.quick
 KAFKA = "topic string, partition int, offset long, key binary, value binary"
 APART = 400  # offsets between two messages: a block of 1000 has two or three of them
 _NUMBERS = itertools.count()

@@ -46,7 +46,6 @@ def check(files: fs.FileSystem, out: str, changes: Any) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("few_tasks")
 def test_on_folders(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,7 +24,7 @@ from tests.spark.test_parity import SLOW
 from tests.streams import exports
 from tests.tiers import drawn
 
-pytestmark = [pytest.mark.quick, pytest.mark.usefixtures("few_tasks")]
+pytestmark = pytest.mark.quick
 _NUMBERS = itertools.count()
 _FACTS = ("rows", "refused")  # counts that are no sentence
 

@@ -22,7 +22,7 @@ from tests.spark.test_data_sources import SOURCES
 from tests.spark.test_sources import FILES, make
 from tests.spark.test_stores import No
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("few_tasks")]
+pytestmark = pytest.mark.long
 SERVER = pytest.mark.skipif(
     not storage.ADDRESS, reason="EVENTLOG_TEST_S3 names no S3 server: .ci/storage starts one"
 )

@@ -74,6 +74,13 @@ def test_a_change_of_a_key_that_is_left_out_leaves_none_to_what_comes_behind_it(
     assert rows(engine, "select idu from usr") == []
 
 
+def test_a_row_that_moved_is_no_longer_there_under_its_old_key(engine: Engine) -> None:
+    new = changed(Op.INSERT, 1, fname="a", lname="b", n=1)
+    tally, refused = apply(engine, [new, changed(Op.UPDATE, 2, 1), changed(Op.UPDATE, 1, n=2)], history=True)
+    assert (tally.refused, len(refused)) == (1, 1)
+    assert rows(engine, "select idu, n from usr where _to_seq is null") == [(2, 1)]
+
+
 def test_a_version_says_when_and_a_time_that_is_unknown_is_null(engine: Engine) -> None:
     changes = [
         changed(Op.SNAPSHOT, 1, fname="a", lname="b", n=1)._replace(position="9"),

@@ -163,6 +163,19 @@ def test_a_reference_is_spelled_as_its_event_is(name: str, key: str, association
         told_alike(engine.events(as_rows([entry])), plain([entry]), [entry])
 
 
+def test_what_reads_a_row_back_leaves_in_the_place_of_the_first_row_that_it_replaces() -> None:
+    tables = tablesfile.read(TABLES)
+    rows = [(3, "idu=1", "fname"), (3, "idu=2", "fname"), (6, "idu=1", None)]
+    entries = [
+        Entry(at, "N", kind, "2025-03-23T10:57:19", None, "usr", key, column, None, column and "x")
+        for at, (kind, key, column) in enumerate(rows, 1)
+    ]
+    found = Engine(tables, Rules(), XdsSettings(), answerable=set(tables), read_back=read_back).events(
+        as_rows(entries)
+    )
+    assert found.settled.tolist() == [1, 3, 2]
+
+
 def test_a_change_is_cut_by_column() -> None:
     """None of it goes the plain way, which would tell what became of its rows one by one."""
     tables = tablesfile.read(TABLES)

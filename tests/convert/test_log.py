@@ -181,10 +181,11 @@ def test_a_typed_value_has_the_text_that_a_trigger_writes(cell: object, told: st
     assert f'<value type="string">{told}</value>' in text
 
 
-def test_rows_that_share_a_record_id_are_all_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("target", "begin"), [("xds", "<nds "), ("changes", '{"op"')])
+def test_rows_that_share_a_record_id_are_all_refused(tmp_path: Path, target: str, begin: str) -> None:
     rows = "7,4,usr,idu=1,,,\n7,1,usr,idu=2,fname,,x\n"
-    text, refused = run_convert(tmp_path, "log", "xds", HEADER + rows + GOOD)
-    assert text.count("<nds ") == 1
+    text, refused = run_convert(tmp_path, "log", target, HEADER + rows + GOOD)
+    assert text.count(begin) == 1
     assert [bad.reason for bad in refused] == ["record_id 7 stands 2 times"] * 2
 
 
@@ -387,6 +388,20 @@ def test_documents_become_rows_of_the_same_effect_and_then_stay_as_they_are(
     again, _ = run_convert(tmp_path, "xds", "log", documents, name="d.xml")
     assert without_names(documents_of(tmp_path, again)) == without_names(documents)
     assert state_after(documents) == state_of(changes)
+
+
+def test_of_several_values_all_go_before_any_comes(tmp_path: Path) -> None:
+    """One of them may stand on both sides: it is there afterwards."""
+    field = {"column": "fname", "before": ["a", "b"], "after": ["b", "c"]}
+    line = {"op": "update", "schema": "indirect", "table": "usr", "key": {"idu": 1}, "fields": [field]}
+    written, refused = run_convert(tmp_path, "changes", "log", json.dumps(line) + "\n", name="c.jsonl")
+    assert refused == []
+    assert [row.split(",")[-2:] for row in written.splitlines()[1:]] == [
+        ["a", ""],
+        ["b", ""],
+        ["", "b"],
+        ["", "c"],
+    ]
 
 
 def neutral_line(change: Change) -> object:

@@ -199,6 +199,12 @@ def test_what_the_text_of_a_type_means(type_name: str, dialect: str | None, kind
     assert kind_of(type_name, dialect) is kind
 
 
+@pytest.mark.parametrize("shortest", [0.1, 1.5, 16777216.0, 3.1415927, 1.36441695e-05])
+def test_a_float_of_4_bytes_has_the_digits_that_it_needs(shortest: float) -> None:
+    single = struct.unpack("<f", struct.pack("<f", shortest))[0]
+    assert values.shortest_float32(single) == shortest
+
+
 def test_the_event_types_are_those_of_the_specification() -> None:
     assert {n: (t.op.value, t.per_field, t.query_back) for n, t in EVENT_TYPES.items()} == {
         1: ("insert", True, False),

@@ -219,6 +219,13 @@ def test_with_future_events_the_order_is_that_of_event_time() -> None:
     assert [event.change.op for event in planned.events()] == [Op.DELETE, Op.UPDATE]
 
 
+def test_a_row_waits_until_its_time_and_no_longer() -> None:
+    now = entry(1, 2, event_time="2026-01-01T00:00:00")
+    later = entry(2, 2, event_time="2026-01-01T00:00:00.1")
+    found = outcomes_of(now, later, rules=Rules(handle_future_events=True), now="2026-01-01T00:00:00")
+    assert [outcome.fate for outcome in found] == [Fate.SENT, Fate.FUTURE]
+
+
 def test_loopback_is_published_where_it_is_allowed() -> None:
     (found,) = outcomes_of(entry(1, 4, perpetrator="me"), rules=Rules(driver_user="me", allow_loopback=True))
     assert found.fate is Fate.SENT

@@ -19,11 +19,13 @@ from sqlalchemy.dialects import mssql
 
 from eventlog.convert import streaming
 from eventlog.convert.conversion import Job, Report
+from eventlog.convert.deliveries import deliveries
 from eventlog.convert.streaming import stream
 from eventlog.core import tablesfile
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.files.parts import Damaged
 from eventlog.places.sql_clock import UtcNow
+from eventlog.streams.delivery import Delivery
 from eventlog.streams.progress import Changed
 from tests.databases import Database
 from tests.streams.killed import run_and_kill
@@ -167,6 +169,22 @@ def test_many_transactions_of_one_time_are_read_in_linear_time(tmp_path: Path) -
     for _ in range(2):
         read(tmp_path, inputs)
     assert out(tmp_path) == [line.seq for line in lines]
+
+
+def test_a_state_between_transactions_of_one_time_leaves_none_out(tmp_path: Path) -> None:
+    lines = [Line(number, 1, f"{number:X}", "usr") for number in range(1, 4)]
+    one = job(tmp_path, [written(tmp_path, "in", lines, 300)])
+    states = [item.state for item in deliveries(one) if isinstance(item, Delivery)]
+    left = [
+        [
+            change.position
+            for item in deliveries(one, state)
+            if isinstance(item, Delivery)
+            for change in item.changes
+        ]
+        for state in states
+    ]
+    assert left == [[line.seq for line in lines[number:]] for number in (1, 2, 3)]
 
 
 def test_what_is_younger_than_the_settling_time_is_left(tmp_path: Path) -> None:

@@ -86,6 +86,7 @@ _LOBS = frozenset(t.name for t in DATA_TYPES.values() if t.lob)
 
 def structure_of(table: Table) -> Structure:
     """The structure that a tables file gives a table."""
+    places = {name: place for place, name in enumerate(table.key, 1)}
     return Structure(
         table.schema,
         table.name,
@@ -93,13 +94,23 @@ def structure_of(table: Table) -> Structure:
             DataColumn(
                 column.name,
                 spec_of(column),
-                table.key.index(column.name) + 1 if column.name in table.key else 0,
-                column.name not in table.key,
+                places.get(column.name, 0),
+                column.name not in places,
                 declared=True,
             )
             for column in table.columns.values()
         ),
     )
+
+
+def with_key(structure: Structure, key: Sequence[str]) -> Structure:
+    """Return the structure with the columns of a key that the tables file states without their types."""
+    added = [
+        DataColumn(name, None, place, False)
+        for place, name in enumerate(key, 1)
+        if name not in structure.index
+    ]
+    return replace(structure, columns=(*structure.columns, *added)) if added else structure
 
 
 def shown(structure: Structure) -> Structure:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from eventlog.core.change import ABSENT, Change, Field, Key, Side, Value
+from eventlog.core.columnlist import definitions, read_definition
 from eventlog.core.tables import Table
 from eventlog.qlik import mask
-from eventlog.qlik.sqltypes import holds, spec_of, spec_of_value
+from eventlog.qlik.sqltypes import holds, spec_of, spec_of_capture, spec_of_value
 from eventlog.qlik.types import DATA_TYPES, Spec
 
 MAX_COLUMNS = 8 * 128  # change_mask is varbinary(128)
@@ -128,15 +129,27 @@ def observe(known: Structure | None, change: Change) -> Structure:
     structure = known or Structure(change.schema, change.table, ())
     columns = {c.name: c for c in structure.columns}
     places = {name: position for position, (name, _) in enumerate(change.key, 1)}
+    captured = _captured(str(change.fact("columns") or ""))
     named = {field.column for field in change.fields}
     told = [Field(name, ABSENT, value) for name, value in change.key if name not in named]
     for name, before, after in (*told, *change.fields):
         for side in (before, after):
             column = columns.get(name)
             if side is not ABSENT and (column is None or not _fits(column, side)):
-                columns[name] = _guess(column, name, side, places.get(name, 0))
+                columns[name] = captured.get(name) or _guess(column, name, side, places.get(name, 0))
+                if name in captured and name in places:
+                    columns[name] = replace(captured[name], key_position=places[name], nullable=False)
     found = tuple(columns.values())
     return structure if found == structure.columns else Structure(structure.schema, structure.table, found)
+
+
+@lru_cache(maxsize=1000)
+def _captured(text: str) -> dict[str, DataColumn]:
+    """Return the columns of the schema record of a capture by their names."""
+    stated = filter(None, map(read_definition, definitions(text)))
+    return {
+        name: DataColumn(name, spec_of_capture(name, declared), declared=True) for name, declared in stated
+    }
 
 
 def _fits(column: DataColumn, value: Value) -> bool:

@@ -462,3 +462,34 @@ def test_a_value_that_its_type_cannot_hold_is_refused(type_name: str, value: obj
     plan = plans.loading([DataColumn("c", Spec(type_name))])
     with pytest.raises(NotExpressible, match=r"column c: .*not"):
         plan([value])
+
+
+def test_the_external_schema_id_is_kept_and_written_again() -> None:
+    told = copy.deepcopy(UPDATE)
+    told["message"]["headers"]["externalSchemaId"] = "16777220"
+    change = only(told)
+    assert change.fact("external_schema_id") == "16777220"
+    (written,) = write_messages([change], metadata=False, table_names="off")
+    headers = written["message"]["headers"]
+    assert headers["externalSchemaId"] == "16777220"
+    assert list(headers).index("externalSchemaId") == list(headers).index("columnMask") + 1
+
+
+def test_metadata_of_a_capture_have_the_types_of_its_schema_record() -> None:
+    times = "at datetime year to second, hour datetime hour to minute"
+    columns = f"id serial, price decimal(9,2), {times}, note varchar(20,0)"
+    known = tablesfile.read('[tables.usr]\nschema = "app"\nkey = ["id"]\ncolumns = { id = "integer" }\n')
+    values = {"id": 1, "price": "1.50", "at": "2024-05-01T10:00:00", "hour": "07:05", "note": None}
+    fields = tuple(Field(name, ABSENT, value) for name, value in values.items())
+    change = Change(Op.INSERT, "app", "usr", (("id", 1),), fields, seq(1), extra=(("columns", columns),))
+    first, data = write_messages([change], known)
+    stated = first["message"]["tableStructure"]["tableColumns"]
+    types = {name: (column["type"], column["length"]) for name, column in stated.items()}
+    assert types == {
+        "id": ("INT4", 10),
+        "price": ("NUMERIC", 0),
+        "at": ("DATETIME", 0),
+        "hour": ("STRING", 0),
+        "note": ("STRING", 20),
+    }
+    assert data["message"]["data"]["hour"] == "07:05"

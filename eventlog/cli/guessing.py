@@ -16,6 +16,7 @@ from eventlog.formats import FORMATS
 from eventlog.qlik.tables import SUFFIX
 
 _BY_EXTENSION = {".xml": "xds", ".csv": "log", ".parquet": "log", ".jsonl": "changes"}
+_BY_EXTENSION |= {".json": "changes", ".tsv": "log"}  # of inputs
 _NEEDS = "is not told by its name: say {flag}, one of " + ", ".join(FORMATS)
 
 

@@ -13,7 +13,7 @@ class InvalidMessage(EventlogError):
     """{0}"""
 
 
-class NoTable(EventlogError):
+class UnnamedTable(EventlogError):
     """the message names no table, and its metadata are not known: name the table with --table"""
 
 

@@ -11,7 +11,7 @@ from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, envelope, metadata
-from eventlog.qlik.envelope import Body, InvalidMessage, NoTable
+from eventlog.qlik.envelope import Body, InvalidMessage, UnnamedTable
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
@@ -207,7 +207,7 @@ class MessageReader:
         if self._topic:
             return table_name(self._topic, self._tables)
         if self._only is None:
-            raise NoTable
+            raise UnnamedTable
         return self._only.schema, self._only.name
 
 

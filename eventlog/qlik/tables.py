@@ -172,7 +172,9 @@ def _parse(
 ) -> Iterator[ChangeRow | Refused]:
     for source in parts:
         try:
-            heading = read_heading(source.columns, settings.header_prefix)
+            heading = read_heading(
+                source.columns, settings.header_prefix, described=source.described is not None
+            )
         except Misuse as fault:
             yield Refused(source.at(1), str(fault))
             continue

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.quick
 HEADER = ["record_id", "event_type", "table_name", "table_key", "column_name", "old_value", "new_value"]
 
 
-def rows(path: Path, **layout: str) -> list[tuple[object, ...]]:
+def rows(path: Path, **layout: str) -> list[object]:
     for source in open_sources([str(path)], Shape.ROWS, None, limits=Limits(**layout)):  # type: ignore[arg-type]
         if isinstance(source, Refused):
             raise EventlogError(source.reason)

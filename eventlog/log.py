@@ -177,8 +177,8 @@ def _rows(change: Change, tables: Tables, settings: LogSettings) -> Iterator[Log
     if not isinstance(key, str):
         if not change.key:
             raise NotExpressible(
-                f"the key of table {change.table} is not known; state it in the tables file: "
-                f'[tables.{change.table}] key = ["…"]'
+                f"the key of table {change.table} is not known; "
+                f"{tables.how_to_state_key(change.schema, change.table)}"
             )
         key = table.dump_key(change.key)
     name = _table_name(change, tables)

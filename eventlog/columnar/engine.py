@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Sequence
 from functools import partial
+from itertools import accumulate, chain
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from eventlog.columnar.plain import Ask, PlainEvents, WrittenEvent, plainly
 from eventlog.columnar.runs import Runs, Settled
 from eventlog.columnar.speaking import spoken
 from eventlog.columnar.texts import Treated, taken
-from eventlog.columnar.vectors import Ints, moved, offsets
+from eventlog.columnar.vectors import Ints, moved, offsets, spread
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Need, ObjectName, Outcome, Rules
 from eventlog.fold.plan import Lookup
@@ -38,7 +39,8 @@ class Events(NamedTuple):
     places: Ints  # of each: that of a row among the rows as they came; it leaves in its place
     parts: Ints  # 1, or the part of a change that was cut
     of_parts: Ints  # of how many
-    settled: Ints  # record_ids that the events settle, those of one behind those of the one before
+    settled: Ints  # record_ids that whole events settle; the parts of one share them
+    begins: Ints  # where those of each event begin
     sizes: Ints  # how many each event settles
     fates: Ints  # of each row as it came: an index of FATES
     unwritten: Sequence[WrittenEvent]  # events that XDS cannot say
@@ -46,10 +48,17 @@ class Events(NamedTuple):
     counted: Counter[tuple[str, str]]  # events by class and element, those that cannot be written included
     names: Callable[[int], ObjectName]  # of the number of an object: its table and key, as rows have them
 
+    def settled_by(self, events: slice | Ints) -> Ints:
+        """Return the record_ids that each of these events settles, event by event."""
+        run, place = spread(self.sizes[events])
+        found: Ints = self.settled[self.begins[events][run] + place]
+        return found
+
 
 _NONE = np.empty(0, np.int64)
 _NO_EVENTS = Events(
     pa.array([], pa.string()),
+    _NONE,
     _NONE,
     _NONE,
     _NONE,
@@ -165,24 +174,27 @@ def _ordered(
     of_parts = np.concatenate([told.of_parts, _ints(one.event.parts for one in written)])
     order = np.lexsort((parts, places))
     owners = np.concatenate([told.owners, _ints(numbers) + len(batch.keys)])
-    settling, sizes = sets.by_event(told)
-    sizes = np.concatenate([sizes, _ints(len(one.event.settles) for one in written)])
-    settled = np.concatenate(
-        [batch.ids[settling], _ints(row for one in written for row in one.event.settles)]
+    whole = told.wholes
+    by_plain = {one.event.settles[0]: one.event.settles for one in written}
+    starts = dict(
+        zip(by_plain, accumulate(map(len, by_plain.values()), initial=len(sets.rows)), strict=False)
     )
+    begins = np.concatenate([sets.begins[whole], _ints(starts[one.event.settles[0]] for one in written)])
+    sizes = np.concatenate([sets.sizes[whole], _ints(len(one.event.settles) for one in written)])
+    settled = np.concatenate([batch.ids[sets.rows], _ints(chain.from_iterable(by_plain.values()))])
     pieces, totals = moved(filled.wanted, filled.sizes, order)
     found = taken(filled.pool, pieces, treated)
     at = offsets(found)[np.concatenate([[0], np.cumsum(totals)])]
     texts = pa.Array.from_buffers(
         pa.string(), len(order), [None, pa.py_buffer(at.astype(np.int32)), found.buffers()[2]]
     )
-    settled, sizes = moved(settled, sizes, order)
     unwritten = [one for one in plain.written if one.fault is not None]
     reasons = plain.outcomes
     leaving = owners[order], places[order], parts[order], of_parts[order]
     named = {at: one.event.object for at, one in zip(numbers, written, strict=True)}
     names = partial(_name, batch, named)
-    return Events(texts, *leaving, settled, sizes, fates, unwritten, reasons, counted, names)
+    settling = settled, begins[order], sizes[order]
+    return Events(texts, *leaving, *settling, fates, unwritten, reasons, counted, names)
 
 
 def _name(batch: Batch, plain: dict[int, ObjectName], number: int) -> ObjectName:

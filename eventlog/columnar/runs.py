@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from eventlog.columnar.batch import Batch
 from eventlog.columnar.known import OPS
 from eventlog.columnar.speaking import Spoken
-from eventlog.columnar.vectors import Flags, Ints, begins, offsets, spread
+from eventlog.columnar.vectors import Flags, Ints, begins, offsets
 from eventlog.core.change import Op
 
 _INSERT, _UPDATE = OPS.index(Op.INSERT), OPS.index(Op.UPDATE)
@@ -121,14 +121,6 @@ class Settled(NamedTuple):
     rows: Ints
     begins: Ints  # where those of each run begin
     sizes: Ints
-
-    def by_event(self, runs: Runs) -> tuple[Ints, Ints]:
-        """The rows that each event settles, those of one behind those of the one before, and how many."""
-        if len(self.sizes) == len(runs.first):
-            return self.rows, self.sizes
-        whole = runs.wholes
-        run, place = spread(self.sizes[whole])
-        return self.rows[self.begins[whole][run] + place], self.sizes[whole]
 
 
 def settled(batch: Batch, runs: Runs, left: Spoken) -> Settled:

@@ -77,9 +77,9 @@ def _cleared(column: Column, text: Text) -> Iterator[LogRow]:
 
 def _changed(column: Column, before: Text, after: Text) -> Iterator[LogRow]:
     if isinstance(before, tuple) or isinstance(after, tuple):
-        old, new = _each(before), _each(after)
-        yield from (LogRow(2, column.name, one, None) for one in old if one not in new)
-        yield from (LogRow(2, column.name, None, one) for one in new if one not in old)
+        old, new = dict.fromkeys(_each(before)), dict.fromkeys(_each(after))
+        yield from (LogRow(2, column.name, value, None) for value in old if value not in new)
+        yield from (LogRow(2, column.name, None, value) for value in new if value not in old)
     elif not same_text(column, before, after):
         yield LogRow(2, column.name, before, after)
 

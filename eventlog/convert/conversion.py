@@ -179,6 +179,8 @@ def _by_column(job: Job, given: Mapping[str, Any]) -> list[tuple[str, str]]:
     """The files of a log and their containers, if all of them can be read by column."""
     if job.place or given.get("handle_future_events") or "-" in job.inputs:
         return []
+    if any(map(job.limits.csv_layout, job.inputs)):
+        return []
     inputs = [(name, container_of(name, Shape.ROWS, job.container)) for name in job.inputs]
     return inputs if all(container in _BY_COLUMN for _, container in inputs) else []
 

@@ -192,6 +192,7 @@ class Tables:
             for name in dict.fromkeys((table.log_name, str(table))):
                 self._named.setdefault(name, []).append(table)
         self._folded = _fold(self._named)
+        self._by_name: dict[str, list[Table]] = {}  # made when it is first asked for
         self._numbers = {t.number: t for t in self._all if t.number is not None}
         self._names = {str(t): t.log_name if self._named[t.log_name] == [t] else str(t) for t in self._all}
         self._parents = _parents(self._all)
@@ -237,11 +238,35 @@ class Tables:
         return table
 
     def of(self, schema: str | None, name: str) -> Table | None:
-        """The table of a change, which tells schema and name apart."""
+        """Return the table of a change, which names schema and table apart.
+
+        A table that is described without a schema is used if no other table has its name.
+        """
         for table in self._named.get(name, ()):
             if table.schema == schema and table.name == name:
                 return table
-        return self.find(name if schema is None else f"{schema}.{name}")
+        if schema is None:
+            return self.find(name)
+        return self.find(f"{schema}.{name}") or self._without_schema(name)
+
+    def _without_schema(self, name: str) -> Table | None:
+        alike = self.namesakes(name)
+        return alike[0] if len(alike) == 1 and alike[0].schema is None else None
+
+    def namesakes(self, name: str) -> list[Table]:
+        """Return the tables of this name, whatever their schemas; without case if none has it exactly."""
+        if not self._by_name:
+            for table in self._all:
+                self._by_name.setdefault(table.name, []).append(table)
+                self._by_name.setdefault(table.name.lower(), []).append(table)
+        found = self._by_name.get(name) or self._by_name.get(name.lower(), [])
+        return list(dict.fromkeys(found))
+
+    def how_to_state_key(self, schema: str | None, name: str) -> str:
+        """Return what to write where the key of a table is not known, and which namesakes do not state it."""
+        others = [str(table) for table in self.namesakes(name) if table.schema != schema]
+        why = f"; it describes {' and '.join(others)}, which is of another schema" if others else ""
+        return f'state it in the tables file: [tables.{name}] key = ["…"]{why}'
 
     def shuts(self, name: str) -> bool:
         """Whether rows of an unknown table of that name may be another spelling of one that has lists."""

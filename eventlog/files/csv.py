@@ -52,9 +52,21 @@ def header(lines: Lines, name: str) -> tuple[str, ...]:
         columns = _split(lines.complete(first.removeprefix(_BOM)) or first)
     except InvalidDocument as fault:
         raise InvalidDocument(f"{name}: the header line: {fault}") from fault
+    if len(columns) == 1 and (other := _other_delimiter(str(columns[0]))):
+        raise InvalidDocument(
+            f"{name}: the header line has no comma and {other[1]} of {other[0]!r}: name the delimiter with"
+            f" --csv-delimiter {other[0]!r}"
+        )
     if None in columns or len(set(columns)) < len(columns):
         raise InvalidDocument(f"{name}: the header line has an empty or repeated name")
     return tuple(map(str, columns))
+
+
+def _other_delimiter(header: str) -> tuple[str, int] | None:
+    """Return a character that seems to be between the names of a header line, and how often it is there."""
+    counts = {mark: header.count(mark) for mark in ";\t|"}
+    mark = max(counts, key=counts.__getitem__)
+    return (mark, counts[mark]) if counts[mark] > 1 else None
 
 
 def rows(lines: Lines, name: str, width: int) -> Iterator[Row | Refused]:

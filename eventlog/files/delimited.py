@@ -13,6 +13,7 @@ from typing import IO
 from eventlog.core.amount import amount
 from eventlog.core.errors import InvalidDocument, Refused
 from eventlog.core.formats import Cell, Layout, Row
+from eventlog.files import csv
 from eventlog.files.csv import Lines
 from eventlog.files.limits import LIMITS, Limits
 
@@ -29,6 +30,25 @@ def read(
     columns = None if first is None else _heading(first, layout)
     if columns is None:
         columns, records = layout.columns, chain(() if first is None else (first,), records)
+    return columns, _rows(records, name, len(columns))
+
+
+def read_csv(
+    file: IO[bytes], name: str, limits: Limits = LIMITS
+) -> tuple[tuple[str, ...], Iterator[Row | Refused]]:
+    """Return the columns of the header line and the rows of CSV, laid out as the limits state."""
+    layout = limits.csv_layout(name)
+    if layout is None:
+        return csv.read(file, name, limits)
+    records = _records(Lines(file, limits.max_record), name, layout)
+    first = next(records, None)
+    if first is None:
+        raise InvalidDocument(f"{name}: empty, expected a header line")
+    if isinstance(first, Refused):
+        raise InvalidDocument(f"{name}: the header line: {first.reason}")
+    if None in first.cells or "" in first.cells or len(set(first.cells)) < len(first.cells):
+        raise InvalidDocument(f"{name}: the header line has an empty or repeated name")
+    columns = tuple(map(str, first.cells))
     return columns, _rows(records, name, len(columns))
 
 

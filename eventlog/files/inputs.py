@@ -13,7 +13,7 @@ from typing import IO, Any
 
 from eventlog.core.errors import EventlogError, InvalidDocument, Misuse, Refused
 from eventlog.core.formats import Beside, Shape, Source
-from eventlog.files import blob, csv, delimited, jsonlines, messages, parquet
+from eventlog.files import blob, delimited, jsonlines, messages, parquet
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.files.packed import Unpacked
 from eventlog.files.text import read_text
@@ -22,7 +22,7 @@ Advance = Callable[[int], None]  # told of every byte read
 Opened = Callable[[str], IO[bytes]]  # a file that is read, by its name
 
 ROW_CONTAINERS = {
-    "csv": csv.read,
+    "csv": delimited.read_csv,
     "jsonl": jsonlines.read_rows,
     "parquet": parquet.read,
 }
@@ -34,6 +34,11 @@ CONTAINERS: dict[Shape, tuple[str, ...]] = {
 
 
 _ALSO = {(Shape.OBJECTS, "avro"): "messages"}  # extensions that people give to a container
+_ALSO_READ = {
+    (Shape.OBJECTS, "json"): "jsonl",  # lines, or an array
+    (Shape.ROWS, "json"): "jsonl",
+    (Shape.ROWS, "tsv"): "csv",
+}
 
 
 def container_of(name: str, shape: Shape, given: str | None = None, flag: str = "--as") -> str:
@@ -46,7 +51,8 @@ def container_of(name: str, shape: Shape, given: str | None = None, flag: str = 
     extension = Path(name.removesuffix(".gz")).suffix.removeprefix(".").lower()
     if name == "-" or shape is Shape.BYTES:
         return legal[0]
-    extension = _ALSO.get((shape, extension), extension)
+    also = _ALSO | _ALSO_READ if flag == "--as" else _ALSO
+    extension = also.get((shape, extension), extension)
     if extension in legal:
         return extension
     raise Misuse(f"{name}: what does it hold? Name it with {flag}: {', '.join(legal)}")

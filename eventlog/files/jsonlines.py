@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Context, Decimal
 from itertools import chain, islice
@@ -61,8 +61,8 @@ def decoder(number_of: Callable[[str], Any] = float) -> json.JSONDecoder:
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in members if names.count(name) > 1)
+        times = Counter(name for name, _ in pairs)
+        twice = next(name for name in members if times[name] > 1)
         raise StandsTwice(f"member {twice[:_SHOWN]!r} stands twice in an object")
     return members
 

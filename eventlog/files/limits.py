@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from eventlog.core.errors import InvalidValue
+from eventlog.core.formats import Layout
 from eventlog.core.settings import setting
 
 _MOST = 2**31 - 1
 _FEWEST_MARKS = 1 << 12
+_TABS = {"\\t": "\t"}  # as a shell passes it
+
+
+def _check_character(text: str) -> None:
+    """Raise InvalidValue unless the text is one character that can be between or around cells."""
+    plain = _TABS.get(text, text)
+    if len(plain) != 1 or plain in "\r\n\0" or not plain.isascii():
+        raise InvalidValue(text, "one character of ASCII, or \\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,20 @@ class Limits:
         metavar="N",
         within=(1, 10_000),
     )
+
+    csv_delimiter: str = setting(
+        ",", "the character between the cells of CSV; of .tsv a tab", metavar="CHAR", check=_check_character
+    )
+    csv_quote: str = setting('"', "the character around cells of CSV", metavar="CHAR", check=_check_character)
+    csv_null: str = setting("", "the unquoted cell of CSV that is null, such as \\N", metavar="TEXT")
+
+    def csv_layout(self, name: str) -> Layout | None:
+        """Return the layout of a CSV file of this name; None if it is the usual one."""
+        tabs = name.lower().removesuffix(".gz").endswith(".tsv") and self.csv_delimiter == ","
+        delimiter = "\t" if tabs else _TABS.get(self.csv_delimiter, self.csv_delimiter)
+        if (delimiter, self.csv_quote, self.csv_null) == (",", '"', ""):
+            return None
+        return Layout("", (), delimiter, self.csv_quote, self.csv_quote, self.csv_null)
 
     @property
     def max_marks(self) -> int:

@@ -29,10 +29,10 @@ def run_fields(run: Sequence[Step]) -> Fields:
     fields = run[0].fields if len(run) == 1 else [field for step in run for field in step.fields]
     if run[0].op is not Op.INSERT or len({field.column for field in fields}) == len(fields):
         return fields
-    gathered: dict[str, tuple[Scalar, ...]] = {}
+    gathered: dict[str, list[Scalar]] = {}
     for field in fields:
-        gathered[field.column] = gathered.get(field.column, ()) + scalars(field.after)
-    return [Field(column, ABSENT, one_or_many(found)) for column, found in gathered.items()]
+        gathered.setdefault(field.column, []).extend(scalars(field.after))
+    return [Field(column, ABSENT, one_or_many(tuple(values))) for column, values in gathered.items()]
 
 
 def cut(fields: Fields, op: Op, most: int) -> list[Fields]:

@@ -54,9 +54,9 @@ class StreamReader:
     ) -> None:
         limits = limits or MemoryLimits()
         self._stream = Stream(form or Text(), limits.record)
-        self._transactions = Transactions(since, limits.open, spool, unseen)
+        self._maker = Maker(tables, self._where)
+        self._transactions = Transactions(since, limits.open, spool, unseen, self._maker.key_of)
         self._read_frames = Frames(self._stream)
-        self._maker = Maker(tables)
         self._at = at
         self._frames = 0
         self._over: SessionOver | None = None

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 from typing import Final, NamedTuple, Protocol, cast
 
+from eventlog.gbase.pairs import ALONE, KeyOf, Pairs, find_pairs
 from eventlog.gbase.records import Discard, Number, Truncate
 from eventlog.gbase.schema import Schema
 from eventlog.gbase.stream import RowRecord
@@ -34,7 +35,13 @@ class Update(NamedTuple):
     after: RowRecord | None
 
 
-Operation = RowRecord | Truncate | Update
+class Ambiguous(NamedTuple):
+    """A table of which halves of updates cannot be told apart: they are updates with one side."""
+
+    table: int
+
+
+Operation = RowRecord | Truncate | Update | Ambiguous
 
 
 class _Block(NamedTuple):
@@ -99,17 +106,20 @@ class HeldRecords:
         self._blocks.clear()
         self._records.clear()
 
-    def operations(self) -> Iterable[Operation]:
+    def operations(self, key_of: KeyOf) -> Iterable[Operation]:
         """What counts of the records, the halves of updates joined; it is read once, and dropped then."""
         if not self._blocks:
             records, self._records = self._records, []
             kept = _kept(records, None)[0] if self._voids else cast("list[RowRecord | Truncate]", records)
-            return _paired(kept, _lone(kept)) if self._halves else kept
-        return self._from_disk()
+            return _paired(kept, find_pairs(kept, key_of)) if self._halves else kept
+        return self._from_disk(key_of)
 
-    def _from_disk(self) -> Iterator[Operation]:
+    def _from_disk(self, key_of: KeyOf) -> Iterator[Operation]:
         try:
-            yield from _paired(self._read(), _lone(self._read())) if self._halves else self._read()
+            if self._halves:
+                yield from _paired(self._read(), find_pairs(self._read(), key_of))
+            else:
+                yield from self._read()
         finally:
             self.drop()
 
@@ -174,34 +184,21 @@ def _kept(records: Sequence[Record], void: int | None) -> tuple[list[RowRecord |
     return kept, void
 
 
-def _lone(records: Iterable[RowRecord | Truncate]) -> bytearray:
-    """For each UPDBEF, in order, whether no UPDAFT of its table follows it before the next one."""
-    lone = bytearray()
-    waiting: dict[int, int] = {}  # for each table, which UPDBEF waits for its UPDAFT
-    for record in records:
-        if isinstance(record, Truncate):
-            waiting.pop(record.table, None)
-        elif record.number == Number.UPDBEF:
-            waiting[record.table] = len(lone)
-            lone.append(1)
-        elif record.number == Number.UPDAFT and (at := waiting.pop(record.table, None)) is not None:
-            lone[at] = 0
-    return lone
-
-
-def _paired(records: Iterable[RowRecord | Truncate], lone: bytearray) -> Iterator[Operation]:
-    """The records with each UPDBEF joined to the UPDAFT of its table that follows."""
+def _paired(records: Iterable[RowRecord | Truncate], pairs: Pairs) -> Iterator[Operation]:
+    """The records with each UPDBEF joined to its UPDAFT."""
     halves: dict[int, RowRecord] = {}
-    number = count()
+    first, second = count(), count()
     for record in records:
         if isinstance(record, Truncate):
             yield record
         elif record.number == Number.UPDBEF:
-            if lone[next(number)]:
+            after = pairs.after[next(first)]
+            if after == ALONE:
                 yield Update(record, None)
             else:
-                halves[record.table] = record
+                halves[after] = record
         elif record.number == Number.UPDAFT:
-            yield Update(halves.pop(record.table, None), record)
+            yield Update(halves.pop(next(second), None), record)
         else:
             yield record
+    yield from map(Ambiguous, sorted(pairs.ambiguous))

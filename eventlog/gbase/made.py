@@ -8,8 +8,9 @@ from itertools import repeat
 from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Raw, Value
+from eventlog.core.errors import Refused
 from eventlog.core.tables import Table, Tables
-from eventlog.gbase.held import Update
+from eventlog.gbase.held import Ambiguous, Update
 from eventlog.gbase.records import Number, Truncate, moment
 from eventlog.gbase.schema import Schema
 from eventlog.gbase.stream import RowRecord
@@ -59,11 +60,12 @@ class TransactionSpan(NamedTuple):
 class Maker:
     """Makes changes of what a transaction did."""
 
-    def __init__(self, tables: Tables) -> None:
+    def __init__(self, tables: Tables, where: Callable[[], str] = str) -> None:
         self._tables = tables
+        self._where = where
         self._known: dict[int, NamedTable] = {}
 
-    def changes(self, committed: Committed) -> Iterator[Change]:
+    def changes(self, committed: Committed) -> Iterator[Change | Refused]:
         """The changes of a transaction, in its order."""
         begin, commit, operations = committed
         transaction = f"{begin.transaction}@{begin.sequence}"
@@ -74,9 +76,27 @@ class Maker:
                 yield self._row_change(operation, span)
             elif isinstance(operation, Update):
                 yield self._update(operation, span)
+            elif isinstance(operation, Ambiguous):
+                yield self._report(operation, transaction)
             else:
                 assert isinstance(operation, Truncate)
                 yield self._truncate(operation, span)
+
+    def key_of(self, row: RowRecord) -> object:
+        """Return the values of a row's key; None where the key is not known or not read."""
+        if row.schema is None or row.image is not None:
+            return None
+        named = self._named(row.table, row.schema)
+        return tuple([row.values[at] for _, at in named.key]) or None
+
+    def _report(self, ambiguous: Ambiguous, transaction: str) -> Refused:
+        named = self._named(ambiguous.table, self._known[ambiguous.table].schema)
+        return Refused(
+            self._where(),
+            f"transaction {transaction}: several UPDBEF of table {named.name} precede their UPDAFT, no key"
+            " pairs them, and they are updates with one side; state the table's number and key in the"
+            " tables file",
+        )
 
     def _row_change(self, row: RowRecord, span: TransactionSpan) -> Change:
         number, sequence, _, table, flags, schema, values, image, _ = row

@@ -7,13 +7,13 @@ version 1, in the server's own order where with 0. Which one it is, the sum tell
 
 from __future__ import annotations
 
-import re
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from collections.abc import Callable, Sequence
+from itertools import accumulate, islice
 from typing import Any, Final, NamedTuple
 
 from eventlog.core.change import Value
+from eventlog.core.columnlist import definitions, read_definition
 from eventlog.core.errors import InvalidValue, NotExpressible
 from eventlog.gbase.columns import ColumnType, Text, column_type
 from eventlog.gbase.declared import read_declared
@@ -24,10 +24,8 @@ MAX_COLUMNS: Final = 32767
 MAX_TEXT: Final = 1 << 20  # bytes of a schema text
 MAX_COMPILED: Final = 512  # columns up to which a plan is worth its compilation
 
-_TOKEN = re.compile(r'"(?:[^"]|"")*"|[(),]|[^"(),]+|"')
 _MARKS: Final = {"big": ">", "little": "<"}
 _AMBIGUOUS: Final = 1 << 24  # a size from here on may add up in both byte orders; no column is so long
-_COLUMN = re.compile(r'(?:"((?:[^"]|"")+)"|([^\s"]+))\s+(\S.*)', re.DOTALL)
 
 
 class SchemaColumn(NamedTuple):
@@ -169,35 +167,20 @@ def plan_source(columns: Sequence[SchemaColumn], fixed_bytes: int) -> str:
 
 def read_schema(text: str, form: Text) -> Schema:
     """The schema of a text such as `c1 integer, c2 varchar(20,0)`."""
-    columns = [_read_column(definition, form) for definition in _definitions(text)]
+    columns = [_read_column(definition, form) for definition in islice(definitions(text), MAX_COLUMNS + 1)]
+    if len(columns) > MAX_COLUMNS:
+        raise BadSchema(f"more than {MAX_COLUMNS} columns")
     if len({column.name for column in columns}) != len(columns):
         raise BadSchema("two columns have one name")
     return Schema(text, columns)
 
 
-def _definitions(text: str) -> Iterator[str]:
-    """The parts between the commas that stand in no parenthesis."""
-    parts: list[str] = []
-    depth = count = 0
-    for part in _TOKEN.findall(text):
-        depth += (part == "(") - (part == ")")
-        if part == "," and depth == 0:
-            yield "".join(parts)
-            parts.clear()
-            count += 1
-        else:
-            parts.append(part)
-        if count >= MAX_COLUMNS:
-            raise BadSchema(f"more than {MAX_COLUMNS} columns")
-    yield "".join(parts)
-
-
 def _read_column(definition: str, form: Text) -> SchemaColumn:
-    match = _COLUMN.fullmatch(definition.strip())
-    if match is None:
+    stated = read_definition(definition)
+    if stated is None:
         raise BadSchema(f"{definition[:60]!r} is not a column and its type")
-    quoted, plain, declaration = match.groups()
+    name, declaration = stated
     found = column_type(read_declared(declaration), form)
     if found is None:
         raise BadSchema(f"{declaration[:60]!r} is not a type that a stream carries")
-    return SchemaColumn(quoted.replace('""', '"') if quoted else plain, found)
+    return SchemaColumn(name, found)

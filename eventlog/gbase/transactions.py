@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError
 from eventlog.gbase.held import COST, HeldRecords, HeldSpool, Operation
+from eventlog.gbase.pairs import KeyOf
 from eventlog.gbase.records import BeginTx, CommTx, Discard, RbTx, Truncate
 from eventlog.gbase.stream import RowRecord
 
@@ -69,7 +70,9 @@ class Transactions:
         max_open: int = MAX_OPEN,
         spool: HeldSpool | None = None,
         unseen: Unseen = Unseen.REFUSED,
+        key_of: KeyOf = lambda row: None,
     ) -> None:
+        self._key_of = key_of
         self._open: dict[int, _Open] = {}
         self._strangers: set[int] = set()
         self._max_open = max_open
@@ -143,7 +146,7 @@ class Transactions:
             known.held.drop()
             return None
         self._delivered = max(self._delivered, record.sequence)
-        return Committed(known.begin, record, known.held.operations())
+        return Committed(known.begin, record, known.held.operations(self._key_of))
 
     def close(self) -> Iterator[Complaint]:
         """The transactions that the input leaves unfinished."""

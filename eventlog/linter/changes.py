@@ -201,6 +201,8 @@ class QueueReader:
         contradicts = operation.contradicts_itself
         if contradicts and not self._reading.keep_contradictions:
             raise WrongRow(f"TYP is {part.typ}, {typ.name}, which has one part, but LEN2 is {len(second)}")
+        if (missing := operation.missing) and not self._reading.keep_contradictions:
+            raise WrongRow(f"TYP is {part.typ}, {typ.name}, but {missing}")
         named = self._name(part)
         before, after = (None, first) if typ is Typ.INSERT and not second else (first, second or None)
         told = Change(

@@ -53,6 +53,17 @@ class Operation(NamedTuple):
         """Whether it has a second part that its kind cannot have."""
         return self.typ in _ONE_PART and bool(self.second)
 
+    @property
+    def missing(self) -> str:
+        """Return which record the operation lacks; an empty text if it has all that its kind has."""
+        if self.typ in _ONE_PART and not self.first:
+            return f"LEN1 is 0: it has no {'new' if self.typ is Typ.INSERT else 'old'} record"
+        if self.typ is Typ.UPDATE and not self.first:
+            return "LEN1 is 0: it has no old record"
+        if self.typ is Typ.UPDATE and not self.second:
+            return "LEN2 is 0: it has no new record"
+        return ""
+
 
 @dataclass(slots=True)
 class PendingOperation:

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from eventlog.convert.by_row import PlacedEntry
 from eventlog.core.amount import amount
-from eventlog.core.entry import Entry, Letter, read_entry, read_event_time, shown, whole
+from eventlog.core.entry import Cell, Entry, Letter, read_entry, read_event_time, shown, whole
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import longest_value, speaks_of
 from eventlog.fold import Fate, ObjectName, Outcome, Rules
@@ -39,21 +39,26 @@ def explain_store(
     """The rows of the next cycle, or the first of them; with a key every row of that object, of every table
     where none is named; with `everything` every pending row."""
     choice, reader = config.build(PublisherSettings).choice(limit), make_reader(config, store)
+
+    def is_meant(table_name: Cell, table_key: Cell) -> bool:
+        """Return whether a row that names this object is to be explained."""
+        return speaks_of(reader.tables, shown(table_name), shown(table_key), table, key)
+
     with store.upkeep() as upkeep:
         excluded = upkeep.unusable(choice.limit, table, key)
     yield from map(_explain_excluded, excluded)
     with store.snapshot() as snapshot:
-        reading = reader.next_cycle(snapshot, choice)
+        reading = reader.next_cycle(snapshot, choice, None if key is None else is_meant)
         rules, unread = read_rules(config, store), _unread(snapshot, reading)
         judge = _Judge(reading, unread, rules, snapshot.now(), _waiting(store), reader.object_of)
         cells = snapshot.rows_about(longest_value(key)) if key is not None else ()
         for row in _every_pending(snapshot) if everything and key is None else cells:
             entry, outcome = judge.of_cells(row)
-            if speaks_of(reader.tables, entry.table_name, entry.table_key, table, key):
+            if is_meant(entry.table_name, entry.table_key):
                 yield _found(entry), outcome
     if key is None and not everything:
         for entry, outcome in judge.next_cycle():
-            if speaks_of(reader.tables, entry.table_name, entry.table_key, table, key):
+            if is_meant(entry.table_name, entry.table_key):
                 yield _found(entry), outcome
 
 

@@ -14,7 +14,7 @@ from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Row, Source
 from eventlog.core.tables import Tables
 from eventlog.places.control_tables import control_sources
-from eventlog.places.sql_cells import HEADER_TYPES, Bind, binds_of, datetime_type, sql_type
+from eventlog.places.sql_cells import HEADER_TYPES, Bind, binds_of, datetime_type, sql_type, stored_cell
 from eventlog.places.sql_clock import UtcNow, at_one_moment
 from eventlog.qlik import headers, partitions, sequence, tables
 from eventlog.qlik.control import control_table
@@ -216,7 +216,8 @@ def _rows(connection: sa.Connection, table: sa.Table, settings: TableSettings, l
         for name in ("change_seq", "change_oper")
         if settings.header_prefix.lower() + name in found
     ]
-    query = sa.select(table).order_by(*order).execution_options(yield_per=_BATCH)
+    cells = [stored_cell(column, connection.dialect) for column in table.columns]
+    query = sa.select(*cells).order_by(*order).execution_options(yield_per=_BATCH)
     seq = found.get(settings.header_prefix.lower() + "change_seq")
     if low and seq is not None:
         query = query.where(sa.or_(seq.is_(None), seq == "", seq > low.ljust(sequence.LENGTH, "9")))

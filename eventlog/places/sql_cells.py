@@ -95,6 +95,13 @@ def sql_type(column: DataColumn) -> TypeEngine[Any]:
     return SQL_TYPES[spec.name](spec)
 
 
+def stored_cell(column: sa.Column[Any], dialect: sa.Dialect) -> sa.ColumnElement[Any]:
+    """Return what reads a column; SQLite takes a type such as varbinary for a number."""
+    if dialect.name == "sqlite" and isinstance(column.type, sa.Numeric):
+        return sa.type_coerce(column, sa.types.NullType())
+    return column
+
+
 # --- values, by the type that the dialect has in the end
 
 

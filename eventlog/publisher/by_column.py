@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from eventlog.columnar import CurrentColumns, Engine, Events, Rows
 from eventlog.columnar.current import nothing
-from eventlog.columnar.vectors import Flags, Ints, spread
+from eventlog.columnar.vectors import Flags, Ints
 from eventlog.core.entry import EVENT_TYPES, read_entry
 from eventlog.core.errors import EventlogError, WrongRow
 from eventlog.core.identity import ObjectName
@@ -211,36 +211,38 @@ def _once(picked: PickedColumns, right: Flags, refused: list[tuple[int, str]]) -
     ids, counts = np.unique(picked.ids[right], return_counts=True)
     for record_id, count in zip(ids[counts > 1].tolist(), counts[counts > 1].tolist(), strict=True):
         refused += [(record_id, f"record_id {record_id} stands {count} times")]
-        right &= picked.ids != record_id
-    return right
+    found: Flags = right & ~np.isin(picked.ids, ids[counts > 1])
+    return found
 
 
 def _unsaid(events: Events) -> list[tuple[int, str]]:
     """The rows that took part and were refused, and why."""
     refused = [(row, told.reason) for row, told in events.reasons.items() if told.fate is Fate.REFUSED]
-    refused += [(row, str(one.fault)) for one in events.unwritten for row in one.event.settles]
+    faults = {
+        one.event.settles[0]: one for one in reversed(events.unwritten)
+    }  # the first of a change's parts
+    refused += [(row, str(one.fault)) for one in faults.values() for row in one.event.settles]
     return refused
 
 
 def _without_parts(events: Events, rows: Set[int]) -> Events:
     """The events without the parts of changes that settle these rows, for one of them cannot be written."""
-    begins = np.cumsum(events.sizes) - events.sizes
-    first = np.isin(events.settled[begins], list(rows))
+    first = np.isin(events.settled[events.begins], list(rows))
     kept = np.flatnonzero(~(first & (events.of_parts > 1)))
-    run, place = spread(events.sizes[kept])
     return events._replace(
         texts=events.texts.take(pa.array(kept)),
         objects=events.objects[kept],
         places=events.places[kept],
         parts=events.parts[kept],
         of_parts=events.of_parts[kept],
-        settled=events.settled[begins[kept][run] + place],
+        begins=events.begins[kept],
         sizes=events.sizes[kept],
     )
 
 
 def _silent(rows: PickedColumns, events: Events, refused: Sequence[tuple[int, str]]) -> list[int]:
     """The rows that are handled without an event."""
-    spoken = np.isin(rows.ids, events.settled) | np.isin(rows.ids, [row for row, _ in refused])
+    whole = np.unique(events.begins, return_index=True)[1]
+    spoken = np.isin(rows.ids, events.settled_by(whole)) | np.isin(rows.ids, [row for row, _ in refused])
     silent: list[int] = rows.ids[~spoken].tolist()
     return silent

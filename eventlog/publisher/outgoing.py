@@ -36,7 +36,6 @@ class Outgoing:
         self.events = events
         self.log = log
         self._object_of = object_of
-        self._begins = np.cumsum(events.sizes) - events.sizes
         self._last = -1  # the event whose name was asked for last
         self._last_run: tuple[str, tuple[int, ...]] = ("", ())
 
@@ -57,9 +56,9 @@ class Outgoing:
             return
         data, ends, sizes = documents(events.texts[start:], events.objects[start:], batch_size)
         firsts = start + np.cumsum(sizes) - sizes
-        lows = events.settled[self._begins]
+        lows = events.settled[events.begins]
         lowest = np.minimum.reduceat(lows, firsts)
-        highest = np.maximum.reduceat(events.settled[self._begins + events.sizes - 1], firsts)
+        highest = np.maximum.reduceat(events.settled[events.begins + events.sizes - 1], firsts)
         begin = 0
         told = (found.tolist() for found in (firsts, sizes, lowest, highest, ends))
         for first, size, low, high, end in zip(*told, strict=True):
@@ -72,13 +71,13 @@ class Outgoing:
         """The part of the event among these that begins with that row."""
         if last - first == 1:
             return int(self.events.parts[first])
-        return int(self.events.parts[first + np.argmax(self.events.settled[self._begins[first:last]] == row)])
+        return int(
+            self.events.parts[first + np.argmax(self.events.settled[self.events.begins[first:last]] == row)]
+        )
 
     def rows(self, first: int, last: int) -> Ints:
         """The rows that these events settle, those of one behind those of the one before."""
-        end = int(self._begins[last - 1] + self.events.sizes[last - 1])
-        found: Ints = self.events.settled[int(self._begins[first]) : end]
-        return found
+        return self.events.settled_by(slice(first, last))
 
     def sendings(self, first: int, last: int) -> tuple[Sending, ...]:
         """These events one by one."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from eventlog.core import tablekey
 from eventlog.core.amount import amount
 from eventlog.core.change import Change
-from eventlog.core.entry import EVENT_TYPES, Entry, read_entry, read_event_time
+from eventlog.core.entry import EVENT_TYPES, Cell, Entry, read_entry, read_event_time
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
@@ -22,7 +22,7 @@ from eventlog.publisher.batches import Draft, Remembered, Sending, pack
 from eventlog.publisher.head import Head, Look, look_at_all
 from eventlog.publisher.queryback import MOST_BYTES, Allowance, CurrentRows
 from eventlog.sql.current import NO_BOUND, TooMuch
-from eventlog.sql.log.pending import Cells, Selection
+from eventlog.sql.log.pending import OBJECT, Cells, Selection
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.work import Spelling
 from eventlog.sql.readable import ReadableTable
@@ -40,6 +40,9 @@ _FIELD_TYPES = EVENT_TYPES.keys() - _ROW_TYPES
 # what a timestamp column gives for the years that a document can name
 _PLAIN_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}(\.[0-9]{1,6})?").fullmatch
 _WITHOUT_EVENT = (Fate.SAYS_NOTHING, Fate.NO_EFFECT, Fate.SUPERSEDED)
+
+
+About = Callable[[Cell, Cell], bool]  # whether a row's table_name and table_key name a certain object
 
 
 class PickUpTooLarge(EventlogError):
@@ -123,11 +126,18 @@ class Reader:
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
     def pick_up(
-        self, snapshot: Snapshot, choice: Selection, head: Head | None = None, *, by_column: bool = False
+        self,
+        snapshot: Snapshot,
+        choice: Selection,
+        head: Head | None = None,
+        *,
+        by_column: bool = False,
+        about: About | None = None,
     ) -> Reading:
         """The pending rows that may go now; what is known of the log's head saves reading it. Many of them
         are read by column, where that is possible: then nothing tells the outcome of each. PickUpTooLarge
-        if their current rows cannot be held: then fewer are to be picked up, of one by one always can."""
+        if their current rows cannot be held: then fewer are to be picked up, of one by one always can.
+        Only rows of the objects that `about` names are understood."""
         rules = self._rules
         user = None if rules.allow_loopback else rules.driver_user
         inserts = frozenset((1, 7) if rules.insert_query_back == "add" else (1,))
@@ -145,6 +155,8 @@ class Reader:
         found = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = Reading(found.ids)
+        if about is not None:
+            found = found._replace(cells=_of_objects(found.cells, about))
         allowance = Allowance(NO_BOUND if choice.limit == 1 else MOST_BYTES)
         try:
             self._understand(reading, snapshot, found, now, allowance)
@@ -159,13 +171,13 @@ class Reader:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))
         return reading
 
-    def next_cycle(self, snapshot: Snapshot, choice: Selection) -> Reading:
+    def next_cycle(self, snapshot: Snapshot, choice: Selection, about: About | None = None) -> Reading:
         """What the next cycle would pick up, row by row: so many that their current rows can be held."""
         try:
-            return self.pick_up(snapshot, choice)
+            return self.pick_up(snapshot, choice, about=about)
         except PickUpTooLarge as told:
             fewer = max(1, min(choice.limit, told.rows) // 2)
-            return self.next_cycle(snapshot, replace(choice, limit=fewer))
+            return self.next_cycle(snapshot, replace(choice, limit=fewer), about)
 
     def _understand(
         self, reading: Reading, snapshot: Snapshot, found: Look, now: str | None, allowance: Allowance
@@ -252,19 +264,24 @@ class Reader:
         reading.doubtful = current.refused or any(
             outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
         )
+        unwritten: set[str] = set()
         for event in rename(planned.events(current.lookup)):
-            self._write(event, reading)
+            self._write(event, reading, unwritten)
+        if unwritten:
+            reading.sendings = [sending for sending in reading.sendings if sending.run_id not in unwritten]
         _account(planned, reading)
 
-    def _write(self, event: Event, reading: Reading) -> None:
+    def _write(self, event: Event, reading: Reading, unwritten: set[str]) -> None:
+        """Write an event; if it cannot be written, refuse its rows and add its name to `unwritten`."""
         change, event_id, _, name, settles, part, parts = event
         run_id = event_id if part == 1 else event_id.removesuffix(f".{part}")
+        if run_id in unwritten:
+            return
         try:
             text = self._writer.write(change, event_id)
         except EventlogError as fault:
             reading.refused += ((row, str(fault)) for row in settles)
-            if parts > 1:
-                reading.sendings = [s for s in reading.sendings if s.run_id != run_id]
+            unwritten.add(run_id)
             return
         if not text and parts == 1:
             reading.silent += settles
@@ -287,6 +304,13 @@ def _parts(fact: Remembered, events: Sequence[Event]) -> Iterator[Event]:
         name = fact.run_id if part == 1 else f"{fact.run_id}.{part}"
         if part >= fact.part:
             yield event._replace(event_id=name, settles=fact.settles, part=part, parts=len(events))
+
+
+def _of_objects(cells: Iterable[Cells], about: About) -> list[Cells]:
+    """Return the rows of these objects, and rows that share a record_id with them."""
+    rows = list(cells)
+    ids = {row[0] for row in rows if about(row[OBJECT.start], row[OBJECT.start + 1])}
+    return [row for row in rows if row[0] in ids]
 
 
 def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:

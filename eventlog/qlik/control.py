@@ -18,6 +18,7 @@ CONTROL: Final = {
     partitions.TABLE: "the change data partitions",
     "attrep_apply_exceptions": "changes that were not applied to the target",
     "attrep_audit_table": "all changes of a task once more, as JSON",
+    "attrep_changes": "changes that the task applies together",
     "attrep_ddl_history": "the changes of the tables' structure",
     "attrep_history": "figures of the task",
     "attrep_status": "the state of the task",
@@ -29,12 +30,15 @@ SUSPENDED: Final = "attrep_suspended_tables"
 USED: Final = (partitions.TABLE, HISTORY, STATUS, SUSPENDED)
 At = tuple[str, str]  # owner and name of a table, in lower case
 T = TypeVar("T")
+_NET_CHANGES = re.compile(r"attrep_changes[0-9a-f_]*")  # one for each task, named by its hash
 _NO_DIGIT = re.compile(r"[^0-9]", re.ASCII)
 
 
 def control_table(name: str) -> str:
     """The control table of that name, with or without a schema before it; empty if it is none."""
     bare = name.lower().rpartition(".")[2]
+    if _NET_CHANGES.fullmatch(bare):
+        return "attrep_changes"
     return bare if bare in CONTROL else ""
 
 

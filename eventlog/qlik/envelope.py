@@ -13,6 +13,10 @@ class InvalidMessage(EventlogError):
     """{0}"""
 
 
+class UnnamedTable(EventlogError):
+    """the message names no table, and its metadata are not known: name the table with --table"""
+
+
 class Body(NamedTuple):
     """A data message, whatever it came in."""
 
@@ -69,6 +73,13 @@ def body(message: Any, schema_id: str | None) -> Body:
     if isinstance(data, list) or isinstance(get("bu_data"), list):
         return _of_2016(message)
     return _flat(message, schema_id)
+
+
+def named_outside(found: Body, headers: Any) -> Body:
+    """Return the body with the table that the headers of its envelope name, if it names none itself."""
+    if found.table or not isinstance(headers, Mapping) or not headers.get("table"):
+        return found
+    return found._replace(schema=headers.get("schema"), table=headers["table"])
 
 
 _LETTERS = {"F": "REFRESH", "I": "INSERT", "U": "UPDATE", "D": "DELETE"}

@@ -62,6 +62,16 @@ class Heading:
     columns: int
 
     @property
+    def full_load(self) -> bool:
+        """Whether the rows are of a full load, whose files have no header columns."""
+        return not self.headers
+
+    @property
+    def sequenced(self) -> bool:
+        """Whether rows have a change_seq, which is empty in those of a full load."""
+        return "change_seq" in self.headers or self.full_load
+
+    @property
     def layout(self) -> mask.MaskLayout:
         return mask.MaskLayout(mask.join(self.headers.values()), self.columns)
 
@@ -83,8 +93,11 @@ class Heading:
         return lambda cells: tuple(cells[i] for i in places)
 
 
-def read_heading(columns: tuple[str, ...], prefix: str) -> Heading:
-    """The heading of a change table; names of headers match without case."""
+def read_heading(columns: tuple[str, ...], prefix: str, *, described: bool = False) -> Heading:
+    """The heading of a change table; names of headers match without case.
+
+    A file that a .dfm describes may have none of them: it is of a full load.
+    """
     known = {(prefix + name).lower(): name for name in NAMES}
     headers: dict[str, int] = {}
     data: dict[str, int] = {}
@@ -96,7 +109,7 @@ def read_heading(columns: tuple[str, ...], prefix: str) -> Heading:
         group[key] = place
     if not columns:
         raise Misuse(f"the change table has no columns: {NO_COLUMNS}")
-    if "change_oper" not in headers and "operation" not in headers:
+    if "change_oper" not in headers and "operation" not in headers and (headers or not described):
         raise Misuse(f"no column {prefix}change_oper or {prefix}operation: is the header prefix {prefix!r}?")
     return Heading(headers, tuple(data), tuple(data.values()), len(columns))
 

@@ -11,7 +11,7 @@ from eventlog.core.extras import MissingExtra
 from eventlog.core.formats import Object, Source
 from eventlog.core.tables import Tables
 from eventlog.qlik import avro, envelope, metadata
-from eventlog.qlik.envelope import Body, InvalidMessage
+from eventlog.qlik.envelope import Body, InvalidMessage, UnnamedTable
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.message_settings import MessageSettings
 from eventlog.qlik.metadata import Metadata
@@ -129,7 +129,8 @@ class MessageReader:
     def _body(self, value: Any) -> Body | None:
         kind, schema_id, schema, message = envelope.read(value)
         if kind == "DT":
-            return envelope.body(message, schema_id)
+            found = envelope.body(message, schema_id)
+            return found if found.table else envelope.named_outside(found, value.get("headers"))
         if kind != "MD":
             raise InvalidMessage(f"type {str(kind)[:40]!r} is neither MD nor DT")
         self._learn(message, schema)
@@ -151,7 +152,8 @@ class MessageReader:
             raise InvalidMessage(f"type {kind[:40]!r} is neither MD nor DT")
         if schema is None:
             schema = self._schema(schema_id)
-        return envelope.body(avro.decode(avro.foreign(schema), inner), schema_id)
+        found = envelope.body(avro.decode(avro.foreign(schema), inner), schema_id)
+        return envelope.named_outside(found, outer["headers"])
 
     def _schema(self, schema_id: str | None) -> str:
         known = self.known.get(schema_id or "")
@@ -204,7 +206,9 @@ class MessageReader:
             return known.structure.schema, known.structure.table
         if self._topic:
             return table_name(self._topic, self._tables)
-        return (self._only.schema, self._only.name) if self._only else (None, "")
+        if self._only is None:
+            raise UnnamedTable
+        return self._only.schema, self._only.name
 
 
 def _names(body: Body, data: Mapping[str, Any]) -> tuple[str, ...]:

@@ -50,3 +50,7 @@ class MessageSettings:
     schema_of: Callable[[int], str] | None = None  # of a registry, by id
     register: Callable[[str, str], int] | None = None  # at a registry: table and schema, for an id
     register_key: Callable[[str, str], int] | None = None  # likewise, the schema of its keys
+
+    def __post_init__(self) -> None:
+        if self.framing == "confluent":  # whose wire format holds Avro and nothing else here
+            object.__setattr__(self, "encoding", "avro")

@@ -233,6 +233,10 @@ def _text(headers: Mapping[str, Any], name: str) -> str | None:
 
 
 def _facts(headers: Mapping[str, Any]) -> Facts:
+    external = headers.get("externalSchemaId")
+    if external is not None:
+        rest = {name: value for name, value in headers.items() if name != "externalSchemaId"}
+        return (*_facts(rest), ("external_schema_id", str(external)))
     stream, counter = _text(headers, "streamPosition"), headers.get("transactionEventCounter")
     last = headers.get("transactionLastEvent")
     if counter is None and last is None:
@@ -340,11 +344,14 @@ class RecordWriter:
             "transactionEventCounter": None,
             "transactionLastEvent": None,
         }
-        if self._plain:
+        external = change.fact("external_schema_id") if change.extra else None
+        if self._plain and external is None:
             return headers
         headers |= self._own
-        headers["externalSchemaId"] = self.metadata.schema_id if self.metadata and not refresh else None
-        return {name: headers[name] for name in self._fields}
+        own = self.metadata.schema_id if self.metadata and not refresh else None
+        headers["externalSchemaId"] = own if external is None else external
+        written = external is not None and not self._style.avro  # a schema of Avro has the header or not
+        return {name: headers[name] for name in (_with_external(self._fields) if written else self._fields)}
 
     def _mask(self, bits: int) -> Any:
         """A mask as this encoding has it; of the many messages few differ in theirs."""
@@ -378,6 +385,12 @@ def _message_fields(metadata: Metadata | None, style: Style) -> tuple[bool, tupl
         names = [f["name"] for f in fields["headers"]["fields"]]
     except (LookupError, TypeError) as fault:
         raise InvalidMessage("the schema of its data messages states no headers") from fault
-    if style.external and "externalSchemaId" not in names:  # no schema of 2018 has it, yet messages do
-        names.insert(names.index("columnMask") + 1, "externalSchemaId")
-    return "table" in fields, tuple(names)
+    return "table" in fields, _with_external(names) if style.external else tuple(names)
+
+
+def _with_external(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the headers with externalSchemaId, which no schema of 2018 has, yet messages do."""
+    if "externalSchemaId" in names:
+        return tuple(names)
+    at = list(names).index("columnMask") + 1
+    return (*names[:at], "externalSchemaId", *names[at:])

@@ -78,12 +78,12 @@ class RowReader:
         self._mask = heading.header("change_mask")
         self._circumstance = heading.header("transaction_id", "timestamp")
         self._masked = "change_mask" in heading.headers
-        self._sequenced = "change_seq" in heading.headers
+        self._sequenced = heading.sequenced
         facts = ("stream_position", "partition_name")
         self._facts = tuple((f, heading.headers[f]) for f in facts if f in heading.headers)
         self._last_seq = ""
         # what few rows differ in, worked out once
-        self._letters: dict[tuple[object, object], str] = {}
+        self._letters: dict[tuple[object, object], str] = {(None, None): "I"} if heading.full_load else {}
         self._masks: dict[object, bytes] = {}
         self._proofs: dict[bytes, MaskOrder | None] = {}
         self._flags: dict[tuple[bytes, MaskOrder], RowFlags] = {}

@@ -107,7 +107,7 @@ class RowSequencer:
 
     def has_sequence(self, reader: int) -> bool:
         """Whether the rows of a reader have a change_seq, but for those of a full load."""
-        return "change_seq" in self._readers[reader].heading.headers
+        return self._readers[reader].heading.sequenced
 
     def table_of(self, reader: int) -> int:
         """The number of the table that a reader reads, as places have it."""
@@ -129,7 +129,9 @@ class RowSequencer:
             return
         schema, table = table_name(name, self._known, settings.suffix)
         try:
-            heading = read_heading(source.columns, settings.header_prefix)
+            heading = read_heading(
+                source.columns, settings.header_prefix, described=source.described is not None
+            )
         except Misuse as fault:
             yield Refused(source.at(1), str(fault))
             return
@@ -259,7 +261,7 @@ class RowSequencer:
     def _restore(self, item: SequencedRow) -> ChangeRow:
         place, where, letter, mask, cells, raw = item
         reader = self._readers[place.source]
-        none = "" if "change_seq" in reader.heading.headers else None
+        none = "" if reader.heading.sequenced else None
         seq = none if place.behind else place.seq
         return ChangeRow(where, letter, seq, mask, self._data[place.source](cells), cells, raw, reader)
 

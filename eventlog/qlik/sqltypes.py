@@ -7,10 +7,12 @@ import re
 from eventlog.core.change import Value
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column
+from eventlog.core.typenames import kind_of
 from eventlog.core.values import Kind
 from eventlog.qlik.types import NON_FINITE, Spec
 
 _SIZES = re.compile(r"\( ?(\d{1,9}) ?(?:\bchar\b|\bbyte\b)? ?(?:, ?(\d{1,3}) ?)?\)")
+_WHOLE_MOMENT = re.compile(r"datetime year to (second|fraction) ?(?:\( ?([1-5]) ?\))?")
 _IN_PARENTHESES = re.compile(r"\([^()]*\)")
 _LENGTHS = {"INT1": 3, "INT2": 5, "INT4": 10, "INT8": 19, "UINT1": 3, "UINT2": 5, "UINT4": 10, "UINT8": 20}
 _LENGTHS |= {"BOOLEAN": 1, "REAL4": 7, "REAL8": 14}
@@ -60,6 +62,17 @@ def spec_of(column: Column) -> Spec:
     if name in ("DATETIME", "TIME"):
         return Spec(name, 0, 0, min(first, 9))
     return Spec(name, _LENGTHS.get(name, first))
+
+
+def spec_of_capture(name: str, declared: str) -> Spec:
+    """Return the data type of a column as a capture of GBase or Informix declares it."""
+    written = " ".join(declared.lower().split())
+    if moment := _WHOLE_MOMENT.fullmatch(written):
+        return Spec("DATETIME", 0, 0, int(moment[2] or 3) if moment[1] == "fraction" else 0)
+    if written.startswith(("datetime", "interval")):
+        return Spec("STRING")  # such as 07:05, which is no timestamp
+    spec = spec_of(Column(name, written, kind_of(written, "informix"), name))
+    return Spec(spec.name) if spec.name == "NUMERIC" and "," not in declared else spec
 
 
 def spec_of_value(value: Value) -> Spec:

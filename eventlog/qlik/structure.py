@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from eventlog.core.change import ABSENT, Change, Field, Key, Side, Value
+from eventlog.core.columnlist import definitions, read_definition
 from eventlog.core.tables import Table
 from eventlog.qlik import mask
-from eventlog.qlik.sqltypes import holds, spec_of, spec_of_value
+from eventlog.qlik.sqltypes import holds, spec_of, spec_of_capture, spec_of_value
 from eventlog.qlik.types import DATA_TYPES, Spec
 
 MAX_COLUMNS = 8 * 128  # change_mask is varbinary(128)
@@ -86,6 +87,7 @@ _LOBS = frozenset(t.name for t in DATA_TYPES.values() if t.lob)
 
 def structure_of(table: Table) -> Structure:
     """The structure that a tables file gives a table."""
+    places = {name: place for place, name in enumerate(table.key, 1)}
     return Structure(
         table.schema,
         table.name,
@@ -93,13 +95,23 @@ def structure_of(table: Table) -> Structure:
             DataColumn(
                 column.name,
                 spec_of(column),
-                table.key.index(column.name) + 1 if column.name in table.key else 0,
-                column.name not in table.key,
+                places.get(column.name, 0),
+                column.name not in places,
                 declared=True,
             )
             for column in table.columns.values()
         ),
     )
+
+
+def with_key(structure: Structure, key: Sequence[str]) -> Structure:
+    """Return the structure with the columns of a key that the tables file states without their types."""
+    added = [
+        DataColumn(name, None, place, False)
+        for place, name in enumerate(key, 1)
+        if name not in structure.index
+    ]
+    return replace(structure, columns=(*structure.columns, *added)) if added else structure
 
 
 def shown(structure: Structure) -> Structure:
@@ -117,15 +129,27 @@ def observe(known: Structure | None, change: Change) -> Structure:
     structure = known or Structure(change.schema, change.table, ())
     columns = {c.name: c for c in structure.columns}
     places = {name: position for position, (name, _) in enumerate(change.key, 1)}
+    captured = _captured(str(change.fact("columns") or ""))
     named = {field.column for field in change.fields}
     told = [Field(name, ABSENT, value) for name, value in change.key if name not in named]
     for name, before, after in (*told, *change.fields):
         for side in (before, after):
             column = columns.get(name)
             if side is not ABSENT and (column is None or not _fits(column, side)):
-                columns[name] = _guess(column, name, side, places.get(name, 0))
+                columns[name] = captured.get(name) or _guess(column, name, side, places.get(name, 0))
+                if name in captured and name in places:
+                    columns[name] = replace(captured[name], key_position=places[name], nullable=False)
     found = tuple(columns.values())
     return structure if found == structure.columns else Structure(structure.schema, structure.table, found)
+
+
+@lru_cache(maxsize=1000)
+def _captured(text: str) -> dict[str, DataColumn]:
+    """Return the columns of the schema record of a capture by their names."""
+    stated = filter(None, map(read_definition, definitions(text)))
+    return {
+        name: DataColumn(name, spec_of_capture(name, declared), declared=True) for name, declared in stated
+    }
 
 
 def _fits(column: DataColumn, value: Value) -> bool:

@@ -35,7 +35,7 @@ from eventlog.qlik.numbering import Numbered, number, without_no_ops
 from eventlog.qlik.ordering import DOCUMENTED, Finder
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import Cells, ChangeRow, RowReader, RowWriter
-from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure, observe, structure_of
+from eventlog.qlik.structure import MAX_COLUMNS, DataColumn, Structure, observe, structure_of, with_key
 
 SUFFIX = "__ct"
 
@@ -122,7 +122,7 @@ def read_structure(
         schema = known.schema if schema is None else schema
     else:
         table_known = tables.of(schema, table)
-        known = structure_of(table_known) if table_known else None
+        known = with_key(structure_of(table_known), table_known.key) if table_known else None
     if known is None:
         return Structure(schema, table, tuple(DataColumn(name) for name in data))
     found = [_described(known, name) for name in data]
@@ -172,7 +172,9 @@ def _parse(
 ) -> Iterator[ChangeRow | Refused]:
     for source in parts:
         try:
-            heading = read_heading(source.columns, settings.header_prefix)
+            heading = read_heading(
+                source.columns, settings.header_prefix, described=source.described is not None
+            )
         except Misuse as fault:
             yield Refused(source.at(1), str(fault))
             continue

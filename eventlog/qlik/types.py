@@ -66,6 +66,34 @@ def _refuse(value: object, expected: str) -> InvalidValue:
 # --- reading: from what a container or a decoder hands over to a value of the model
 
 
+def _ranged(low: int, high: int) -> Load:
+    """Return what reads an integer, and refuses one outside of these bounds."""
+
+    def load_ranged(value: Any, spec: Spec) -> Value:
+        number = value if type(value) is int else int(str(_load_int(value, spec)))
+        if not low <= number <= high:
+            raise _refuse(number, f"an integer from {low} to {high} ({spec.name})")
+        return number
+
+    return load_ranged
+
+
+def _calendar(load: Load, expected: str) -> Load:
+    """Return the reader of a text that begins with a date, which the calendar must have."""
+
+    def load_dated(text: str, spec: Spec) -> Value:
+        found = load(text, spec)
+        try:
+            dt.date.fromisoformat(text[:10])
+            if len(text) > 10:
+                dt.time.fromisoformat(text[11:19])
+        except ValueError:
+            raise _refuse(text, expected) from None
+        return found
+
+    return load_dated
+
+
 def _shape(pattern: re.Pattern[str], expected: str) -> Load:
     def load_text(text: str, spec: Spec) -> Value:
         if not pattern.fullmatch(text):
@@ -136,6 +164,12 @@ def _load_datetime(text: str, spec: Spec) -> Value:
     return text.replace(" ", "T", 1)
 
 
+def _load_time(text: str, spec: Spec) -> Value:
+    if not _TIME.fullmatch(text) or (text[:8] > "23:59:59" and text[:8] != "24:00:00"):
+        raise _refuse(text, "a time of day (hh:mm:ss)")
+    return text
+
+
 def _load_moment(value: dt.datetime, spec: Spec) -> Value:
     if value.tzinfo is not None:
         value = value.astimezone(dt.UTC).replace(tzinfo=None)
@@ -153,20 +187,19 @@ def _fraction(microsecond: int, spec: Spec) -> str:
 
 
 _LOAD_TEXT: dict[type, Load | None] = {str: None}
-_LOAD_INT: dict[type, Load | None] = {int: None, str: _load_int, float: _load_int, decimal.Decimal: _load_int}
 _LOAD_BOOL: dict[type, Load | None] = {bool: None, int: _load_bool, str: _load_bool}
 _LOAD_BYTES: dict[type, Load | None] = {bytes: None, str: _load_hex}
 _LOAD_REAL4 = dict.fromkeys((float, int, str, decimal.Decimal), _load_single)
 _LOAD_REAL8 = {**dict.fromkeys((int, str, decimal.Decimal), _load_float), float: _finite}
 _LOAD_NUMERIC = {**dict.fromkeys((int, float, decimal.Decimal), _load_decimal), str: _load_numeric}
 _LOAD_DATE: dict[type, Load | None] = {
-    str: _shape(_DATE, "a date (yyyy-mm-dd)"),
+    str: _calendar(_shape(_DATE, "a date (yyyy-mm-dd)"), "a date that the calendar has"),
     dt.date: lambda value, spec: value.isoformat(),
     dt.datetime: lambda value, spec: value.date().isoformat(),
 }
-_LOAD_TIME: dict[type, Load | None] = {str: _shape(_TIME, "a time of day (hh:mm:ss)"), dt.time: _load_clock}
+_LOAD_TIME: dict[type, Load | None] = {str: _load_time, dt.time: _load_clock}
 _LOAD_DATETIME: dict[type, Load | None] = {
-    str: _load_datetime,
+    str: _calendar(_load_datetime, "a moment that the calendar has"),
     dt.datetime: _load_moment,
     dt.date: lambda value, spec: f"{value.isoformat()}T00:00:00",
 }
@@ -303,7 +336,10 @@ def _binary(name: str, lob: bool = False) -> DataType:
 
 
 def _integer(name: str, avro: str) -> DataType:
-    return DataType(name, _LOAD_INT, _DUMP_INT, avro, _DUMP_INT, _own(avro), _DUMP_INT)
+    bits, unsigned = 8 * int(name[-1]), name.startswith("U")
+    low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    loads = dict.fromkeys((int, str, float, decimal.Decimal), _ranged(low, high))
+    return DataType(name, loads, _DUMP_INT, avro, _DUMP_INT, _own(avro), _DUMP_INT)
 
 
 def _exact(name: str) -> DataType:
@@ -325,7 +361,7 @@ DATA_TYPES: dict[str, DataType] = {
         _binary("BYTES"),
         _binary("BLOB", lob=True),
         _moment_type("DATE", _LOAD_DATE, _LOAD_DATE[str] or _plain, "int", "date", _dump_days),
-        _moment_type("TIME", _LOAD_TIME, _LOAD_TIME[str] or _plain, "int", "time-millis", _dump_millis),
+        _moment_type("TIME", _LOAD_TIME, _load_time, "int", "time-millis", _dump_millis),
         _moment_type("DATETIME", _LOAD_DATETIME, _dump_datetime, "long", "timestamp-micros", _dump_micros),
         _integer("INT1", "int"),
         _integer("INT2", "int"),

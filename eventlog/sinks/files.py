@@ -27,6 +27,7 @@ _OUT = " out"  # ends a line of the record; a line that a crash cut has no such 
 _AND = "/"  # between the names of documents in one file: none of them holds it
 _LONGEST_NAME = "9" * 60  # longer than any that we give
 _TOO_LARGE = (errno.EFBIG, errno.ENAMETOOLONG)  # what a file system says of one file, not of itself
+_FULL = (errno.ENOSPC, errno.EDQUOT)  # of which a smaller file may need less than there is
 _LONGEST_RECORD = 1 << 20  # bytes; then it starts anew with what may still be asked for
 
 
@@ -117,11 +118,12 @@ class FilesSink:
         return replies, files
 
     def _write_batch(self, documents: Sequence[OutgoingDocument]) -> tuple[list[Reply], list[Names]]:
-        """The same into one file; where that is too large for the file system, each into its own."""
+        """The same into one file; if the file system has no room for that, each into its own."""
         try:
             self._write_aside(documents)
         except (OSError, FileInTheWay) as fault:
-            if isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
+            if isinstance(fault, OSError) and fault.errno in (*_TOO_LARGE, *_FULL):
+                (self._aside / UNFINISHED).unlink(missing_ok=True)
                 return self._write_each(documents)
             return [self._not_written(documents[0], fault)], []
         return [ACCEPTED] * len(documents), [[document.name for document in documents]]

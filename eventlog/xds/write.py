@@ -94,6 +94,7 @@ class _TableWriter:
         self, change: Change, table: Table | None, tables: Tables, settings: XdsSettings, renders: Renders
     ) -> None:
         self.association_end = tablekey.write_association("", change.table, change.schema)
+        self._tables = tables
         self._table = table or Table(change.schema, change.table, {}, tuple(name for name, _ in change.key))
         self._opening = f' class-name="{attribute(change.table)}" event-id="'
         self._association_end = content(self.association_end) + "</association>"
@@ -126,8 +127,8 @@ class _TableWriter:
                 return fact
         if not change.key:
             raise NotExpressible(
-                f"the key of table {self._table} is not known; state it in the tables file: "
-                f'[tables.{self._table.name}] key = ["…"]'
+                f"the key of table {self._table} is not known; "
+                f"{self._tables.how_to_state_key(change.schema, change.table)}"
             )
         return self._table.dump_key(change.key)
 

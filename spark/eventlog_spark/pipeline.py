@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
+from eventlog.core.errors import Misuse
 from eventlog.core.settings import build
 from eventlog.files.limits import Limits
 from eventlog_spark.cluster.progress import aside
@@ -40,6 +41,10 @@ class Pipeline:
         """The parts of a log, written but not yet in their places; some were written before."""
         self.spark.conf.set("spark.sql.shuffle.partitions", str(self.partitions))
         limits = build(Limits, self.task.given)
+        if limits.csv_layout("") is not None:
+            raise Misuse(
+                "Spark reads the usual CSV; eventlog convert reads it with --csv-delimiter and the like"
+            )
         files = rows.sort_out(inputs, limits=limits, stores=self.task.stores)
         self.stage("fold")
         told = self._met(files, self._expected(files))

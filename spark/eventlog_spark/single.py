@@ -11,11 +11,13 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from eventlog.convert.conversion import format_named
+from eventlog.core import settings
 from eventlog.core.errors import Misuse, Refused
 from eventlog.core.formats import Object, Row, Shape, Source
 from eventlog.core.tables import Tables
 from eventlog.files.parquet import PlacedBatch, rows_of
 from eventlog.library import changes_of
+from eventlog.qlik.message_settings import MessageSettings
 from eventlog_spark.captures import STREAM, chunks_of, streams_of
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.columns import named, named_rows
@@ -81,7 +83,7 @@ def _rows(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[R
 
 
 def _messages(task: OneTask, batches: Iterable[pa.RecordBatch]) -> Iterator[Source[Object]]:
-    encoding = task.given.get("encoding", "json")
+    encoding = settings.build(MessageSettings, task.given).encoding
     for at, group in groupby(message_rows(batches), source_named):
         yield source_of(task.name, encoding, at, group)
 

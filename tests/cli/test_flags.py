@@ -92,7 +92,7 @@ TAKEN_ALONG = {
     "uninstall": {"--log-time"},
     "compare": {"--trim-char"},  # of the gbase that is read
     "convert": {"--loopback-rows"},
-    "deliver": {"--http-parallel", "--files-per-batch"},
+    "deliver": {"--http-parallel", "--files-per-batch", "--csv-delimiter", "--csv-quote", "--csv-null"},
     "explain": {"--loopback-rows", "--insert-query-back", "--max-changes", "--association"},
 }
 CASES = {

@@ -190,7 +190,7 @@ def test_a_change_is_cut_by_column() -> None:
         )
     )
     assert found.reasons == {}
-    assert found.settled.tolist() == [1, 3, 4, 5, 6] * 3 + [2]
+    assert found.settled_by(slice(None)).tolist() == [1, 3, 4, 5, 6] * 3 + [2]
     assert list(zip(found.parts.tolist(), found.of_parts.tolist(), strict=True)) == [
         (1, 3),
         (2, 3),
@@ -212,8 +212,7 @@ def told_alike(found: Events, expected: PlainEvents, entries: Sequence[Entry]) -
     assert list(zip(found.parts.tolist(), found.of_parts.tolist(), strict=True)) == [
         (one.event.part, one.event.parts) for one in expected.told
     ]
-    ends = np.cumsum(found.sizes)
-    rows_of = [found.settled[end - size : end].tolist() for end, size in zip(ends, found.sizes, strict=True)]
+    rows_of = [found.settled_by(slice(at, at + 1)).tolist() for at in range(len(found.sizes))]
     assert rows_of == [list(one.event.settles) for one in expected.told]
     fates = {entry.record_id: FATES[at] for entry, at in zip(entries, found.fates.tolist(), strict=True)}
     assert fates == {record_id: outcome.fate for record_id, outcome in expected.outcomes.items()}

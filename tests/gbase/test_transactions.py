@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op, Value
 from eventlog.core.tables import Tables
 from eventlog.gbase.changes import StreamReader
@@ -215,3 +216,47 @@ def test_changes_written_and_read_are_the_same_changes(
 ) -> None:
     stream = write_changes(changes, size_order=order, varchar_prefix=prefix)
     assert read_all([stream]) == changes
+
+
+KEYED = tablesfile.read('[tables.t]\nnumber = 7\nkey = ["c1"]\ncolumns = { c1 = "integer", c2 = "text" }\n')
+
+
+def halves(*records: tuple[Number, int, str]) -> bytes:
+    """A transaction of halves of updates of one table."""
+    stream = told().begin(1, 1)
+    for sequence, (number, key, text) in enumerate(records, 2):
+        stream.row(number, sequence, 1, 7, (key, text))
+    return stream.commit(99, 1).data
+
+
+def updates(answers: list[Any]) -> list[tuple[Any, Any]]:
+    return [(c.before.get("c2"), c.after.get("c2")) for c in changes_of(answers)]
+
+
+B, A = Number.UPDBEF, Number.UPDAFT
+TWO = ((B, 1, "a"), (B, 2, "b"), (A, 1, "A"), (A, 2, "B"))
+
+
+def test_several_first_halves_of_a_table_pair_by_key() -> None:
+    answers = read_all([halves(*TWO)], KEYED)
+    assert updates(answers) == [("a", "A"), ("b", "B")]
+    assert refusals_of(answers) == []
+
+
+def test_the_two_halves_left_are_one_update_of_the_key() -> None:
+    answers = read_all([halves((B, 1, "a"), (B, 2, "b"), (A, 2, "B"), (A, 3, "A"))], KEYED)
+    assert updates(answers) == [("b", "B"), ("a", "A")]
+
+
+def test_without_a_key_several_halves_are_not_guessed_but_reported() -> None:
+    answers = read_all([halves(*TWO)])
+    assert updates(answers) == [("a", None), ("b", None), (None, "A"), (None, "B")]
+    (refused,) = refusals_of(answers)
+    assert "transaction 1@1: several UPDBEF of table table_7" in refused.reason
+    assert "key in the tables file" in refused.reason
+
+
+def test_a_stray_first_half_leaves_the_pairs_behind_it_alone() -> None:
+    answers = read_all([halves((B, 9, "x"), (B, 1, "a"), (A, 1, "A"), (B, 2, "b"), (A, 2, "B"))])
+    assert updates(answers) == [("x", None), ("a", "A"), ("b", "B")]
+    assert refusals_of(answers) == []

@@ -349,3 +349,19 @@ def test_only_integers_and_their_texts_are_integers(cell: object) -> None:
     rows = [list(operation(2, ROW_1)), list(end())]
     rows[1][NAMES.index("TRANSACT_ID")] = cell
     assert "TRANSACT_ID" in reasons(read_queue(map(tuple, rows)))[0]
+
+
+@pytest.mark.parametrize(
+    ("typ", "lengths", "reason"),
+    [
+        (1, (0, 0), "TYP is 1, DELETE, but LEN1 is 0: it has no old record"),
+        (2, (0, 0), "TYP is 2, INSERT, but LEN1 is 0: it has no new record"),
+        (3, (len(ROW_1), 0), "TYP is 3, UPDATE, but LEN2 is 0: it has no new record"),
+        (3, (0, len(ROW_1)), "TYP is 3, UPDATE, but LEN1 is 0: it has no old record"),
+    ],
+)
+def test_an_operation_without_its_image_is_refused(typ: int, lengths: tuple[int, int], reason: str) -> None:
+    row = operation(typ, ROW_1, LEN1=lengths[0], LEN2=lengths[1])
+    assert reasons(read_queue([row, end()])) == [reason]
+    (raw,) = read_queue([row, end()], keep_contradictions=True)
+    assert isinstance(raw, Change)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from eventlog.fold import Fate
+from eventlog.operate.explaining import explain_store
 from eventlog.publisher.config import Config
-from eventlog.web.monitor.board import Board
+from eventlog.web.monitor.board import LOOKED_AT, Board
 from eventlog.web.monitor.desk import answer
 from eventlog.web.server import Request
 from tests.people.conftest import Process
@@ -86,3 +88,21 @@ def test_a_handled_row_that_nobody_understands_is_not_new(world: World) -> None:
     assert "refused" in told(world, "--key", "idu=1")["1"]
     world.cycle(Receiver())
     assert "its status is E" in told(world, "--key", "idu=1")["1"]
+
+
+def test_one_object_is_explained_without_the_rows_of_others(world: World) -> None:
+    """The work for one object does not grow with what is pending for others: none of it is queried back."""
+    world.write(key(1, event_type=4), *(key(number) for number in range(2, 40)))
+    config = Config({"sync_tables": "usr", "query_limit": 100})
+    with world.statements() as statements:
+        explained = list(explain_store(config, world.store, "usr", "idu=1"))
+    assert [(row.entry.record_id, outcome.fate) for row, outcome in explained] == [(1, Fate.SENT)]
+    assert not [statement for statement in statements if "fname" in statement]
+
+
+def test_a_page_shows_the_first_rows_of_an_object_and_how_to_see_all(world: World) -> None:
+    world.write(*(key(1, event_type=4) for _ in range(LOOKED_AT + 5)))
+    board = Board(Process(world.store), Config({"sync_tables": "usr"}))
+    page = str(answer(board, Request("GET", "/object", {"table": "usr", "key": "idu=1"})).body)
+    assert page.count("<tr>") == 1 + LOOKED_AT
+    assert f"the first {LOOKED_AT} rows; eventlog explain --key shows all" in page

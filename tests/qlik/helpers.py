@@ -83,7 +83,8 @@ def _csv(cell: Any) -> str | None:
 
 def read_messages(values: Iterable[Any], known: Tables = NONE, **settings: Any) -> list[Change | Refused]:
     objects = [Object(i, v) for i, v in enumerate(values, 1)]
-    return list(messages.read([Source("t.jsonl", "t", (), objects)], known, MessageSettings(**settings)))
+    given = {"table": "" if len(known) == 1 else "t"} | settings  # of messages that name no table
+    return list(messages.read([Source("t.jsonl", "t", (), objects)], known, MessageSettings(**given)))
 
 
 def write_messages(changes: Iterable[Change], known: Tables = NONE, **settings: Any) -> list[Any]:

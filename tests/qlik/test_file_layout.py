@@ -208,3 +208,41 @@ def test_what_a_layout_writes_is_read(
     assert columns == ("x", "y", "z")
     read_back = [list(record.cells) for record in found if isinstance(record, Row)]
     assert read_back == rows
+
+
+# --- full load
+
+
+def loaded(shell: Shell, rows: str) -> str:
+    """A file of a full load with its .dfm, in the folder of the table."""
+    folder = shell.folder / "dbo.usr"
+    folder.mkdir(exist_ok=True)
+    (folder / "LOAD00000001.csv").write_text(rows, newline="")
+    document = json.loads(described())
+    columns = [c for c in document["dataInfo"]["columns"] if not c["name"].startswith("header__")]
+    document["dataInfo"]["columns"] = columns
+    (folder / "LOAD00000001.dfm").write_text(json.dumps(document))
+    return "dbo.usr/LOAD00000001.csv"
+
+
+def test_the_rows_of_a_full_load_are_snapshots(shell: Shell) -> None:
+    name = loaded(shell, "1,Jack\n2,\n")
+    changes = read(shell, name)
+    assert [(c["op"], c["schema"], c["table"], c["key"]) for c in changes] == [
+        ("snapshot", "dbo", "usr", {"id": n}) for n in (1, 2)
+    ]
+    assert [after["name"] for after in afters(changes)] == ["Jack", None]
+    assert read(shell, "--order", "as-is", name) == changes
+
+
+def test_a_full_load_and_its_changes_are_read_together(shell: Shell) -> None:
+    put(shell, "20240101-120000000", row(3, "3", "Jim"))
+    changes = read(shell, loaded(shell, "1,Jack\n"), "dbo.usr__ct/20240101-120000000.csv")
+    assert [(c["op"], c["key"]["id"]) for c in changes] == [("snapshot", 1), ("insert", 3)]
+
+
+def test_the_table_of_net_changes_is_a_control_table(shell: Shell) -> None:
+    (shell.folder / "attrep_changes1A2B3C4D5E6F.csv").write_text("seq,col1\n1,x\n")
+    done = shell.run("convert", "--from", "qlik-table", "--to", "changes", "attrep_changes1A2B3C4D5E6F.csv")
+    assert (done.code, done.stdout) == (0, "")
+    assert "skipped: a control table with changes that the task applies together (1 row)" in done.stderr

@@ -10,8 +10,13 @@ from typing import Any
 import fastavro
 import pytest
 
+from eventlog import log
+from eventlog.core import tablesfile
 from eventlog.core.change import ABSENT, Change, Field, Op
-from eventlog.qlik import avro, metadata
+from eventlog.core.errors import NotExpressible, Refused
+from eventlog.qlik import avro, metadata, plans
+from eventlog.qlik.structure import DataColumn
+from eventlog.qlik.types import Spec
 from tests.qlik.helpers import NONE, read_messages, reason, seq, told, write_messages
 from tests.qlik.message_samples import (
     DATA_SCHEMA,
@@ -38,7 +43,7 @@ def test_a_real_update_and_back() -> None:
     assert found == Change(
         Op.UPDATE,
         None,
-        "",
+        "t",
         (),
         (Field("ID", "2", "2"), Field("NAME", "ok", "test Kafka"), Field("tableName", "kit", "kit")),
         "20230911032325000000000000000000005",
@@ -401,3 +406,93 @@ def test_a_schema_of_a_registry_names_the_table() -> None:
     schema = {**DATA_SCHEMA, "namespace": "com.attunity.queue.msg.task.employees.salaries"}
     structure = metadata.registered(1, json.dumps(schema)).structure
     assert (structure.schema, structure.table, structure.names) == ("employees", "salaries", tuple(TYPES))
+
+
+# --- which table a message is of
+
+
+DBO = {"schema": "dbo", "table": "usr", "data": {"idu": 1}, "headers": {"operation": "INSERT"}}
+
+
+@pytest.mark.parametrize(
+    ("described", "key"),
+    [
+        ('[tables.usr]\nkey = ["idu"]\n', (("idu", 1),)),
+        ('[tables.usr]\nschema = "indirect"\nkey = ["idu"]\n', ()),
+        ('[tables.usr]\nkey = ["no"]\n[tables."dbo.usr"]\nschema = "dbo"\nkey = ["idu"]\n', (("idu", 1),)),
+        ('[tables.usr]\nkey = ["idu"]\n[tables."a.usr"]\nschema = "a"\nkey = ["idu"]\n', ()),
+    ],
+)
+def test_a_table_without_schema_describes_the_only_one_of_its_name(described: str, key: object) -> None:
+    assert only(DBO, known=tablesfile.read(described)).key == key
+
+
+def test_a_table_of_another_schema_is_named_where_a_key_is_needed() -> None:
+    tables = tablesfile.read('[tables.usr]\nschema = "indirect"\nkey = ["idu"]\n')
+    change = only(DBO, known=tables)
+    (refused,) = log.FORMAT.write([change], tables, log.LogSettings())
+    assert isinstance(refused, Refused)
+    assert "[tables.usr] key" in refused.reason
+    assert "it describes indirect.usr, which is of another schema" in refused.reason
+
+
+def test_a_message_without_a_table_is_refused_and_says_what_to_name() -> None:
+    (refused,) = read_messages([UPDATE], table="")
+    assert "names no table" in reason(refused)
+    assert "--table" in reason(refused)
+
+
+def test_the_headers_of_an_envelope_name_the_table() -> None:
+    change = only(UPDATE | {"headers": {"schema": "dbo", "table": "usr"}}, table="")
+    assert (change.schema, change.table) == ("dbo", "usr")
+
+
+@pytest.mark.parametrize(
+    ("type_name", "value"),
+    [
+        ("INT1", 128),
+        ("INT4", 1 << 40),
+        ("UINT2", -1),
+        ("INT8", str(1 << 63)),
+        ("DATE", "2024-02-30"),
+        ("DATETIME", "2024-02-30 10:00:00"),
+        ("DATETIME", "2024-02-29 24:00:00"),
+        ("TIME", "25:00:00"),
+    ],
+)
+def test_a_value_that_its_type_cannot_hold_is_refused(type_name: str, value: object) -> None:
+    plan = plans.loading([DataColumn("c", Spec(type_name))])
+    with pytest.raises(NotExpressible, match=r"column c: .*not"):
+        plan([value])
+
+
+def test_the_external_schema_id_is_kept_and_written_again() -> None:
+    told = copy.deepcopy(UPDATE)
+    told["message"]["headers"]["externalSchemaId"] = "16777220"
+    change = only(told)
+    assert change.fact("external_schema_id") == "16777220"
+    (written,) = write_messages([change], metadata=False, table_names="off")
+    headers = written["message"]["headers"]
+    assert headers["externalSchemaId"] == "16777220"
+    assert list(headers).index("externalSchemaId") == list(headers).index("columnMask") + 1
+
+
+def test_metadata_of_a_capture_have_the_types_of_its_schema_record() -> None:
+    times = "at datetime year to second, hour datetime hour to minute"
+    columns = f"id serial, price decimal(9,2), {times}, note varchar(20,0)"
+    known = tablesfile.read('[tables.usr]\nschema = "app"\nkey = ["id"]\ncolumns = { id = "integer" }\n')
+    moments = {"at": "2024-05-01T10:00:00", "hour": "07:05"}
+    values: dict[str, Any] = {"id": 1, "price": "1.50", **moments, "note": None}
+    fields = tuple(Field(name, ABSENT, value) for name, value in values.items())
+    change = Change(Op.INSERT, "app", "usr", (("id", 1),), fields, seq(1), extra=(("columns", columns),))
+    first, data = write_messages([change], known)
+    stated = first["message"]["tableStructure"]["tableColumns"]
+    types = {name: (column["type"], column["length"]) for name, column in stated.items()}
+    assert types == {
+        "id": ("INT4", 10),
+        "price": ("NUMERIC", 0),
+        "at": ("DATETIME", 0),
+        "hour": ("STRING", 0),
+        "note": ("STRING", 20),
+    }
+    assert data["message"]["data"]["hour"] == "07:05"

@@ -16,6 +16,7 @@ import pytest
 from eventlog.core.change import ABSENT, Change, Field, Op
 from eventlog.core.errors import InvalidValue
 from eventlog.places.registry import Registry, RegistryFault
+from eventlog.qlik.message_settings import MessageSettings
 from tests.qlik.helpers import read_messages, seq, write_messages
 
 pytestmark = pytest.mark.quick
@@ -125,3 +126,8 @@ def test_an_answer_without_end_is_not_read_to_its_end() -> None:
 def test_only_http(url: str) -> None:
     with pytest.raises(InvalidValue, match="is not an address"):
         Registry(url)
+
+
+def test_the_wire_format_of_confluent_is_avro_without_asking() -> None:
+    assert MessageSettings(framing="confluent").encoding == "avro"
+    assert MessageSettings().encoding == "json"

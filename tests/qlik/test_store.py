@@ -235,3 +235,20 @@ def test_header_columns_have_the_types_of_the_dialect(dialect: str) -> None:
         lines[f"header__{name}"].removesuffix(" NULL") for name in ("change_seq", "change_mask", "timestamp")
     )
     assert found == TYPES_OF_HEADERS[dialect]
+
+
+def test_masks_in_columns_of_sqlite_that_are_declared_as_the_manual_has_them() -> None:
+    engine = sa.create_engine("sqlite://")
+    with engine.begin() as connection:
+        names = ("change_seq varchar(35)", "change_oper varchar(1)", "change_mask varbinary(128)")
+        columns = ", ".join([*(f"header__{name}" for name in names), "idu integer", "price decimal(9, 2)"])
+        connection.execute(sa.text(f"create table usr__ct ({columns})"))
+        row = sa.text("insert into usr__ct values (:seq, 'I', :mask, 1, 1.5)")
+        connection.execute(row, {"seq": seq(1), "mask": b"\x18"})
+        connection.execute(row, {"seq": seq(2), "mask": 12})
+    refused, good = store.read(engine, ["usr__ct"], Tables(), TableSettings())
+    assert isinstance(good, Change)
+    assert {f.column: f.after for f in good.fields} == {"idu": 1, "price": 1.5}
+    assert isinstance(refused, Refused)
+    assert "a mask is bytes or hexadecimal text, not int" in refused.reason
+    engine.dispose()

@@ -7,7 +7,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Any, NamedTuple, Protocol
 
 from eventlog.convert.by_row import PlacedEntry
@@ -68,6 +68,7 @@ class Board:
     def __init__(self, process: Process, config: Config | None = None) -> None:
         self._process = process
         self._lock = threading.Lock()
+        self._explaining = threading.Lock()
         self._counted: Mapping[str, Mapping[str, int]] = {}
         self._counted_until = 0.0
         self._down_since = ""  # when the receiver was first seen to be down
@@ -143,13 +144,22 @@ class Board:
         """What becomes of rows, whatever their status."""
         with self.store.snapshot() as snapshot:
             objects = {(str(cells[5]), str(cells[6])) for cells in snapshot.rows(ids)}
-        found = [pair for name, key in sorted(objects) for pair in self.explain(name, key)]
-        return [pair for pair in found if pair[0].entry.record_id in ids]
+        wanted = set(ids)
+        with self._explaining:
+            found = (pair for name, key in sorted(objects) for pair in self._explain(name, key))
+            return [pair for pair in found if pair[0].entry.record_id in wanted]
 
-    def explain(
+    def explain(self, table: str | None = None, key: str | None = None) -> list[tuple[PlacedEntry, Outcome]]:
+        """Return the outcomes of the first rows of an object, or of the rows that go next.
+
+        One request at a time explains, because each may hold the rows of a cycle in memory.
+        """
+        with self._explaining:
+            return list(islice(self._explain(table, key), LOOKED_AT + 1))
+
+    def _explain(
         self, table: str | None = None, key: str | None = None
     ) -> Iterator[tuple[PlacedEntry, Outcome]]:
-        """The outcome of each row of an object, or of the rows that go next."""
         return explain_store(self.config, self.store, table, key, None if key else LOOKED_AT)
 
     def left_out(self) -> list[str]:

@@ -13,7 +13,7 @@ from eventlog.sql.log.upkeep import FailedRow, Which
 from eventlog.web.chart import chart
 from eventlog.web.layout import MenuEntry, PageColumn, clipped, facts, level, live, page, search, state, table
 from eventlog.web.markup import Markup, Node, address, link, tag
-from eventlog.web.monitor.board import PAGE, Board
+from eventlog.web.monitor.board import LOOKED_AT, PAGE, Board
 from eventlog.web.words import are, count, duration
 from eventlog.xds import documents
 
@@ -164,7 +164,7 @@ def _title(ids: Iterable[int]) -> str:
 
 def coming(board: Board) -> str:
     """What the next cycle does with each row."""
-    rows = _explained(board.explain())
+    rows = _explained(board.explain()[:LOOKED_AT])
     look = tag(
         "form",
         search("table", "Table", ""),
@@ -179,8 +179,14 @@ def coming(board: Board) -> str:
 
 def explained(board: Board, name: str, key: str) -> str:
     """What becomes of each row of an object, and why."""
-    content = _explanation("Rows of this object", _explained(board.explain(name or None, key)))
-    return _page(f"{name} {key}".strip(), content)
+    found = board.explain(name or None, key)
+    content = _explanation("Rows of this object", _explained(found[:LOOKED_AT]))
+    more = (
+        f"These are the first {LOOKED_AT} rows; eventlog explain --key shows all."
+        if found[LOOKED_AT:]
+        else ""
+    )
+    return _page(f"{name} {key}".strip(), content, tag("p", more, class_="quiet") if more else None)
 
 
 def settings(board: Board) -> str:

@@ -122,22 +122,22 @@ def _text(element: etree._Element | None) -> str:
 
 def replay(history: list[ReceivedEvent]) -> dict[str, list[str]] | None:
     """The object that these events leave, as far as they tell; None once it is deleted."""
-    state: dict[str, list[str]] | None = {}
+    state: dict[str, dict[str, None]] | None = {}
     for event in history:
         if event.operation == "delete":
             state = None
             continue
         state = {} if state is None or event.operation == "add" else state
         for attribute in event.attributes:
-            _apply(state.setdefault(attribute.name, []), attribute)
-    return state
+            _apply(state.setdefault(attribute.name, {}), attribute)
+    return None if state is None else {name: list(values) for name, values in state.items()}
 
 
-def _apply(values: list[str], attribute: AttributeStep) -> None:
+def _apply(values: dict[str, None], attribute: AttributeStep) -> None:
+    """Add or remove a value; the keys of `values` are the values in their order."""
     if attribute.change == "remove all":
         values.clear()
     elif attribute.change == "add":
-        if attribute.value not in values:
-            values.append(attribute.value)
-    elif attribute.value in values:
-        values.remove(attribute.value)
+        values.setdefault(attribute.value)
+    else:
+        values.pop(attribute.value, None)

@@ -32,7 +32,7 @@ LONGEST_BODY = 200_000  # characters of a document
 MOST_STEPS = 2_000  # attributes of a document
 TAKEN = ("success", "warning")  # what an engine has done after it answered so
 LEVELS = frozenset(known.name.lower() for known in Level)
-MOST_EVENTS = 200  # of a document's events, and of an object's history
+MOST_EVENTS = 200  # of a document's events, of an object's history, and of an attribute's values
 
 
 def listing(archive: Archive, wanted: Filter, cursor: ListPlace | None) -> str:
@@ -245,10 +245,18 @@ def _step(attribute: AttributeStep) -> Node:
 
 
 def _state(left: dict[str, list[str]]) -> Markup:
-    rows = [(name, listed([clipped(v, 200) for v in values])) for name, values in left.items() if values]
+    rows = [(name, _values(values)) for name, values in left.items() if values]
     return table(
         "As far as these events tell, and were answered success or warning", ("Attribute", "Values"), rows
     )
+
+
+def _values(values: Sequence[str]) -> Markup:
+    """The first values of an attribute, and how many more it has."""
+    shown: list[Node] = [clipped(value, 200) for value in values[:MOST_EVENTS]]
+    if len(values) > MOST_EVENTS:
+        shown.append(tag("span", f"… and {count(len(values) - MOST_EVENTS)} more.", class_="quiet"))
+    return listed(shown)
 
 
 def _neighbour(archive: Archive, number: int, name: str) -> Node:

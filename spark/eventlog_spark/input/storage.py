@@ -42,6 +42,9 @@ def expand(
     """The files of names, folders and globs; hidden ones and those that begin with _ are left out, and of a
     folder that a backlog wrote all that its manifest does not name."""
     found = [file for name in names for file in _found(plain(name), stores)]
+    for name, *_ in found:
+        if name.lower().removesuffix(".gz").endswith(".tsv"):
+            raise Misuse(f"{name}: Spark reads CSV with commas; eventlog convert reads .tsv")
     files = [File(name, container_of(name, shape, container), *facts) for name, *facts in found]
     seen: set[str] = set()
     for file in files:

@@ -1,0 +1,105 @@
+"""Linear time where a loop once looked through a list: the CPU times at doubled sizes are compared."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+
+import pytest
+
+from eventlog.columnar import Engine, Rows
+from eventlog.compare.digest import digest
+from eventlog.compare.events import dump, step_of
+from eventlog.compare.ordering import ranks
+from eventlog.compare.polling import PolledChange
+from eventlog.core import tablesfile
+from eventlog.core.entry import Entry
+from eventlog.core.errors import Refused
+from eventlog.files import jsonlines
+from eventlog.fold import Rules, plan
+from eventlog.web.receiver import rules
+from eventlog.web.receiver.archive import Archive
+from eventlog.web.receiver.receiver import receiver
+from eventlog.web.server import HttpReply, Request
+from eventlog.xds.settings import XdsSettings
+from tests.columnar.test_parity import as_rows
+from tests.growth import MOST, Work, growth
+from tests.receiver.conftest import nds
+
+pytestmark = pytest.mark.quick
+
+TABLES = tablesfile.read(
+    '[tables.usr]\nkey = ["idu"]\nmultivalued = ["phone"]\ncolumns = { idu = "integer", phone = "text" }\n'
+)
+USR = TABLES.get("usr")
+
+
+def repeated_member(size: int) -> Work:
+    line = "{" + ",".join(f'"m{n}":1' for n in range(size)) + f',"m{size - 1}":2}}\n'
+    return lambda: list(jsonlines.read(io.BytesIO(line.encode()), "f"))
+
+
+def child_values(size: int) -> Work:
+    before = (tuple(f"before {n}" for n in range(size)),)
+    after = (tuple(f"after {n}" for n in range(size)),)
+    known, found = digest(USR.data, before).hex(), digest(USR.data, after).hex()
+    change = PolledChange("idu=1", "hash", found, after, True, known, dump(USR, before), False)
+    return lambda: step_of("usr", USR, change, ranks([USR]), values=True)
+
+
+def entries(size: int) -> list[Entry]:
+    return [
+        Entry(n, "N", 1, "2025-03-23T10:57:19", None, "usr", "idu=1", "phone", None, f"v{n}")
+        for n in range(1, size + 1)
+    ]
+
+
+def rows_of_one_column(size: int) -> Work:
+    rows = entries(size)
+    return lambda: plan(rows, TABLES, Rules()).events()
+
+
+def parts_of_one_change(size: int) -> Work:
+    rows: Rows = as_rows(entries(size))
+    engine = Engine(TABLES, Rules(max_changes=10), XdsSettings())
+    return lambda: engine.events(rows)
+
+
+def object_page(size: int) -> Work:
+    values = "".join(f'<value type="string">v{n}</value>' for n in range(size))
+    event = (
+        '<modify class-name="usr" event-id="log:1"><association>idu=1,table=usr</association>'
+        f'<modify-attr attr-name="phone"><add-value>{values}</add-value></modify-attr></modify>'
+    )
+    answer = receiver(Archive(":memory:"), rules.read(""), lambda: "2025-03-23 10:57:19.000")
+    answer(Request("POST", "/", body=nds(event)))
+    return lambda: answer(Request("GET", "/object", query={"association": "idu=1,table=usr"}))
+
+
+@pytest.mark.parametrize(
+    ("prepare", "size"),
+    [
+        (repeated_member, 4_000),
+        (child_values, 4_000),
+        (rows_of_one_column, 20_000),
+        (parts_of_one_change, 10_000),
+        (object_page, 4_000),
+    ],
+)
+def test_twice_the_input_takes_twice_the_time(prepare: Callable[[int], Work], size: int) -> None:
+    assert growth(prepare, size) < MOST
+
+
+def test_the_repeated_member_is_named() -> None:
+    (refused,) = jsonlines.read(io.BytesIO(b'{"a":1,"b":1,"a":2}'), "f")
+    assert isinstance(refused, Refused)
+    assert "'a'" in refused.reason
+
+
+def test_an_object_page_shows_the_first_values_and_counts_the_others() -> None:
+    reply = object_page(250)()
+    assert isinstance(reply, HttpReply)
+    state = str(reply.body).partition("What these events leave")[2]
+    assert "v199" in state
+    assert "v200" not in state
+    assert "… and 50 more." in state

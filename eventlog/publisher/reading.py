@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from eventlog.core import tablekey
 from eventlog.core.amount import amount
 from eventlog.core.change import Change
-from eventlog.core.entry import EVENT_TYPES, Entry, read_entry, read_event_time
+from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Entry, read_entry, read_event_time
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
@@ -23,6 +23,7 @@ from eventlog.publisher.head import Head, Look, look_at_all
 from eventlog.publisher.queryback import MOST_BYTES, Allowance, CurrentRows
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import Cells, Selection
+from eventlog.sql.log.position import why_ahead
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.work import Spelling
 from eventlog.sql.readable import ReadableTable
@@ -120,6 +121,7 @@ class Reader:
         self._xds = xds
         self._again = replace(rules, driver_user=None)
         self._writer: TextWriter = writer or EventWriter(tables, xds)
+        self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
     def pick_up(
@@ -145,6 +147,7 @@ class Reader:
         found = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = Reading(found.ids)
+        self._raise_bound(snapshot, reading.picked)
         allowance = Allowance(NO_BOUND if choice.limit == 1 else MOST_BYTES)
         try:
             self._understand(reading, snapshot, found, now, allowance)
@@ -158,6 +161,11 @@ class Reader:
         if rules.handle_future_events:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))
         return reading
+
+    def _raise_bound(self, snapshot: Snapshot, picked: Sequence[int]) -> None:
+        """Ask how far the log's sequence is, if a row is beyond the last answer."""
+        if max(picked, default=0) > self._bound:
+            self._bound = snapshot.position().bound
 
     def next_cycle(self, snapshot: Snapshot, choice: Selection) -> Reading:
         """What the next cycle would pick up, row by row: so many that their current rows can be held."""
@@ -173,13 +181,18 @@ class Reader:
         """What the rows that were found come to."""
         if found.columns is not None:
             told = self._by_column.read(
-                snapshot, found.columns, snapshot.held(), allowance, thorough=self.thorough
+                snapshot,
+                found.columns,
+                snapshot.held(),
+                allowance,
+                bound=self._bound,
+                thorough=self.thorough,
             )
             reading.outgoing, reading.spelled = told.outgoing, told.held
             reading.silent, reading.refused = told.silent, told.refused
             reading.query_back, reading.doubtful = told.query_back, told.doubtful
             return
-        entries, held = list(_entries(found.cells, reading)), snapshot.held()
+        entries, held = list(_entries(found.cells, reading, self._bound)), snapshot.held()
         self._fill(
             reading,
             snapshot,
@@ -289,9 +302,9 @@ def _parts(fact: Remembered, events: Sequence[Event]) -> Iterator[Event]:
             yield event._replace(event_id=name, settles=fact.settles, part=part, parts=len(events))
 
 
-def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:
+def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_ID) -> Iterator[Entry]:
     """The rows as entries; a wrong one is refused by itself, and none of those that share a record_id
-    can be believed."""
+    can be believed, nor one beyond the bound."""
     good = []
     for row in cells:
         try:
@@ -299,6 +312,9 @@ def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:
         except EventlogError as fault:
             reading.refused.append((int(str(row[0])), str(fault)))
     good.sort(key=itemgetter(0))
+    while good and good[-1][0] > bound:
+        number = good.pop()[0]
+        reading.refused.append((number, why_ahead(number, bound)))
     if len({entry[0] for entry in good}) == len(good):
         yield from good
         return

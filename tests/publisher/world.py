@@ -116,10 +116,12 @@ class World:
         names = self.log.names()
         with self.engine.begin() as connection:
             for row in rows:
+                override = self.log.dialect.sequence_hidden and "record_id" in row
                 filled = {"event_type": 6, "table_name": "usr", "perpetrator": None} | row
                 columns = ", ".join(names[column] for column in filled)
                 marks = ", ".join(f":{column}" for column in filled)
-                connection.execute(text(f"insert into {names['log']} ({columns}) values ({marks})"), filled)
+                values = f"{'overriding system value ' if override else ''}values ({marks})"
+                connection.execute(text(f"insert into {names['log']} ({columns}) {values}"), filled)
         return sorted(number for number, letter in self.letters().items() if letter == "N")
 
     @contextmanager

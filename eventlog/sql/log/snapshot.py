@@ -11,6 +11,7 @@ from eventlog.core.identity import object_hash
 from eventlog.sql import current
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
 from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
+from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 from eventlog.sql.queries import containing
 
@@ -50,6 +51,10 @@ class Snapshot(Pending):
     def now(self) -> str:
         """The database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
+
+    def position(self) -> IdPosition:
+        """Read how far the record ids are; no row of this snapshot can have got a later one."""
+        return read_position(self._connection, self._queries.log)
 
     def share(self) -> str:
         """The name by which other sessions see what this one sees, where the dialect can do that."""

@@ -14,9 +14,13 @@ set transaction snapshot '{snapshot}'
 /
 
 -- log_position --
--- The last record_id that the log's sequence gave.
-select case when pg_catalog.has_sequence_privilege(s.oid, 'USAGE, SELECT')
-  then coalesce(pg_catalog.pg_sequence_last_value(s.oid), q.seqstart - 1) end
+-- The last record_id that the log's sequence gave, its end, and whether it gave any.
+select
+  case when pg_catalog.has_sequence_privilege(s.oid, 'USAGE, SELECT')
+    then coalesce(pg_catalog.pg_sequence_last_value(s.oid), q.seqstart - 1) end,
+  q.seqmax,
+  case when pg_catalog.has_sequence_privilege(s.oid, 'USAGE, SELECT')
+    then case when pg_catalog.pg_sequence_last_value(s.oid) is null then 0 else 1 end end
 from pg_catalog.pg_sequence q
 join pg_catalog.pg_class s on s.oid = q.seqrelid
 join pg_catalog.pg_depend d on d.objid = s.oid and d.classid = 'pg_catalog.pg_class'::regclass

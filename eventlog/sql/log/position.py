@@ -116,7 +116,9 @@ def advance(connection: Connection, log: Log, highest: int | None = None) -> int
     if position.last is None:
         raise NoSequence(log.table)
     if position.at_end:
-        newest = Queries(log).run(connection, "newest_credible", most=min(CREDIBLE, position.end - 1)).scalar()
+        newest = (
+            Queries(log).run(connection, "newest_credible", most=min(CREDIBLE, position.end - 1)).scalar()
+        )
         position = position.came_out(int(newest or 0))
     if not (position.comes_again or position.goes_back):
         return None

@@ -2,6 +2,9 @@
 -- The database's clock, in UTC.
 select {utc_now}{dual}
 
+-- expect_kind --
+-- Nothing: a table that became a view is found by its number here.
+
 -- pick_up --
 -- The rows that may go.
 select

@@ -13,6 +13,15 @@ set transaction isolation level repeatable read, read only
 set transaction snapshot '{snapshot}'
 /
 
+-- expect_kind --
+-- Has the server refuse views: before PostgreSQL 16 a table may become one under its number.
+select case
+  when cast(pg_catalog.current_setting('server_version_num') as integer) < 160000
+    and pg_catalog.current_setting('restrict_nonsystem_relation_kind', true) is not null
+  then pg_catalog.set_config('restrict_nonsystem_relation_kind', {refused}, true)
+end
+/
+
 -- log_position --
 -- The last record_id that the log's sequence gave, its end, and whether it gave any.
 select

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Container
+from collections.abc import Container, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,7 +15,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table, Tables, plain_name
 from eventlog.core.values import Kind
 from eventlog.fold import Rules
-from eventlog.fold.understand import STEPS, Interpreter, SpelledObject
+from eventlog.fold.understand import STEPS, Interpreter, SpelledObject, UnknownName
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import MARKS, NEW, OLD, Skeletons, Treatment, treatment
 from eventlog.xds.text import attribute
@@ -112,6 +112,11 @@ class Known:
         self._cells: dict[tuple[str, str, int, bool], Part] = {}
         self._frames: dict[tuple[str, int], FrameConstants | None] = {}
         self._columns: dict[tuple[str, str | None], ColumnTexts | None] = {}
+
+    @property
+    def unknown(self) -> Set[UnknownName]:
+        """The columns that rows named and their tables lack."""
+        return self._reader.unknown
 
     @property
     def much(self) -> bool:

@@ -44,6 +44,7 @@ class Found:
     held: list[tuple[ObjectName, tuple[str, str]]]  # rows of objects that wait, and how they spell them
     query_back: float  # seconds
     doubtful: bool  # rows were refused that other tables might explain
+    unknown: frozenset[tuple[str, str]]  # columns that rows named and their tables lack
 
 
 class ColumnReader:
@@ -109,6 +110,7 @@ class ColumnReader:
             [(self._object_of(*name), name) for name in names],
             self._asked.seconds,
             bool(wrong) or self._asked.refused,
+            frozenset(self._engine.unknown),
         )
 
     def _waiting(self, picked: PickedColumns, held: Held) -> Flags:

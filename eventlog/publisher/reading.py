@@ -68,6 +68,7 @@ class Reading:
     query_back: float = 0.0  # seconds
     roomy: bool = True  # twice as many current rows could be held
     doubtful: bool = False  # rows were refused that other tables might explain
+    unknown: frozenset[tuple[str, str]] = frozenset()  # columns that rows named and their tables lack
     spelled: list[Spelling] = field(default_factory=list)  # how rows of objects that wait name them
     outgoing: Outgoing | None = None  # the events, where the rows were read by column; else `sendings` are
 
@@ -191,6 +192,7 @@ class Reader:
             reading.outgoing, reading.spelled = told.outgoing, told.held
             reading.silent, reading.refused = told.silent, told.refused
             reading.query_back, reading.doubtful = told.query_back, told.doubtful
+            reading.unknown = told.unknown
             return
         entries, held = list(_entries(found.cells, reading, self._bound)), snapshot.held()
         self._fill(
@@ -265,6 +267,7 @@ class Reader:
         reading.doubtful = current.refused or any(
             outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
         )
+        reading.unknown = frozenset(planned.unknown)
         for event in rename(planned.events(current.lookup)):
             self._write(event, reading)
         _account(planned, reading)

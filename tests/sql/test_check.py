@@ -48,6 +48,10 @@ def test_nothing_is_wrong_at_first(usr: Tracked) -> None:
         ({"event_type": "9"}, "event_type is 9"),
         ({"table_key": "'idu'"}, "the key 'idu' of usr: malformed key"),
         ({"table_name": "'nowhere'"}, "1 pending row names nowhere"),
+        (
+            {"event_type": "3", "column_name": "'fnam'"},
+            "1 pending row names column 'fnam', which .*usr lacks",
+        ),
         ({"perpetrator": "'publisher'"}, "the work of publisher.*a user of its own"),
         ({"event_time": "'2001-01-01 00:00:00'"}, "the oldest pending row has waited"),
     ],

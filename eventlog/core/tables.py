@@ -75,8 +75,8 @@ class Table:
         return hash((self.schema, self.name))
 
     def column(self, name: str) -> Column | None:
-        """The column of that name: exactly, else the only one but for case, else by another name of it, which a
-        child's column has without its child."""
+        """Return the column of that name: exactly, else the only one but for case, else by another of its
+        names; a child's column has one without its child."""
         return (
             self.columns.get(name)
             or _only(self.columns, self._folded, name)

@@ -86,8 +86,8 @@ class BulkPickup:
                 rows = rows.filter(pc.not_equal(rows.column("event_type"), TAKES_NO_PART))
                 events = self._fold(rows, leaving, refusals)
                 yield from (refuse(one.event.change, one.fault) for one in events if one.fault)
-            for name in sorted(self._engine.unknown):
-                self._refused(Refused(name[0], why_unknown(name), fault=False))
+            for column in sorted(self._engine.unknown):
+                self._refused(Refused(column[0], why_unknown(column), fault=False))
             for refused in refusals.told():
                 self._refused(refused)
             yield from self._packed(leaving.in_order())

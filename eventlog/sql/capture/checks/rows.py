@@ -13,9 +13,8 @@ from eventlog.core.amount import amount
 from eventlog.core.entry import EVENT_TYPES, Letter, read_event_type, whole
 from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
 from eventlog.core.identity import object_of
-from eventlog.core.tables import Table, Tables
+from eventlog.core.tables import Tables
 from eventlog.sql.capture.checks.finding import Checked, Finding
-from eventlog.sql.catalogue import Directory
 
 _PER_FIELD = frozenset(number for number, kind in EVENT_TYPES.items() if kind.per_field)
 SAMPLE = 10_000  # pending rows that are looked at one by one
@@ -118,9 +117,9 @@ def _padded(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]
 
 
 def _two_forms(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """Objects whose association is another one as logged than in the catalogue's names."""
-    tables = Tables(_named_by(seen, {table for table, _ in keys}))
-    forms = {(table, key): object_of(tables, table, key) for table, key in sorted(keys)}
+    """Report objects of published tables whose association is another one as logged than in the catalogue's
+    names."""
+    forms = {(table, key): object_of(seen.tables, table, key) for table, key in sorted(keys)}
     odd = {name: key for (_, key), name in forms.items() if name[1] != key}
     if odd:
         (table, canonical), logged = min(odd.items())
@@ -128,18 +127,9 @@ def _two_forms(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Findi
             f"{len(odd)} pending objects have two associations, such as {logged} of {table}, which is"
             f" {canonical} in the catalogue's names",
             "write keys with the catalogue's names, in the order of the key, and quotes only where they must"
-            " be; the setting `association` says which of the two documents carry",
+            ' be; or set association = "canonical", on an attached log once the receiver knows its objects by'
+            " the catalogue's names",
         )
-
-
-def _named_by(seen: Checked, names: Iterable[str]) -> Iterator[Table]:
-    """The tables that rows name, those that there are."""
-    found, directory = {}, Directory(seen.catalogue)
-    for name in names:
-        with suppress(EventlogError):
-            relation = directory.find(name)
-            found[relation.place] = relation.table
-    yield from found.values()
 
 
 def _unknown_names(seen: Checked, names: Counter[str], tables: Tables) -> Iterator[Finding]:

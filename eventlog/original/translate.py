@@ -212,9 +212,11 @@ def _fault(statement: str, log: str) -> str | None:
     found = None
     for dialect in DIALECTS.values():
         try:
-            return check_safe((statement,), log_named(dialect, log))
+            check_safe((statement,), log_named(dialect, log))
         except EventlogError as fault:
             found = str(fault)
+        else:
+            return None
     return found
 
 

@@ -67,6 +67,8 @@ class Pickup:
         for chunk in whole_objects(by_object, attrgetter("object"), _entry_size):
             for event in self._fold(chunk):
                 by_place.add(event)
+        for name in sorted(self._unknown):
+            self._refused(Refused(name[0], why_unknown(name), fault=False))
         yield from by_place
 
     def _entries(self, sources: Iterable[Source[Row]]) -> Iterable[PlacedEntry]:
@@ -100,8 +102,6 @@ class Pickup:
             answerable=self._current.tables,
         )
         events = planned.events(self._current.lookup)
-        for name in sorted(planned.unknown - self._unknown):
-            self._refused(Refused(name[0], why_unknown(name), fault=False))
         self._unknown |= planned.unknown
         for found in chunk:
             self._settle(found, planned.outcomes[found.entry.record_id])

@@ -81,6 +81,11 @@ def _container(name: str) -> Iterator[URL]:
         yield make_url(container.get_connection_url())
 
 
+def own_ids(dialect: Dialect) -> str:
+    """Return what lets an insert choose the record ids of a log that eventlog made."""
+    return "overriding system value " if dialect.sequence_hidden else ""
+
+
 def server_url(name: str, embedded: Server) -> contextlib.AbstractContextManager[URL]:
     """The server of that name."""
     if name == EMBEDDED:

@@ -25,6 +25,7 @@ from eventlog.columnar.vectors import Ints, moved, offsets, spread
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Need, ObjectName, Outcome, Rules
 from eventlog.fold.plan import Lookup
+from eventlog.fold.understand import UnknownName
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.write import EventWriter
 
@@ -95,6 +96,7 @@ class Engine:
         self._read_back = read_back
         self._learn: Callable[[], Known] = lambda: Known(tables, rules, settings, answerable, around)
         self._known = self._learn()
+        self.unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
         self._plainly = plainly(tables, rules, answerable, ask, EventWriter(tables, settings), around)
 
     def canonical(self, tables: pa.Array, keys: pa.Array) -> pa.Array:
@@ -130,6 +132,8 @@ class Engine:
             places = np.sort(batch.places[doubt[batch.objects]])
             plain = self._plainly(rows.some(places).entries(self._rules.status))
         sets = runs.settled(batch, told, left)
+        codes = np.unique(said.codes[~doubt[batch.objects]]).tolist()
+        self.unknown.update(filter(None, (said.parts[code].unknown for code in codes)), plain.unknown)
         filled = filling.filled(batch, known, said, answers, told, sets, pool, plain.texts)
         fates = judging.all_fates(batch, left, found)
         counted = _counted(batch, known, told, plain)

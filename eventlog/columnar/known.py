@@ -10,12 +10,12 @@ from typing import NamedTuple
 from eventlog.columnar.keys import key_form, named_form
 from eventlog.columnar.texts import ColumnTexts
 from eventlog.core.change import ABSENT, Change, Field, Op
-from eventlog.core.entry import Entry
+from eventlog.core.entry import EVENT_TYPES, Entry
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Column, Table, Tables, plain_name
 from eventlog.core.values import Kind
 from eventlog.fold import Rules
-from eventlog.fold.understand import STEPS, Interpreter, SpelledObject
+from eventlog.fold.understand import STEPS, Interpreter, SpelledObject, UnknownName
 from eventlog.xds.settings import XdsSettings
 from eventlog.xds.skeleton import MARKS, NEW, OLD, Skeletons, Treatment, treatment
 from eventlog.xds.text import attribute
@@ -54,6 +54,7 @@ class Part(NamedTuple):
     silence: str = ""  # why it says nothing
     unread: bool = False  # its column is one that a query-back of its row does not read
     doubtful: bool = False
+    unknown: UnknownName | None = None  # its column, where its table lacks that
 
     def place(self, slot: Slot) -> int:
         """Where among the pieces this slot is, -1 for nowhere."""
@@ -194,10 +195,11 @@ class Known:
             step = STEPS[fact.kind](spelled.object, entry, ("", 1))
         except EventlogError:
             return _DOUBT
+        unknown = _unknown(spelled, column) if EVENT_TYPES[fact.kind].per_field else None
         if step.silence or step.type > 3:
-            return Part((), OPS.index(step.op), step.column, step.silence, step.unread)
+            return Part((), OPS.index(step.op), step.column, step.silence, step.unread, unknown=unknown)
         made = self._made(spelled, step.op, step.fields, step.column)
-        return made._replace(unread=step.unread)
+        return made._replace(unread=step.unread, unknown=unknown)
 
     def _made(self, spelled: Spelled, op: Op, fields: tuple[Field, ...], column: str) -> Part:
         """The part of fields whose values are marks."""
@@ -228,6 +230,14 @@ class Known:
             self._numbers[text] = len(self.constants)
             self.constants.append(text)
         return self._numbers[text]
+
+
+def _unknown(spelled: Spelled, column: str | None) -> UnknownName | None:
+    """Return the column that a row names, if its table lacks it and it leaves all the same."""
+    if spelled.table is None or spelled.object is None or column is None:
+        return None
+    attribute = spelled.object.reader.attributes[column]
+    return None if attribute.known or attribute.silence else (str(spelled.table), column)
 
 
 _SLOTS = {OLD: Slot.OLD, NEW: Slot.NEW}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence, Set
 from typing import NamedTuple
 
 from eventlog.core.change import Change
@@ -11,6 +11,7 @@ from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
 from eventlog.fold import Event, Need, Outcome, Rules, plan
 from eventlog.fold.plan import Lookup
+from eventlog.fold.understand import UnknownName
 from eventlog.xds.write import EventWriter
 
 
@@ -29,6 +30,7 @@ class PlainEvents(NamedTuple):
 
     written: list[WrittenEvent]
     outcomes: dict[int, Outcome]
+    unknown: Set[UnknownName] = frozenset()  # columns that rows named and their tables lack
 
     @property
     def told(self) -> list[WrittenEvent]:
@@ -58,7 +60,9 @@ def plainly(
     def fold_and_write(entries: Iterable[Entry]) -> PlainEvents:
         planned = plan(entries, tables, rules, answerable=answerable)
         events = planned.events(ask(planned.needs()))
-        return PlainEvents([_written(writer, event, around) for event in events], planned.outcomes)
+        return PlainEvents(
+            [_written(writer, event, around) for event in events], planned.outcomes, planned.unknown
+        )
 
     return fold_and_write
 

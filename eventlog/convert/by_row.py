@@ -16,6 +16,7 @@ from eventlog.core.identity import object_of
 from eventlog.core.tables import Tables
 from eventlog.files.sorting import Sorter
 from eventlog.fold import Event, Fate, ObjectName, Outcome, Rules, plan, whole_objects
+from eventlog.fold.understand import UnknownName, why_unknown
 
 
 class PlacedEntry(NamedTuple):
@@ -55,6 +56,7 @@ class Pickup:
         self._refused = refused
         self._tell = tell
         self._memory = memory
+        self._unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
 
     def events(self, sources: Iterable[Source[Row]]) -> Iterator[Event]:
         """The events of the rows of all sources, in the order in which they leave."""
@@ -65,6 +67,8 @@ class Pickup:
         for chunk in whole_objects(by_object, attrgetter("object"), _entry_size):
             for event in self._fold(chunk):
                 by_place.add(event)
+        for name in sorted(self._unknown):
+            self._refused(Refused(name[0], why_unknown(name), fault=False))
         yield from by_place
 
     def _entries(self, sources: Iterable[Source[Row]]) -> Iterable[PlacedEntry]:
@@ -98,6 +102,7 @@ class Pickup:
             answerable=self._current.tables,
         )
         events = planned.events(self._current.lookup)
+        self._unknown |= planned.unknown
         for found in chunk:
             self._settle(found, planned.outcomes[found.entry.record_id])
         return events

@@ -75,12 +75,14 @@ class Table:
         return hash((self.schema, self.name))
 
     def column(self, name: str) -> Column | None:
-        """The column of that name: exactly, else the only one but for case, else by another name of it."""
+        """Return the column of that name: exactly, else the only one but for case, else by another of its
+        names; a child's column has one without its child."""
         return (
             self.columns.get(name)
             or _only(self.columns, self._folded, name)
             or _only(self.columns, self._aliases, name)
             or (_only(self.columns, self._effective, read_name(name).name) if self._effective else None)
+            or _only(self.columns, self._of_children, name)
         )
 
     @property
@@ -98,6 +100,16 @@ class Table:
         for column in self.columns.values():
             for alias in dict.fromkeys(alias.lower() for alias in column.aliases):
                 folded.setdefault(alias, []).append(column.name)
+        return folded
+
+    @cached_property
+    def _of_children(self) -> dict[str, list[str]]:
+        """Return the columns of children by their own names."""
+        folded: dict[str, list[str]] = {}
+        for column in self.columns.values():
+            child, _, own = column.name.rpartition(".")
+            if child and column.multivalued and not self.view:
+                folded.setdefault(own.lower(), []).append(column.name)
         return folded
 
     @cached_property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ from eventlog.fold.lives import remaining
 from eventlog.fold.outcome import Fate, Outcome
 from eventlog.fold.rules import Rules
 from eventlog.fold.runs import Fields, cut, run_fields, runs
-from eventlog.fold.understand import STEPS, Interpreter, QueryKey, SpelledObject, Step
+from eventlog.fold.understand import STEPS, Interpreter, QueryKey, SpelledObject, Step, UnknownName
 
 _INSERT, _UPDATE, _SENT = Op.INSERT, Op.UPDATE, Fate.SENT  # looking one up in its enum costs a call
 _new = tuple.__new__  # a third of the cost of a named tuple's constructor
@@ -68,7 +68,8 @@ def plan(
     `now` is the database's clock as Entry writes times, `answerable` the tables whose current rows
     can be asked for. A record_id stands only once among the entries: `once` sees to that.
     """
-    planned = Plan(rules)
+    reader = Interpreter(tables, rules, answerable)
+    planned = Plan(rules, reader.unknown)
     spelled: dict[tuple[str, str], list[Entry]] = {}
     screened = rules.driver_user is not None or rules.handle_future_events
     for entry in sorted(entries, key=_order(rules)):
@@ -82,7 +83,7 @@ def plan(
             spelled[name].append(entry)
         else:
             spelled[name] = [entry]
-    for rows in planned.identify(Interpreter(tables, rules, answerable), spelled.items(), held).values():
+    for rows in planned.identify(reader, spelled.items(), held).values():
         planned.add_object(rows)
     return planned
 
@@ -94,8 +95,8 @@ def plan_again(
 
     Nothing joins or extends them, whatever else is pending; rows that are not new any more are left out.
     """
-    planned = Plan(rules)
     reader = Interpreter(tables, rules, answerable)
+    planned = Plan(rules, reader.unknown)
     for group in groups:
         spelled: dict[tuple[str, str], list[Entry]] = {}
         for entry in sorted(group, key=_order(rules)):
@@ -148,8 +149,9 @@ class _Rows:
 class Plan:
     """The lives of a pick-up's objects, and what has become of its rows so far."""
 
-    def __init__(self, rules: Rules) -> None:
+    def __init__(self, rules: Rules, unknown: Set[UnknownName] = frozenset()) -> None:
         self.outcomes: dict[int, Outcome] = {}
+        self.unknown = unknown  # columns that rows named and their tables lack
         self._rules = rules
         self._lives: list[_Life] = []
 

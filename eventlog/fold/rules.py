@@ -28,6 +28,12 @@ class Rules:
         "rows of tables that nobody described: refused, or published as strings (types 1-4)",
         choices=("error", "string"),
     )
+    unknown_columns: str = setting(
+        "send",
+        "rows of columns that their table lacks: types 1-3 sent as strings, 7 and 8 without a value; or all"
+        " refused",
+        choices=("send", "refuse"),
+    )
     association: str = setting(
         "as-logged",
         "the association: of the catalogue's names, or with the table_key of the event's first row",

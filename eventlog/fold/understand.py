@@ -19,6 +19,16 @@ from eventlog.fold.rules import Rules
 QueryKey = tuple[Value, ...]  # the values of a table's key, in the key's order
 Place = tuple[str, int]  # event_time where that orders, else empty; record_id
 Loader = Callable[[str | None], Value]
+UnknownName = tuple[str, str]  # a table and a column that it lacks
+
+
+def why_unknown(name: UnknownName) -> str:
+    """Return what happens to rows of a column that its table lacks, and what to do."""
+    return (
+        f"rows name column {name[1]!r}, which table {name[0]} lacks: values are sent as strings, and types 7"
+        " and 8 bring none; add or describe the column, mend what writes the rows, or set unknown-columns ="
+        " refuse"
+    )
 
 
 class Step(NamedTuple):
@@ -88,9 +98,19 @@ class TableReader:
     """How the rows that carry one table_name are understood."""
 
     def __init__(
-        self, table: Table | None, name: str, rules: Rules, *, closed: bool, answerable: bool, lower: bool
+        self,
+        table: Table | None,
+        name: str,
+        rules: Rules,
+        unknown: set[UnknownName],
+        *,
+        closed: bool,
+        answerable: bool,
+        lower: bool,
     ) -> None:
         self.table = table
+        self._unknown = unknown
+        self.refuses = rules.unknown_columns == "refuse"  # rows of columns that the table lacks
         self.lower = lower  # its rows write plain names, which its catalogue keeps in capitals
         self._closed = closed  # nothing leaves that is none of its columns
         self.answerable = answerable
@@ -140,6 +160,8 @@ class TableReader:
             if self._closed:
                 silence = f"{self.name} has publish or withhold, and no column {name!r}"
                 return Attribute(name, _load_nothing, silence, known=False)
+            if self.table is not None:
+                self._lacks(name)
             return Attribute(values.check_xml(name), self._loader(None), "", known=False, unread=True)
         if column.name in self.table.key:
             silence = f"column {column.name} is of the key"
@@ -147,6 +169,12 @@ class TableReader:
         if not column.leaves:
             return Attribute(column.name, _load_nothing, f"column {column.name} is withheld", known=True)
         return Attribute(column.name, self._loader(column), "", known=True, unread=column.unread != "")
+
+    def _lacks(self, name: str) -> None:
+        """Note a column that the table lacks; raise UnknownColumn if its rows are refused."""
+        if self.refuses:
+            raise UnknownColumn(self.table, name)
+        self._unknown.add((str(self.table), name))
 
 
 def _load_nothing(text: str | None) -> Value:
@@ -174,6 +202,7 @@ class Interpreter:
         self._answerable = answerable
         self._readers: dict[tuple[str, bool], TableReader] = {}
         self._as_logged = rules.association == "as-logged"
+        self.unknown: set[UnknownName] = set()  # columns that rows named and their tables lack
 
     def object(self, table_name: str, table_key: str) -> SpelledObject:
         """The object that a row names; EventlogError says why none of its rows can be understood."""
@@ -199,6 +228,7 @@ class Interpreter:
             table,
             name,
             self._rules,
+            self.unknown,
             closed=self._tables.shuts(name) if table is None else table.closed,
             answerable=table is not None and table in self._answerable,
             lower=lower,
@@ -274,10 +304,18 @@ def _query_field(of: SpelledObject, entry: Entry, place: Place) -> Step:
     of.query_key()
     name, _, silence, known, _ = of.reader.attributes[entry.column_name]
     if not known:
-        raise UnknownColumn(of.reader.table, entry.column_name)
+        return _query_nothing(of, entry, place, silence or f"table {of.table} has no column {name!r}")
     if unread := of.table.columns[name].unread:
         raise WrongRow(f"column {name} {unread}: no query-back has its value")
     return Step(place, entry, entry.event_type, of.reader.query_ops[entry.event_type], name, (), silence)
+
+
+def _query_nothing(of: SpelledObject, entry: Entry, place: Place, silence: str) -> Step:
+    """Return a step that says nothing, and that no rows with values of its column are superseded by."""
+    if of.reader.refuses:
+        raise UnknownColumn(of.reader.table, entry.column_name)
+    number = entry.event_type
+    return Step(place, entry, number, of.reader.query_ops[number], "", (), silence)
 
 
 # What a row says, by its event type; EventlogError says why it cannot be understood.

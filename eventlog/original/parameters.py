@@ -135,9 +135,9 @@ PARAMETERS = (
     Parameter(
         "delete-from-log",
         ("Delete Processed Rows?", "Delete From Log?"),
-        "false",
+        "true",
         _bool,
-        "rows with E and F are kept in both cases; the original's manuals name two defaults",
+        "rows with E and F are kept in both cases; on any log `eventlog finish-mode` changes it later",
     ),
     Parameter("allow-loopback", ("Allow Loopback?", "Allow Loopback Publisher"), "false", _bool),
     Parameter("handle-future-events", ("Enable Future Event Processing?",), "false", _bool),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import NamedTuple
 
 from eventlog.core.errors import EventlogError
@@ -16,7 +15,7 @@ from eventlog.original.known import find
 from eventlog.original.parameters import PARAMETERS, Parameter, Setting
 from eventlog.original.unneeded import Unneeded
 from eventlog.publisher.config import statements
-from eventlog.publisher.postpoll import UnsafeStatement, check_safe
+from eventlog.publisher.postpoll import check_safe
 from eventlog.sql.dialect.dialects import DIALECTS
 from eventlog.sql.names import check_log_name, log_named
 
@@ -195,21 +194,50 @@ def _children(draft: _Draft) -> None:
 
 
 def _statements(draft: _Draft) -> None:
-    """Statements after a cycle that would be refused at the start."""
-    text, log = draft.value("post-poll-stmt"), draft.value("log-table") or "eventlog"
-    try:
-        _check_somewhere(statements(None if text is None else str(text)), str(log))
-    except EventlogError as fault:
-        draft.leave_out("post-poll-stmt", str(fault))
+    """Leave out the statements after a cycle that would be refused at the start."""
+    text, log = draft.value("post-poll-stmt"), str(draft.value("log-table") or "eventlog")
+    found = statements(None if text is None else str(text))
+    faults = {statement: fault for statement in found if (fault := _fault(statement, log)) is not None}
+    if len(faults) == len(set(found)):
+        for fault in faults.values():
+            draft.leave_out("post-poll-stmt", fault)
+        return
+    draft.without += [Without("post-poll-stmt", fault, statement) for statement, fault in faults.items()]
+    kept = "; ".join(statement for statement in found if statement not in faults)
+    draft.lines["post-poll-stmt"] = draft.lines["post-poll-stmt"]._replace(value=kept)
 
 
-def _check_somewhere(found: tuple[str, ...], log: str) -> None:
-    """UnsafeStatement where no database would take all of them; the export does not say which one it is."""
-    *others, last = DIALECTS.values()
-    for dialect in others:
-        with suppress(UnsafeStatement):
-            return check_safe(found, log_named(dialect, log))
-    return check_safe(found, log_named(last, log))
+def _fault(statement: str, log: str) -> str | None:
+    """Return why no database would run a statement; the export does not say which one it is."""
+    found = None
+    for dialect in DIALECTS.values():
+        try:
+            check_safe((statement,), log_named(dialect, log))
+        except EventlogError as fault:
+            found = str(fault)
+        else:
+            return None
+    return found
+
+
+def _deletion(draft: _Draft) -> None:
+    """Report that handled rows are deleted if the export does not say what to do with them."""
+    if draft.value("publication-mode") == "compare":
+        line = Line("delete-from-log", False, "triggerless: the original had no log to delete from")
+        draft.lines.setdefault("delete-from-log", line)
+    elif "delete-from-log" not in draft.lines.keys() | draft.doubtful:
+        reason = (
+            "the export leaves it out, which two editions of the manual read as yes: true is taken; say false"
+            " before the first run to keep handled rows, or `eventlog finish-mode update` later"
+        )
+        draft.without.append(Without("delete-from-log", reason))
+
+
+def _schedule(draft: _Draft) -> None:
+    """Report an interval that a time of day replaces."""
+    if {"polling-interval", "time-of-day"} <= draft.lines.keys():
+        reason = "given together with time-of-day, which is in force: leave one of them out"
+        draft.without.append(Without("polling-interval", reason, str(draft.value("polling-interval"))))
 
 
 def _references(draft: _Draft) -> None:
@@ -263,6 +291,8 @@ _RULES: tuple[Callable[[_Draft], None], ...] = (
     _tables,
     _children,
     _statements,
+    _deletion,
+    _schedule,
     _references,
     _disabled,
     _mode,

@@ -24,6 +24,7 @@ from eventlog.publisher.queryback import Allowance, CurrentRows
 from eventlog.sql.columns import OddBytes
 from eventlog.sql.connect import DatabaseFailed
 from eventlog.sql.log.by_column import PickedColumns
+from eventlog.sql.log.position import why_ahead
 from eventlog.sql.log.snapshot import Held, Snapshot
 from eventlog.sql.readable import ReadableTable
 from eventlog.xds.settings import XdsSettings
@@ -43,6 +44,7 @@ class Found:
     held: list[tuple[ObjectName, tuple[str, str]]]  # rows of objects that wait, and how they spell them
     query_back: float  # seconds
     doubtful: bool  # rows were refused that other tables might explain
+    unknown: frozenset[tuple[str, str]]  # columns that rows named and their tables lack
 
 
 class ColumnReader:
@@ -79,12 +81,19 @@ class ColumnReader:
         return self._engine.canonical(tables, keys)
 
     def read(
-        self, snapshot: Snapshot, picked: PickedColumns, held: Held, allowance: Allowance, *, thorough: bool
+        self,
+        snapshot: Snapshot,
+        picked: PickedColumns,
+        held: Held,
+        allowance: Allowance,
+        *,
+        bound: int,
+        thorough: bool,
     ) -> Found:
         """What the rows come to; TooMuch where there is no room for the current rows."""
         self._asked = _Asking(snapshot, self._readable, allowance, thorough)
         waiting = self._waiting(picked, held)
-        sound, refused = _sound(snapshot, picked)
+        sound, refused = _sound(snapshot, picked, bound)
         taking_part = picked.some(sound & ~waiting)
         events = self._engine.events(
             Rows(taking_part.ids, taking_part.kinds, *(taking_part.texts[name] for name in _TEXTS))
@@ -101,6 +110,7 @@ class ColumnReader:
             [(self._object_of(*name), name) for name in names],
             self._asked.seconds,
             bool(wrong) or self._asked.refused,
+            frozenset(self._engine.unknown),
         )
 
     def _waiting(self, picked: PickedColumns, held: Held) -> Flags:
@@ -183,17 +193,19 @@ def _bound(source: ReadableTable, texts: Sequence[pa.Array]) -> tuple[Ints, Sequ
     return np.array(places, np.int64), list(zip(*rows, strict=True))
 
 
-def _sound(snapshot: Snapshot, picked: PickedColumns) -> tuple[Flags, list[tuple[int, str]]]:
+def _sound(snapshot: Snapshot, picked: PickedColumns, bound: int) -> tuple[Flags, list[tuple[int, str]]]:
     """Whether each row can be understood as far as its table allows, and why the others cannot."""
     if not picked.size:
         return np.zeros(0, np.bool_), []
+    ahead = picked.ids > bound
     right = picked.timely & (picked.ids > 0) & np.isin(picked.kinds, list(EVENT_TYPES))
     named = pc.fill_null(pc.greater(pc.binary_length(picked.texts["column_name"]), 0), False)
     right &= ~np.isin(picked.kinds, _PER_FIELD) | named.to_numpy(zero_copy_only=False)
     for name in _OBJECT:
         right &= picked.texts[name].is_valid().to_numpy(zero_copy_only=False)
-    odd = picked.ids[~right].tolist()
-    refused, right_after_all = [], []
+    odd = picked.ids[~right & ~ahead].tolist()
+    refused = [(row, why_ahead(row, bound)) for row in picked.ids[ahead].tolist()]
+    right_after_all = []
     for cells in snapshot.rows(odd) if odd else ():
         record_id = int(str(cells[0]))
         try:
@@ -203,6 +215,7 @@ def _sound(snapshot: Snapshot, picked: PickedColumns) -> tuple[Flags, list[tuple
         else:
             right_after_all.append(record_id)
     right |= np.isin(picked.ids, right_after_all)
+    right &= ~ahead
     return _once(picked, right, refused), refused
 
 

@@ -170,7 +170,8 @@ def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None 
     """The tables that are published, as the catalogue knows them. Where states are compared, a name that no
     table has (any more) is told to `absent`, else to the log, and stops nothing."""
     settings = config.build(TablePublishing)
-    if absent is None and config.given.get("publication_mode") == "compare":
+    compared = absent is not None or config.given.get("publication_mode") == "compare"
+    if compared and absent is None:
         absent = _tell_absent
     named, children = names(settings.sync_tables), settings.sync_children
     sync = named, settings.sync_schema, _filter(settings)
@@ -188,7 +189,7 @@ def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None 
         adapted = Tables([_adapt(t, found, settings) for t in found], source.dialect)
         return _with_sections(adapted, config, source.standing, gone)
     with engine.connect() as connection:
-        found = published(connection, log, *sync, children=children, absent=leave_out)
+        found = published(connection, log, *sync, children=children, compared=compared, absent=leave_out)
     return with_sections(
         engine, Tables([_adapt(t, found, settings) for t in found], log.dialect.name), config, gone
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sqlalchemy.engine import Connection
@@ -36,11 +36,13 @@ def published(
     passes: Callable[[str], bool],
     *,
     children: bool = False,
+    compared: bool = False,
     absent: Absent | None = None,
 ) -> list[Table]:
     """The tables, as the catalogue describes them, each once; `passes` tells by name which of the schema, and
     `children` whether those of sync_tables are named with them. A name of sync_tables that no table has is
-    NoSuchTable, or is told to `absent` and left out."""
+    NoSuchTable, or is told to `absent` and left out. Where states are compared, views of the schema are read
+    only if they belong to the log's owner."""
     catalogue = Catalogue(connection)
     log = catalogue.located(log)
     record = read_record(connection, log)
@@ -49,6 +51,9 @@ def published(
         *((log.place, log.beside(name)) for name in (*COMPANIONS, "rows")),
     }
     asked = _asked_for(catalogue, ours, sync_tables, sync_schema, passes, children, absent)
+    asked = [relation for relation in asked if not _turned(record, relation)]
+    if compared:
+        asked = list(_trusted(catalogue.owner(log).name, asked, sync_tables))
     found = [*_tracked(catalogue, record), *asked]
     if not found and _attached(connection, log):
         raise NothingPublished(log.table)
@@ -123,7 +128,26 @@ def _tracked(catalogue: Catalogue, record: TrackRecord) -> Iterator[Relation]:
 def _change(entry: Recorded, relation: Relation | None) -> str:
     if relation is None:
         return f"there is no such table any more; `eventlog untrack {entry}` says so on record"
+    if not relation.identity.is_table:
+        return f"it is a {relation.kind} now; `eventlog untrack {entry}` removes it from the record"
     return f"it was made anew or has another owner; `eventlog track {entry}` makes it known again"
+
+
+def _turned(record: TrackRecord, relation: Relation) -> bool:
+    """Return whether it was a tracked table, and is something else by now."""
+    return record.get(relation.place) is not None and not relation.identity.is_table
+
+
+def _trusted(owner: str | None, asked: Iterable[Relation], names: Sequence[str]) -> Iterator[Relation]:
+    """Yield what may be read whole: of views only those of the log's owner and those that are named."""
+    for relation in asked:
+        theirs = relation.identity.owner
+        named = not {relation.table.name, str(relation.table)}.isdisjoint(names)
+        if relation.table.view and not named and theirs is not None and theirs != owner:
+            words = "%s is not read: the view belongs to %s, and its functions would run as the publisher;"
+            logger.warning(f"{words} name it in sync-tables to read it", relation.table, theirs)
+        else:
+            yield relation
 
 
 def _in_schema(

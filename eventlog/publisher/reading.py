@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 from eventlog.core import tablekey
 from eventlog.core.amount import amount
 from eventlog.core.change import Change
-from eventlog.core.entry import EVENT_TYPES, Cell, Entry, read_entry, read_event_time
+from eventlog.core.entry import EVENT_TYPES, MAX_RECORD_ID, Cell, Entry, read_entry, read_event_time
 from eventlog.core.errors import EventlogError
 from eventlog.core.identity import ObjectName, object_of
 from eventlog.core.tables import Table, Tables
@@ -23,6 +23,7 @@ from eventlog.publisher.head import Head, Look, look_at_all
 from eventlog.publisher.queryback import MOST_BYTES, Allowance, CurrentRows
 from eventlog.sql.current import NO_BOUND, TooMuch
 from eventlog.sql.log.pending import OBJECT, Cells, Selection
+from eventlog.sql.log.position import why_ahead
 from eventlog.sql.log.snapshot import Snapshot
 from eventlog.sql.log.work import Spelling
 from eventlog.sql.readable import ReadableTable
@@ -70,6 +71,7 @@ class Reading:
     query_back: float = 0.0  # seconds
     roomy: bool = True  # twice as many current rows could be held
     doubtful: bool = False  # rows were refused that other tables might explain
+    unknown: frozenset[tuple[str, str]] = frozenset()  # columns that rows named and their tables lack
     spelled: list[Spelling] = field(default_factory=list)  # how rows of objects that wait name them
     outgoing: Outgoing | None = None  # the events, where the rows were read by column; else `sendings` are
 
@@ -123,6 +125,7 @@ class Reader:
         self._xds = xds
         self._again = replace(rules, driver_user=None)
         self._writer: TextWriter = writer or EventWriter(tables, xds)
+        self._bound = 0  # the highest record_id that the log's sequence can have given to a row
         self.thorough = False  # look for the key that the database refuses, instead of doubting the tables
 
     def pick_up(
@@ -155,6 +158,7 @@ class Reader:
         found = look(snapshot, choice, loopback=finish)
         now = read_event_time(snapshot.now()) if rules.handle_future_events else None
         reading = Reading(found.ids)
+        self._raise_bound(snapshot, reading.picked)
         if about is not None:
             found = found._replace(cells=_of_objects(found.cells, about))
         allowance = Allowance(NO_BOUND if choice.limit == 1 else MOST_BYTES)
@@ -171,6 +175,11 @@ class Reader:
             reading.refused += ((row, "event_time is null") for row in snapshot.timeless(choice.limit))
         return reading
 
+    def _raise_bound(self, snapshot: Snapshot, picked: Sequence[int]) -> None:
+        """Ask how far the log's sequence is, if a row is beyond the last answer."""
+        if max(picked, default=0) > self._bound:
+            self._bound = snapshot.position().bound
+
     def next_cycle(self, snapshot: Snapshot, choice: Selection, about: About | None = None) -> Reading:
         """What the next cycle would pick up, row by row: so many that their current rows can be held."""
         try:
@@ -185,13 +194,19 @@ class Reader:
         """What the rows that were found come to."""
         if found.columns is not None:
             told = self._by_column.read(
-                snapshot, found.columns, snapshot.held(), allowance, thorough=self.thorough
+                snapshot,
+                found.columns,
+                snapshot.held(),
+                allowance,
+                bound=self._bound,
+                thorough=self.thorough,
             )
             reading.outgoing, reading.spelled = told.outgoing, told.held
             reading.silent, reading.refused = told.silent, told.refused
             reading.query_back, reading.doubtful = told.query_back, told.doubtful
+            reading.unknown = told.unknown
             return
-        entries, held = list(_entries(found.cells, reading)), snapshot.held()
+        entries, held = list(_entries(found.cells, reading, self._bound)), snapshot.held()
         self._fill(
             reading,
             snapshot,
@@ -264,6 +279,7 @@ class Reader:
         reading.doubtful = current.refused or any(
             outcome.fate is Fate.REFUSED for outcome in planned.outcomes.values()
         )
+        reading.unknown = frozenset(planned.unknown)
         unwritten: set[str] = set()
         for event in rename(planned.events(current.lookup)):
             self._write(event, reading, unwritten)
@@ -313,9 +329,9 @@ def _of_objects(cells: Iterable[Cells], about: About) -> list[Cells]:
     return [row for row in rows if row[0] in ids]
 
 
-def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:
+def _entries(cells: Iterable[Cells], reading: Reading, bound: int = MAX_RECORD_ID) -> Iterator[Entry]:
     """The rows as entries; a wrong one is refused by itself, and none of those that share a record_id
-    can be believed."""
+    can be believed, nor one beyond the bound."""
     good = []
     for row in cells:
         try:
@@ -323,6 +339,9 @@ def _entries(cells: Iterable[Cells], reading: Reading) -> Iterator[Entry]:
         except EventlogError as fault:
             reading.refused.append((int(str(row[0])), str(fault)))
     good.sort(key=itemgetter(0))
+    while good and good[-1][0] > bound:
+        number = good.pop()[0]
+        reading.refused.append((number, why_ahead(number, bound)))
     if len({entry[0] for entry in good}) == len(good):
         yield from good
         return

@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import islice
+from math import inf
 from typing import NamedTuple
 
 from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
+from eventlog.fold.understand import why_unknown
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.head import Head
 from eventlog.publisher.queryback import MOST_BYTES
@@ -29,6 +31,7 @@ from eventlog.sql.log.work import RememberedBatch, Spelling, WaitingEvent, Work
 
 logger = logging.getLogger("eventlog.publisher")
 
+CATALOGUE_AGE = 60.0  # seconds until tables are read again for columns that they lacked
 MOST_AGAIN = 10_000  # events that are tried again in one cycle
 
 
@@ -81,6 +84,8 @@ class Taking:
         self._number = 0
         self._redriven = 0  # the last redrive that the last pick-up shows
         self._highest = 0  # record_id that ever went out, as far as we know
+        self._unknown = frozenset[tuple[str, str]]()  # columns of rows that their tables lack, warned of
+        self._unknown_at = -inf  # when the catalogue was last read for them
         self._clock: datetime | None = None  # the database's, when ours stood at 0
         self._begin()
 
@@ -182,7 +187,7 @@ class Taking:
     def _read(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
         """What rows say. Before any is refused the catalogue is read again: perhaps the tables changed."""
         reading = self._read_once(read)
-        if reading.doubtful:
+        if reading.doubtful or self._is_news(reading):
             known, self._reader = list(self._reader.tables), self._make_reader()
             if known != list(self._reader.tables):
                 self._name_holds()
@@ -191,7 +196,20 @@ class Taking:
                 reading = self._read_once(read)
             finally:
                 self._reader.thorough = False
+            self._warn_of(reading)
         return reading
+
+    def _is_news(self, reading: Reading) -> bool:
+        """Return whether rows name a column that its table lacked when the catalogue was last read."""
+        fresh = time.monotonic() - self._unknown_at < CATALOGUE_AGE
+        return not (reading.unknown <= self._unknown if fresh else not reading.unknown)
+
+    def _warn_of(self, reading: Reading) -> None:
+        """Warn once of each column that rows name and their tables lack."""
+        self._unknown_at = time.monotonic()
+        for name in sorted(reading.unknown - self._unknown):
+            logger.warning("%s", why_unknown(name), extra={"table": name[0], "column": name[1]})
+        self._unknown |= reading.unknown
 
     def _read_once(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
         with self._store.snapshot() as snapshot:

@@ -52,6 +52,9 @@ class Readable(Protocol):
     def source(self) -> str: ...  # schema and name, quoted
 
     @property
+    def view(self) -> bool: ...
+
+    @property
     def key(self) -> Sequence[KeyColumn]: ...
 
     @property

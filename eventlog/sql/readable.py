@@ -57,6 +57,11 @@ class ReadableTable:
         made.expressions = tuple(map(self._text_of, table.data))
         return made
 
+    @property
+    def view(self) -> bool:
+        """Return whether a view is read, as the catalogue had it."""
+        return self.table.view
+
     def sought(self, column: Column, text: str) -> Sought:
         """A value that the column must have; InvalidValue if it is none of its type."""
         compared, key_type = self._compared(column)

@@ -39,6 +39,11 @@ class Identity(NamedTuple):
     table_id: str | None = None
     owner: str | None = None
 
+    @property
+    def is_table(self) -> bool:
+        """Return whether triggers of ours can log its changes."""
+        return self.kind in ("table", "partitioned")
+
 
 class Owner(NamedTuple):
     """The role to which a log belongs, where there is such a thing."""

@@ -38,6 +38,7 @@ record_id,status,event_type,event_time,perpetrator,table_name,table_key,column_n
 7,N,2,2025-03-23 10:57:24,,usr,idu=6,lname,Poe,Doe
 8,N,2,2025-03-23 10:57:24,,usr,idu=6,fname,,Jim
 9,N,2,2025-03-23 10:57:25,,usr,idu=7,born,,2025-03-23
+10,N,3,2025-03-23 10:57:26,,usr,idu=7,size,,XL
 """
 SOUND = "".join(line for line in LOG.splitlines(keepends=True) if line[:2] in ("re", "1,", "3,", "7,"))
 NUMBERED = """\
@@ -71,6 +72,7 @@ OF_ROWS = {
     "--insert-query-back": (XDS, "--insert-query-back add"),
     "--max-changes": (XDS, "--max-changes 1"),
     "--unknown-tables": (XDS, "--unknown-tables string"),
+    "--unknown-columns": (XDS, "--unknown-columns refuse"),
     "--association": (XDS, "--association canonical"),
     "--status": (XDS, "--status W"),
     "--driver-user": (XDS, "--driver-user me"),

@@ -78,6 +78,7 @@ def as_rows(entries: Sequence[Entry]) -> Rows:
     st.sampled_from((1, 2, 3)),
     st.sampled_from(("canonical", "as-logged")),
     st.sampled_from(("error", "string")),
+    st.sampled_from(("send", "refuse")),
 )
 def test_both_ways_say_the_same(
     several: list[list[tuple[Any, ...]]],
@@ -87,6 +88,7 @@ def test_both_ways_say_the_same(
     syntax: int,
     association: str,
     unknown: str,
+    columns: str,
 ) -> None:
     tables = tablesfile.read(TABLES)
     rules = Rules(
@@ -95,6 +97,7 @@ def test_both_ways_say_the_same(
         max_value=largest,
         association=association,
         unknown_tables=unknown,
+        unknown_columns=columns,
     )
     wanted = XdsSettings(insert_query_back=insert, time_syntax=syntax)
     engine = Engine(tables, rules, wanted, answerable=set(tables), read_back=read_back, ask=lambda _: lookup)

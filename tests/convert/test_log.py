@@ -23,6 +23,7 @@ from eventlog.core.change import ABSENT, Change, Op, scalars
 from eventlog.core.errors import InvalidTables, Misuse, Refused, Stopped, UnknownTable
 from eventlog.core.formats import Row, Source
 from eventlog.fold import Fate, Rules
+from eventlog.fold.understand import why_unknown
 from eventlog.neutral import dump
 from eventlog.xds.read import read
 from eventlog.xds.settings import XdsFileSettings
@@ -68,6 +69,13 @@ def test_a_bad_row_is_told_and_costs_itself(row: str, reason: str, tmp_path: Pat
     assert text.count("<delete ") == 2
     assert reasons(refused) == [f"input.csv:3 {reason}"]
     assert refused[0].raw == row.encode() + b"\n"
+
+
+def test_columns_that_a_table_lacks_are_reported_once(tmp_path: Path) -> None:
+    rows = "1,3,usr,idu=1,size,,XL\n2,3,usr,idu=2,size,,L\n"
+    text, refused = run_convert(tmp_path, "log", "xds", HEADER + rows)
+    assert text.count('attr-name="size"') == 2
+    assert [(one.reason, one.fault) for one in refused] == [(why_unknown(("indirect.usr", "size")), False)]
 
 
 def test_all_bad_rows_together_cost_themselves(tmp_path: Path) -> None:

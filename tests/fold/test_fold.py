@@ -242,13 +242,42 @@ def test_each_fault_of_a_row_is_named() -> None:
     assert "at character 2, expected '=' after the column name" in reason(entry(1, 4, key="k"))
     assert "U+0001 at position 2" in reason(entry(1, 1, new_value="a\x01"))
     assert "U+D800" in reason(entry(1, 2, old_value="\ud800"))
-    assert "table t has no column 'z'" in reason(entry(1, 7, column_name="z"))
     assert "column_name is null" in reason(entry(1, 8, column_name=None))
     assert "the key names a, but the key of t is k" in reason(entry(1, 5, key="a=1"))
     assert "U+0002" in reason(entry(1, 6, key="k=\x02"))
     assert "a value of 11 bytes is over the limit of 10" in reason(
         entry(1, 1, new_value="ä" * 5 + "x"), rules=Rules(max_value=10)
     )
+
+
+@pytest.mark.parametrize("kind", [1, 2, 3, 7, 8])
+def test_columns_that_a_table_lacks_are_refused_where_that_is_set(kind: int) -> None:
+    refused = reason(entry(1, kind, column_name="z"), Rules(unknown_columns="refuse"))
+    assert refused == "table t has no column 'z'"
+
+
+def test_columns_that_a_table_lacks_are_sent_as_strings_and_reported() -> None:
+    """A type 7 or 8 of such a column has no value to bring, and supersedes no row that has one."""
+    rows = [entry(1, 3, column_name="z", new_value="7"), entry(2, 8, column_name="z"), entry(3, 8)]
+    planned = plan(rows, TABLES, Rules(), answerable=[TABLE])
+    events = planned.events(lookup_in({"k=1": {"a": "now", "b": None, "c": None}}))
+    assert [values_of(event) for event in events] == [
+        [("z", "-", "all"), ("z", "+", "7"), ("a", "-", "all"), ("a", "+", "now")]
+    ]
+    assert planned.outcomes[2].fate is Fate.SAYS_NOTHING
+    assert planned.outcomes[2].reason == "table t has no column 'z'"
+    assert set(planned.unknown) == {("t", "z")}
+
+
+def test_a_childs_column_that_its_parents_row_names_has_one_name() -> None:
+    text = '[tables.usr]\nkey = ["idu"]\nmultivalued = ["usr_phone.phoneno"]\n'
+    tables = tablesfile.read(f'{text}columns = {{ idu = "integer", "usr_phone.phoneno" = "text" }}\n')
+    rows = [
+        entry(n, 3, "idu=1", table_name="usr", column_name=name, new_value="1")
+        for n, name in enumerate(("phoneno", "PhoneNo", "usr_phone.phoneno"), 1)
+    ]
+    (event,) = plan(rows, tables, Rules()).events()
+    assert {column for column, *_ in event.change.fields} == {"usr_phone.phoneno"}
 
 
 def test_a_padded_numeric_key_finds_its_row_and_stays_an_object_of_its_own() -> None:

@@ -82,7 +82,7 @@ def test_an_export_becomes_settings() -> None:
 
 def test_the_defaults_of_what_an_export_leaves_out_are_stated() -> None:
     assert {line.name: line.value for line in imported(("batch-size", "5")).assumed} == {
-        "delete-from-log": False,
+        "delete-from-log": True,
         "allow-loopback": False,
         "handle-future-events": False,
         "polling-interval": 10,
@@ -400,3 +400,29 @@ def test_every_parameter_is_found_by_all_its_names() -> None:
         titles = [*known.display, *(name.lower().rstrip("?") + ":" for name in known.display)]
         found = [*(find(tag) for tag in tags), *(find("", title) for title in titles)]
         assert found == [known] * len(found)
+
+
+def test_statements_that_are_understood_stay_without_their_neighbours() -> None:
+    text = "call a(); delete from eventlog; delete from eventlog where record_id = 1"
+    found = imported(("post-poll-stmt", text))
+    assert said(found)["post-poll-stmt"] == "call a(); delete from eventlog where record_id = 1"
+    assert 'post-poll-stmt = "delete from eventlog": post-poll-stmt names the log' in reasons(found)
+    assert "post-poll-stmt" not in said(imported(("post-poll-stmt", "delete from eventlog")))
+
+
+def test_deletion_that_an_export_leaves_out_is_assumed_and_reported() -> None:
+    found = imported(("batch-size", "1"))
+    assert found.settings["delete-from-log"] is True
+    assert "delete-from-log: the export leaves it out, which two editions" in reasons(found)
+    assert "eventlog finish-mode update" in reasons(found)
+    kept = imported(("delete-from-log", "no"))
+    assert (kept.settings["delete-from-log"], "delete-from-log" in reasons(kept)) == (False, False)
+    assert imported(("publication-mode", "2")).settings["delete-from-log"] is False
+    (note,) = (line.note for line in kept.lines if line.name == "delete-from-log")
+    assert "`eventlog finish-mode` changes it" in note
+
+
+def test_an_interval_beside_a_time_of_day_is_reported() -> None:
+    found = imported(("polling-interval", "30"), ("time-of-day", "13:00:00"))
+    assert 'polling-interval = "30": given together with time-of-day, which is in force' in reasons(found)
+    assert "polling-interval" not in reasons(imported(("polling-interval", "30")))

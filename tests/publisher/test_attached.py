@@ -44,6 +44,25 @@ def test_a_log_of_other_types_is_published(engine: Engine, database: Database, s
     assert set(log.letters().values()) == {"S"}
 
 
+@pytest.mark.parametrize(
+    ("setting", "expected"),
+    [
+        ({}, {"IDU=1", 'idu="2"', "idu=3"}),
+        ({"EVENTLOG_ASSOCIATION": "canonical"}, {"idu=1", "idu=2", "idu=3"}),
+    ],
+)
+def test_an_attached_log_writes_canonical_associations_where_that_is_set(
+    engine: Engine, database: Database, setting: dict[str, str], expected: set[str]
+) -> None:
+    log = Attached(engine, database.dialect, NUMERIC)
+    for number, (name, text) in enumerate([("USR", "IDU=1"), ("usr", 'idu="2"'), ("usr", "idu=3")], 1):
+        log.write(key(number, event_type=4, table_name=name, table_key=text))
+    assert log.call("install").exit_code == 0
+    assert "2 pending objects have two associations" in log.told("check")
+    sent = log.call("run", "--once", **setting).stdout
+    assert {part.partition(",table=usr")[0] for part in sent.split("<association>")[1:]} == expected
+
+
 def test_the_pick_up_of_other_types_scans_an_index(
     engine: Engine, database: Database, shape: dict[str, str]
 ) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from eventlog.fold.understand import why_unknown
 from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.sinks.files import FilesSink
 from eventlog.sinks.sink import OutgoingDocument, Reply, answered, unanswered, unreachable
+from eventlog.sql.catalogue import Catalogue
 from eventlog.xds.answers import Level, Status
 from tests.publisher.world import Answering, Receiver, World, key
 
@@ -31,6 +33,40 @@ def test_a_row_is_read_back_sent_and_finished(world: World) -> None:
     assert world.letters() == {1: "S"}
     assert (cycle.rows, cycle.documents, cycle.events, cycle.full) == (1, 1, 1, False)
     assert world.remembered() == 0
+
+
+def test_a_column_that_its_table_lacks_is_warned_of_once_and_looked_for_anew(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    world.user(1)
+    receiver = Receiver()
+    with world.engine.connect() as connection:
+        table = str(Catalogue(connection).find("usr").table)
+    with world.publisher(receiver) as publisher:
+        for number in (1, 2):
+            world.write(key(number, event_type=3, column_name="age", new_value="07"))
+            publisher.cycle()
+        assert [record.message for record in caplog.records if "'age'" in record.message] == [
+            why_unknown((table, "age"))
+        ]
+    world.change("alter table usr add column age integer")
+    try:
+        with world.publisher(receiver) as publisher:
+            world.change("alter table usr add column size integer")
+            for name in ("age", "size"):
+                world.write(key(1, event_type=3, column_name=name, new_value="07"))
+                publisher.cycle()
+    finally:
+        for name in ("age", "size"):
+            world.change(f"alter table usr drop column {name}")
+    values = [event.xpath("string(.//value)") for event in receiver.events]
+    assert values == ["07", "07", "7", "7"]
+
+
+def test_a_column_that_its_table_lacks_is_refused_where_that_is_set(world: World) -> None:
+    world.write(*(key(1, event_type=kind, column_name="age", new_value="7") for kind in (1, 2, 3, 7, 8)))
+    world.cycle(Receiver(), unknown_columns="refuse")
+    assert world.counts() == {"E": 5}
 
 
 def test_a_second_cycle_has_nothing_to_do(world: World) -> None:

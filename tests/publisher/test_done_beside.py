@@ -24,6 +24,7 @@ from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from eventlog.xds.answers import Level, Status
 from tests.apply.test_meeting import WAITING, kind, until
+from tests.databases import own_ids
 from tests.publisher.test_commands import call
 from tests.publisher.world import Receiver, World, key
 
@@ -140,7 +141,8 @@ def test_a_number_that_was_drawn_before_its_transaction_had_an_id_is_not_lost(wo
     """It could not be told by the transactions that were open: none was, that had written anything."""
     names = world.log.names()
     columns = "record_id, event_type, table_name, table_key"
-    insert = text(f"insert into {names['log']} ({columns}) values (:id, 4, 'usr', 'idu=2')")
+    values = f"{own_ids(world.log.dialect)}values (:id, 4, 'usr', 'idu=2')"
+    insert = text(f"insert into {names['log']} ({columns}) {values}")
     drawing = {"postgresql": "select nextval(pg_get_serial_sequence('eventlog', 'record_id'))"}
     with world.publisher(receiver := Receiver()) as publisher, world.engine.connect() as late:
         world.write(*deletes(1))

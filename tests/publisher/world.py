@@ -30,6 +30,7 @@ from eventlog.sql.log.upkeep import FailedRow, Which
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
 from eventlog.xds.settings import XdsSettings
+from tests.databases import own_ids
 
 Answering = Callable[[OutgoingDocument], Reply]
 
@@ -119,7 +120,8 @@ class World:
                 filled = {"event_type": 6, "table_name": "usr", "perpetrator": None} | row
                 columns = ", ".join(names[column] for column in filled)
                 marks = ", ".join(f":{column}" for column in filled)
-                connection.execute(text(f"insert into {names['log']} ({columns}) values ({marks})"), filled)
+                values = f"{own_ids(self.log.dialect) if 'record_id' in row else ''}values ({marks})"
+                connection.execute(text(f"insert into {names['log']} ({columns}) {values}"), filled)
         return sorted(number for number, letter in self.letters().items() if letter == "N")
 
     @contextmanager

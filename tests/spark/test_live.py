@@ -12,14 +12,15 @@ from typing import Any
 import pytest
 from eventlog_spark.live import shares
 from eventlog_spark.live.delivery import PublisherLeads
+from sqlalchemy import text
 from sqlalchemy.engine import Engine
 
-from eventlog.core.entry import Letter
+from eventlog.core.entry import MAX_RECORD_ID, Letter
 from eventlog.operate.redriving import How, Redriven, redrive
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import Which
 from eventlog.sql.log.work import Failure
-from tests.databases import Database
+from tests.databases import Database, own_ids
 from tests.spark.lives import (
     ROWS,
     backlog,
@@ -68,6 +69,18 @@ def test_a_live_log_gives_what_the_publisher_gives(
     assert pending(store) == 3
     shutil.rmtree(out / "_frozen")
     assert backlog(spark, store, out, finish=True, order=order).manifest == result.manifest
+
+
+def test_rows_whose_ids_are_ahead_of_the_sequence_are_left(spark: Any, store: Store, tmp_path: Path) -> None:
+    with store.engine.begin() as connection:
+        values = f"{own_ids(store.log.dialect)}values ({MAX_RECORD_ID}, 4, 'usr', 'idu=77')"
+        columns = "record_id, event_type, table_name, table_key"
+        connection.execute(text(f"insert into eventlog ({columns}) {values}"))
+    result = backlog(spark, store, tmp_path / "out", finish=True)
+    assert result.finished == len(ROWS)
+    assert pending(store) == 1
+    assert store.position().highest == len(ROWS)
+    assert "idu=77" not in "".join(documents(tmp_path / "out"))
 
 
 def test_a_job_that_died_reads_the_same_again(spark: Any, store: Store, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ from datetime import timedelta
 
 import pytest
 
+from eventlog.publisher.config import Config
+from eventlog.publisher.opening import read_tables
 from eventlog.sql.capture.check import check
 from eventlog.sql.capture.checks.finding import Finding
 from tests.databases import Database
@@ -50,6 +52,10 @@ def test_nothing_is_wrong_at_first(usr: Tracked) -> None:
         ({"event_type": "9"}, "event_type is 9"),
         ({"table_key": "'idu'"}, "the key 'idu' of usr: malformed key"),
         ({"table_name": "'nowhere'"}, "1 pending row names nowhere"),
+        (
+            {"event_type": "3", "column_name": "'fnam'"},
+            "1 pending row names column 'fnam', which .*usr lacks",
+        ),
         ({"perpetrator": "'publisher'"}, "the work of publisher.*a user of its own"),
         ({"event_time": "'2001-01-01 00:00:00'"}, "the oldest pending row has waited"),
     ],
@@ -72,6 +78,19 @@ def test_objects_that_have_two_associations_are_counted(usr: Tracked) -> None:
     log(usr, table_key="'IDU=1'")
     log(usr, table_key="'Idu=2'", table_name="'USR'")
     assert "2 pending objects have two associations, such as IDU=1 of usr, which is idu=1" in words(usr)
+
+
+def test_objects_of_tables_outside_the_search_path_are_counted(postgres_tracking: Tracked) -> None:
+    tracking = postgres_tracking
+    tracking.run("create schema indirect", "create table indirect.usr (idu integer primary key, fname text)")
+    for key in ("IDU=1", 'idu="2"', "idu=3"):
+        log(tracking, table_name="'USR'", table_key=f"'{key}'")
+    tables = read_tables(tracking.engine, tracking.log, Config({"sync_schema": "indirect"}))
+    with tracking.engine.connect() as connection:
+        findings = list(check(connection, tracking.log, published=tables))
+    (finding,) = (one for one in findings if "associations" in one.what)
+    assert "2 pending objects have two associations, such as IDU=1 of usr, which is idu=1" in finding.what
+    assert 'association = "canonical"' in finding.remedy
 
 
 @pytest.mark.parametrize(

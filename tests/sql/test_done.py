@@ -24,7 +24,7 @@ from eventlog.sql.log.store import Store
 from eventlog.sql.names import BLOCK, Log
 from eventlog.sql.schema import migrate
 from eventlog.sql.schema.migrate import LogInUse
-from tests.databases import Database
+from tests.databases import Database, own_ids
 
 pytestmark = pytest.mark.quick
 
@@ -59,7 +59,8 @@ def write(store: Store, ids: list[int]) -> None:
     rows = [{"id": n, "key": f"k={n % 3}", "user": "idm" if n % 5 == 0 else None} for n in ids]
     with store.engine.begin() as connection:
         into = ", ".join(names[name] for name in columns)
-        connection.execute(text(f"insert into {names['log']} ({into}) values ({marks})"), rows)
+        values = f"{own_ids(store.log.dialect)}values ({marks})"
+        connection.execute(text(f"insert into {names['log']} ({into}) {values}"), rows)
 
 
 _MY = "timestamp'2025-01-01 00:00:00' - interval :id second"

@@ -397,7 +397,7 @@ def test_the_docs_show_the_grants_as_they_are_printed(page: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    "script", ["0001", "0002", "0003", "0004", "0005", "0006", "0008", "uninstall", "grants"]
+    "script", ["0001", "0002", "0003", "0004", "0005", "0006", "0008", "0009", "uninstall", "grants"]
 )
 def test_oracles_script_is_understood_by_a_parser_of_oracles(script: str) -> None:
     """SQL*Plus's own words are for its client; what each block hides from a parser is parsed by itself."""

@@ -96,7 +96,7 @@ STATEMENTS = (
     *("name_leader", "note_done", "forget_done", "forget_witness", "drop_empty_done", "lock_state"),
     *("finish_range", "remove_range", "finish_mode", "set_finish_mode", "held"),
     *("record_cycle", "record_heartbeat", "remember", "remembered", "remove", "renew", "resume"),
-    *("resync_advance", "resync_begin", "resync_chunk", "resync_forget", "resync_found", "rows_by_id"),
+    *("resync_advance", "resync_begin", "resync_forget", "resync_found", "rows_by_id"),
     *("rows_about", "settle", "share_snapshot", "skip", "state", "stretch_begin", "stretch_edges"),
     *("stretch_gaps", "stretch_pending", "unpublished", "unusable"),
 )
@@ -141,7 +141,7 @@ BESIDE = [
 GAPS = Stretch(5, (1, 2), ((3, 4),)).gaps(0)
 
 
-@pytest.mark.parametrize("name", ["pick_up", "further", "pending_ids", "resync_end_of_chunk"])
+@pytest.mark.parametrize("name", ["pick_up", "further", "pending_ids", "resync_keys"])
 def test_a_statement_that_goes_on_from_a_row_is_oracles(name: str) -> None:
     parse(str(QUERIES.clause(name, **HOLES)))
 

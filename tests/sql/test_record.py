@@ -17,9 +17,11 @@ from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.defaults import NoDefault
 from eventlog.sql.capture.record import NoRecord, TrackRecord, read_record
 from eventlog.sql.capture.refusals import CannotTrack
+from eventlog.sql.capture.resync import Resync, resync
 from eventlog.sql.capture.track import adopt, plan_track, plan_untrack, script, tracked, untrack
 from eventlog.sql.catalogue import AmbiguousLog
 from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.log.store import Store
 from eventlog.sql.schema import migrate
 from tests.databases import Database
 from tests.sql.test_install import ORIGINAL, in_client
@@ -135,7 +137,105 @@ def test_an_attached_log_of_which_nothing_is_known_stops_at_the_start(tracking: 
     assert published(attached).keys() == {"usr"}
 
 
+RESTRICTED = 'access to non-system view "usr" is restricted'
+VIEW_OF_THE_SAME_NUMBER = (
+    "create function lure() returns text language plpgsql as $f$ begin raise 'lured'; end $f$",
+    "alter table usr alter pk_idu drop not null",
+    'create rule "_RETURN" as on select to usr do instead select 1 as pk_idu, lure() as fname',
+)
+
+
+@pytest.fixture
+def turned(tracking: Tracked) -> Tracked:
+    """A tracked table, and the statements that turn it into a view run (before PostgreSQL 16)."""
+    if tracking.dialect.name != "postgresql":
+        pytest.skip("a view has a number of its own there")
+    tracking.run("create table usr (pk_idu integer primary key, fname text)")
+    tracking.track("usr")
+    with tracking.engine.connect() as connection:
+        if int(connection.execute(text("show server_version_num")).scalar_one()) >= 160000:
+            pytest.skip("a table stays one there")
+    return tracking
+
+
+def turn(tracking: Tracked) -> None:
+    """Turn the tracked table into a view under the same oid."""
+    with tracking.engine.connect() as connection:
+        names = connection.execute(
+            text("select tgname from pg_trigger where tgrelid = 'usr'::regclass and not tgisinternal")
+        )
+        triggers = [str(name) for (name,) in names]
+    tracking.run(*(f'drop trigger "{name}" on usr' for name in triggers))
+    tracking.run("alter table usr drop constraint usr_pkey")
+    with tracking.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        connection.execute(text("vacuum usr"))  # forgets that there were triggers and indexes
+    tracking.run(*VIEW_OF_THE_SAME_NUMBER)
+
+
+@pytest.mark.servers
+def test_a_table_that_became_a_view_is_not_read_and_is_reported(
+    turned: Tracked, caplog: pytest.LogCaptureFixture
+) -> None:
+    turn(turned)
+    with caplog.at_level(logging.WARNING):
+        assert published(turned) == {}
+        assert published(turned, sync_schema="public") == {}
+    assert "public.usr is tracked and not read: it is a view now" in caplog.text
+    assert "public.usr: it is not read: it is a view now" in findings(turned)[True]
+
+
+@pytest.mark.servers
+def test_a_table_that_becomes_a_view_under_a_publisher_is_not_read_back(turned: Tracked) -> None:
+    turned.run("insert into usr values (1, 'Jack')")
+    tables = read_tables(turned.engine, turned.log, Config({}))
+    readable = read_readable(turned.engine, turned.log, tables)
+    turned.run("delete from usr")
+    turn(turned)
+    with (
+        Store(turned.engine, turned.log).snapshot() as snapshot,
+        pytest.raises(DatabaseFailed, match=RESTRICTED),
+    ):
+        list(snapshot.current_rows(next(iter(readable.values())), [("1",)]))
+
+
+@pytest.mark.servers
+def test_a_resync_reads_no_table_that_becomes_a_view(turned: Tracked) -> None:
+    tables = read_tables(turned.engine, turned.log, Config({}))
+    turn(turned)
+    with pytest.raises(DatabaseFailed, match=RESTRICTED):
+        list(resync(Store(turned.engine, turned.log), Resync(next(iter(tables))), lambda rows: None))
+
+
 # PostgreSQL alone
+
+
+def test_a_resync_reads_in_a_read_only_transaction(pg: Tracked) -> None:
+    pg.run(
+        "create table item (id integer primary key)",
+        "insert into item values (1)",
+        "create table trap (said text)",
+        "create function lure() returns boolean language sql volatile as"
+        " $f$ insert into trap values ('x') returning true $f$",
+    )
+    pg.track("item")
+    tables = read_tables(pg.engine, pg.log, Config({}))
+    wanted = Resync(next(iter(tables)), where="lure()")
+    with pytest.raises(DatabaseFailed, match="read-only transaction"):
+        list(resync(Store(pg.engine, pg.log), wanted, lambda rows: None))
+
+
+def test_views_of_others_under_sync_schema_are_compared_only_if_they_are_named(
+    pg: Tracked, mallory: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    pg.run(USR, "create view own as select 1 as pk_id", "create view theirs as select 1 as pk_id")
+    pg.run(f"alter view theirs owner to {mallory}")
+    compared = {"publication_mode": "compare", "sync_schema": "public"}
+    with caplog.at_level(logging.WARNING):
+        assert published(pg, **compared).keys() == {"usr", "own"}
+    assert f"public.theirs is not read: the view belongs to {mallory}" in caplog.text
+    assert "sync-tables" in caplog.text
+    assert published(pg, **compared, sync_tables="theirs").keys() == {"usr", "own", "theirs"}
+    assert published(pg, sync_schema="public").keys() == {"usr", "own", "theirs"}
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from eventlog.sql.log.upkeep import Which
 from eventlog.sql.log.work import Failure, LeadershipLost, WaitingEvent, Work
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
-from tests.databases import Database
+from tests.databases import Database, own_ids
 
 pytestmark = pytest.mark.quick
 
@@ -42,7 +42,8 @@ def write(store: Store, *rows: dict[str, Any]) -> None:
             filled = {"event_type": 6, "table_name": "usr"} | row
             columns = ", ".join(names[column] for column in filled)
             marks = ", ".join(f":{column}" for column in filled)
-            connection.execute(text(f"insert into {names['log']} ({columns}) values ({marks})"), filled)
+            values = f"{own_ids(store.log.dialect) if 'record_id' in row else ''}values ({marks})"
+            connection.execute(text(f"insert into {names['log']} ({columns}) {values}"), filled)
 
 
 def keys(*numbers: int) -> list[dict[str, Any]]:
@@ -307,6 +308,7 @@ class Usr:
     source = "usr"
     functions = ""
     elsewhere = None
+    view = False
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from eventlog.sql.log.upkeep import Count, Unpublished, Which
 from eventlog.sql.log.work import Failure, WaitingEvent
 from eventlog.sql.names import Log
 from eventlog.sql.schema import migrate
-from tests.databases import Database
+from tests.databases import Database, own_ids
 
 pytestmark = pytest.mark.quick
 
@@ -41,7 +41,7 @@ def store(engine: Engine, database: Database) -> Store:
             connection.execute(
                 text(
                     "insert into eventlog (record_id, event_type, table_name, table_key, column_name)"
-                    " values (:i, :e, :t, :k, :c)"
+                    f" {own_ids(database.dialect)}values (:i, :e, :t, :k, :c)"
                 ),
                 named,
             )

@@ -30,6 +30,7 @@ from eventlog.core.tables import Table, Tables
 from eventlog.files.inputs import Advance, open_input, stem_of
 from eventlog.files.limits import LIMITS, Limits
 from eventlog.fold import CurrentRow, Fate, Rules, query_key
+from eventlog.fold.understand import why_unknown
 from eventlog.neutral import refuse
 from eventlog.xds.documents import finish
 from eventlog.xds.settings import XdsSettings
@@ -85,6 +86,8 @@ class BulkPickup:
                 rows = rows.filter(pc.not_equal(rows.column("event_type"), TAKES_NO_PART))
                 events = self._fold(rows, leaving, refusals)
                 yield from (refuse(one.event.change, one.fault) for one in events if one.fault)
+            for column in sorted(self._engine.unknown):
+                self._refused(Refused(column[0], why_unknown(column), fault=False))
             for refused in refusals.told():
                 self._refused(refused)
             yield from self._packed(leaving.in_order())

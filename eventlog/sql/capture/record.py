@@ -56,8 +56,9 @@ class Recorded(NamedTuple):
         return self.of_schema, self.of_table
 
     def is_still(self, found: Identity) -> bool:
-        """Whether a table of that name is the one that was tracked."""
-        return self.table_id in (None, found.table_id) and self.table_owner in (None, found.owner)
+        """Return whether a table of that name is the one that was tracked, and not a view by now."""
+        same = self.table_id in (None, found.table_id) and self.table_owner in (None, found.owner)
+        return same and found.is_table
 
 
 class TrackRecord:

@@ -24,7 +24,7 @@ def refuse(subject: Subject) -> None:
 
 
 def _no_table(subject: Subject) -> Iterator[str]:
-    if subject.relation.kind not in ("table", "partitioned"):
+    if not subject.relation.identity.is_table:
         event = subject.log.beside("event")
         yield (
             f"it is a {subject.relation.kind}; log its changes from triggers of your own with {event}"

@@ -1,4 +1,7 @@
-"""The first load: an event for each row that exists; each chunk is one transaction, which keeps its place."""
+"""The first load: an event for each row that exists.
+
+Each chunk is read in one transaction, which writes nothing, and logged in another, which keeps its place.
+"""
 
 from __future__ import annotations
 
@@ -20,6 +23,7 @@ from eventlog.sql.queries import Queries, unbound
 from eventlog.sql.relation import qualified
 
 EVENT_TYPES = (5, 6)
+_WRITTEN = 10_000  # rows of one statement
 Key = tuple[Any, ...]
 
 
@@ -87,41 +91,42 @@ class _Run:
 
     def chunk(self, last: Key | None) -> tuple[Key | None, int]:
         """Log the rows behind a key, up to a chunk of them; the last one's key, None at the end."""
+        texts, end = self._read(last)
         with self._store.engine.begin() as connection:
-            end = self._end(connection, last)
-            logged = self._log(connection, last, end)
+            self._log(connection, texts)
             if end is None:
                 self._run(connection, "resync_forget")
             else:
                 text = dump_key(self._wanted.table, end)
-                self._run(connection, "resync_advance", last_key=text, logged=logged)
-            return end, logged
+                self._run(connection, "resync_advance", last_key=text, logged=len(texts))
+            return end, len(texts)
 
-    def _end(self, connection: Connection, last: Key | None) -> Key | None:
-        values: dict[str, Any] = _values("a", last) | {"most": 1, "skip": self._wanted.chunk - 1}
-        found = self._queries.run(connection, "resync_end_of_chunk", self._holes(last, None), **values)
-        row = found.one_or_none()
-        return None if row is None else tuple(row)
+    def _read(self, last: Key | None) -> tuple[list[str], Key | None]:
+        """Read the keys of a chunk as texts, and the last of them as it is, None at the end."""
+        values: dict[str, Any] = _values("a", last) | {"most": self._wanted.chunk, "skip": 0}
+        with self._store.snapshot() as snapshot:
+            found = snapshot.keys(self._wanted.table, self._holes(last), **values)
+        end = found[-1][1:] if len(found) == self._wanted.chunk else None
+        return [str(row[0]) for row in found], None if end is None else tuple(end)
 
-    def _log(self, connection: Connection, last: Key | None, end: Key | None) -> int:
-        log, table = self._store.log, self._wanted.table
-        named = [(name, table.columns[name]) for name in table.key]
-        text = EXPRESSIONS[log.dialect.name].key(named, "t", log.dialect)
-        values = _values("a", last) | _values("z", end) | {"event_type": self._wanted.event_type}
-        values["table_name"] = table.log_name
-        holes = self._holes(last, end) | {"key_text": unbound(text)}
-        return int(self._queries.run(connection, "resync_chunk", holes, **values).rowcount)
+    def _log(self, connection: Connection, texts: Sequence[str]) -> None:
+        """Log an event for each of these keys, of no user."""
+        said = {"event_type": self._wanted.event_type, "table_name": self._wanted.table.log_name}
+        nothing = dict.fromkeys(("perpetrator", "column_name", "old_value", "new_value"))
+        rows = [{**said, **nothing, "table_key": text} for text in texts]
+        for start in range(0, len(rows), _WRITTEN):
+            self._queries.run_set(connection, "compare_log", rows[start : start + _WRITTEN])
 
-    def _holes(self, last: Key | None, end: Key | None) -> dict[str, str]:
+    def _holes(self, last: Key | None) -> dict[str, str]:
         within = [f"({unbound(self._wanted.where)})"] if self._wanted.where else []
         if last is not None:
             within.append(_behind(self._keys, "a"))
-        if end is not None:
-            within.append(f"not ({_behind(self._keys, 'z')})")
-        table = self._wanted.table
+        table, dialect = self._wanted.table, self._store.log.dialect
+        named = [(name, table.columns[name]) for name in table.key]
         return {
+            "key_text": unbound(EXPRESSIONS[dialect.name].key(named, "t", dialect)),
             "keys": ", ".join(self._keys),
-            "source": unbound(qualified(self._store.log.dialect, table.schema, table.name)),
+            "source": unbound(qualified(dialect, table.schema, table.name)),
             "within": "\n  and ".join(within) or "1 = 1",
         }
 

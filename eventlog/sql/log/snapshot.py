@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from eventlog.core.identity import object_hash
+from eventlog.core.tables import Table
 from eventlog.sql import current
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
+from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
+from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 from eventlog.sql.queries import containing
 
@@ -46,10 +49,15 @@ class Snapshot(Pending):
     """Reads the log; nothing that happens meanwhile shows."""
 
     _savepoint: NestedTransaction | None = None
+    _views: bool | None = None  # whether the server lets us read views, where it can refuse them
 
     def now(self) -> str:
         """The database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
+
+    def position(self) -> IdPosition:
+        """Read how far the record ids are; no row of this snapshot can have got a later one."""
+        return read_position(self._connection, self._queries.log)
 
     def share(self) -> str:
         """The name by which other sessions see what this one sees, where the dialect can do that."""
@@ -69,8 +77,20 @@ class Snapshot(Pending):
             yield
         except BaseException:
             self._savepoint.rollback()
-            self._savepoint = None
+            self._savepoint = self._views = None  # a setting goes back with it
             raise
+
+    def keys(self, table: Table, holes: dict[str, str], **values: Any) -> list[Any]:
+        """Read the keys of some rows of a table, each as its text and as it is."""
+        self._expect(view=table.view)
+        return list(self._queries.run(self._connection, "resync_keys", holes, **values))
+
+    def _expect(self, *, view: bool) -> None:
+        """Have the server refuse a table that became a view since its catalogue was read."""
+        if view != self._views:
+            refused = literal("" if view else "view")
+            self._queries.run_every(self._connection, "expect_kind", refused=refused)
+            self._views = view
 
     def held(self) -> Held:
         """The objects whose later rows wait for an event of theirs."""
@@ -153,14 +173,17 @@ class Snapshot(Pending):
     ) -> Iterator[Current]:
         """The rows of the keys as they are in this snapshot, TooMuch if they come to so many bytes; values of
         a key are of its columns' types."""
+        self._expect(view=table.view)
         return current.current_rows(self._connection, self._queries, table, keys, bound)
 
     def current_columns(
         self, table: Readable, keys: Sequence[Sequence[str]], bound: int = NO_BOUND
     ) -> tuple[Ints, list[pa.Array]]:
         """The same by column, also the keys: of which of them each row is, and the texts of each column."""
+        self._expect(view=table.view)
         return current.current_columns(self._connection, self._queries, table, keys, bound)
 
     def search(self, table: Searchable, sought: Sequence[Sought], most: int) -> list[tuple[str, ...]]:
         """The keys, as texts in key order, of the first objects that have all these values."""
+        self._expect(view=table.view)
         return current.search(self._connection, self._queries, table, sought, most)

@@ -17,6 +17,7 @@ from eventlog.sql.log.done import DoneRanges
 from eventlog.sql.log.finishing import FinishMode, agreed, mode_named
 from eventlog.sql.log.known import KnownStates
 from eventlog.sql.log.overtaking import Overtaking
+from eventlog.sql.log.position import CREDIBLE
 from eventlog.sql.log.ranges import Ids, integers, long_ranges
 from eventlog.sql.queries import Queries
 
@@ -156,7 +157,7 @@ class Work:
 
     def note_highest(self, record_id: int) -> None:
         """Keep the highest record_id that went out."""
-        self._queries.run(self._connection, "note_highest", highest=record_id)
+        self._queries.run(self._connection, "note_highest", highest=record_id, credible=CREDIBLE)
 
     def latest_redrive(self) -> int:
         """The notice of the last redrive, 0 where there was none; no other comes until the block ends."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from itertools import count, islice, takewhile
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -107,11 +107,13 @@ def _due(time: object, now: str) -> bool:
 
 
 def share_out(snapshot: Snapshot, choice: Selection, shared: bool, folder: Files) -> list[Share]:
-    """Shares of about the same size; at least one, be it empty."""
+    """Return shares of about the same size, at least one; rows with ids that the log's sequence has not given
+    are left to the publisher, which refuses them."""
+    bound = snapshot.position().bound
     if shared:
-        bounds = list(snapshot.bounds(choice, SHARE))
-        return [Range(*ends) for ends in zip([None, *bounds], [*bounds, None], strict=True)]
-    return list(_freeze_ids(snapshot.every_pending_id(choice), folder))
+        ends = [end for end in snapshot.bounds(choice, SHARE) if end < bound]
+        return [Range(*both) for both in zip([None, *ends], [*ends, bound], strict=True)]
+    return list(_freeze_ids(takewhile(bound.__ge__, snapshot.every_pending_id(choice)), folder))
 
 
 def _freeze_ids(ids: Iterable[int], folder: Files) -> Iterator[Share]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from eventlog.sql.capture.checks.finding import Checked, Finding
+from eventlog.sql.capture.record import Recorded
 from eventlog.sql.log.done import why_of_other
 from eventlog.sql.log.leader import holder_of
-from eventlog.sql.log.position import read_position
+from eventlog.sql.log.position import IdPosition, read_position
 from eventlog.sql.queries import Queries
+from eventlog.sql.relation import Identity
 from eventlog.sql.statements import templates
 
 
@@ -50,10 +52,30 @@ def _sequence(seen: Checked) -> Iterator[Finding]:
 
 def _position(seen: Checked) -> Iterator[Finding]:
     position = read_position(seen.connection, seen.log)
+    yield from _beyond(seen, position)
     if position.last is not None and position.comes_again:
         yield seen.of_log(
             f"record ids come again: the next one is {position.last + 1}, and rows up to {position.highest}"
             " went out before; no publisher starts",
+            seen.command("check --advance-sequence"),
+        )
+
+
+def _beyond(seen: Checked, position: IdPosition) -> Iterator[Finding]:
+    """Report rows that the sequence has not given, and a sequence that can give few more."""
+    newest = int(Queries(seen.log).run(seen.connection, "newest_usable").scalar() or 0)
+    if newest > position.bound:
+        yield seen.of_log(
+            f"rows up to {newest} have record ids beyond {position.bound}, the last that its sequence can"
+            " have given: they are refused, and a change that comes to such a number fails",
+            "insert them again without a record_id, and delete the rows above that number",
+        )
+    if position.at_end:
+        yield seen.of_log(
+            f"its sequence is at the end of its type: {position.last} of {position.end}; then every write to"
+            " a tracked table fails",
+            "delete rows with record ids that it never gave, and set it back to the others; where there are"
+            " none, record_id needs a larger type:",
             seen.command("check --advance-sequence"),
         )
 
@@ -89,12 +111,18 @@ def _made_anew(seen: Checked) -> Iterator[Finding]:
                 seen.untrack(entry),
             )
         elif not entry.is_still(relation.identity):
-            yield Finding(
-                str(entry),
-                "it is not read: it is another table than the one that was tracked, or belongs to"
-                f" {relation.identity.owner} now",
-                f"{seen.track(entry, seen.record.choice(entry))}, or {seen.untrack(entry)}",
-            )
+            yield _changed(seen, entry, relation.identity)
+
+
+def _changed(seen: Checked, entry: Recorded, now: Identity) -> Finding:
+    """Report a tracked table that is something else by now."""
+    if not now.is_table:
+        return Finding(str(entry), f"it is not read: it is a {now.kind} now", seen.untrack(entry))
+    return Finding(
+        str(entry),
+        f"it is not read: it is another table than the one that was tracked, or belongs to {now.owner} now",
+        f"{seen.track(entry, seen.record.choice(entry))}, or {seen.untrack(entry)}",
+    )
 
 
 def _not_on_record(seen: Checked) -> Iterator[Finding]:

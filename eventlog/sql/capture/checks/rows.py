@@ -10,13 +10,13 @@ from datetime import timedelta
 
 from eventlog.core import tablekey
 from eventlog.core.amount import amount
-from eventlog.core.entry import Letter, read_event_type
+from eventlog.core.entry import EVENT_TYPES, Letter, read_event_type, whole
 from eventlog.core.errors import AmbiguousName, EventlogError, MalformedKey, WrongRow
 from eventlog.core.identity import object_of
-from eventlog.core.tables import Table, Tables
+from eventlog.core.tables import Tables
 from eventlog.sql.capture.checks.finding import Checked, Finding
-from eventlog.sql.catalogue import Directory
 
+_PER_FIELD = frozenset(number for number, kind in EVENT_TYPES.items() if kind.per_field)
 SAMPLE = 10_000  # pending rows that are looked at one by one
 _PLAIN = re.compile("[A-Za-z0-9]+")
 _LETTERS = frozenset(status.value for status in Letter)
@@ -78,13 +78,19 @@ def _unusable(seen: Checked) -> Iterator[Finding]:
 def _pending(seen: Checked) -> Iterator[Finding]:
     rows = seen.ask("check_pending", most=SAMPLE)
     tables = seen.tables
-    keys = {(row.table_name, row.table_key) for row in rows if None not in row[1:]}
+    keys = {(row.table_name, row.table_key) for row in rows if None not in row[1:3]}
     yield from _malformed(seen, keys)
     yield from _padded(seen, keys)
     yield from _two_forms(seen, keys)
     yield from _unknown_names(
         seen, Counter(row.table_name for row in rows if row.table_name is not None), tables
     )
+    named = Counter(
+        (row.table_name, row.column_name)
+        for row in rows
+        if None not in row[1:] and whole(row.event_type) in _PER_FIELD
+    )
+    yield from _unknown_columns(seen, named, tables)
     yield from _loopback(seen, Counter(row.perpetrator for row in rows))
 
 
@@ -111,9 +117,9 @@ def _padded(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]
 
 
 def _two_forms(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """Objects whose association is another one as logged than in the catalogue's names."""
-    tables = Tables(_named_by(seen, {table for table, _ in keys}))
-    forms = {(table, key): object_of(tables, table, key) for table, key in sorted(keys)}
+    """Report objects of published tables whose association is another one as logged than in the catalogue's
+    names."""
+    forms = {(table, key): object_of(seen.tables, table, key) for table, key in sorted(keys)}
     odd = {name: key for (_, key), name in forms.items() if name[1] != key}
     if odd:
         (table, canonical), logged = min(odd.items())
@@ -121,18 +127,9 @@ def _two_forms(seen: Checked, keys: Iterable[tuple[str, str]]) -> Iterator[Findi
             f"{len(odd)} pending objects have two associations, such as {logged} of {table}, which is"
             f" {canonical} in the catalogue's names",
             "write keys with the catalogue's names, in the order of the key, and quotes only where they must"
-            " be; the setting `association` says which of the two documents carry",
+            ' be; or set association = "canonical", on an attached log once the receiver knows its objects by'
+            " the catalogue's names",
         )
-
-
-def _named_by(seen: Checked, names: Iterable[str]) -> Iterator[Table]:
-    """The tables that rows name, those that there are."""
-    found, directory = {}, Directory(seen.catalogue)
-    for name in names:
-        with suppress(EventlogError):
-            relation = directory.find(name)
-            found[relation.place] = relation.table
-    yield from found.values()
 
 
 def _unknown_names(seen: Checked, names: Counter[str], tables: Tables) -> Iterator[Finding]:
@@ -148,6 +145,23 @@ def _unknown_names(seen: Checked, names: Counter[str], tables: Tables) -> Iterat
                 f"{rows} {name}, which is no table or view that is published",
                 "track it, name it in sync-tables or sync-schema, or mend the trigger that writes them",
             )
+
+
+def _unknown_columns(seen: Checked, named: Counter[tuple[str, str]], tables: Tables) -> Iterator[Finding]:
+    """Report columns that rows name and their tables lack."""
+    found: Counter[tuple[str, str]] = Counter()
+    for (name, column), count in named.items():
+        with suppress(EventlogError):
+            table = tables.find(name)
+            if table is not None and table.key and table.column(column) is None:
+                found[str(table), column] += count
+    for (name, column), count in sorted(found.items()):
+        rows = amount(count, "pending row names", "pending rows name")
+        yield seen.of_log(
+            f"{rows} column {column!r}, which {name} lacks: values leave as strings, and types 7 and 8 bring"
+            " none",
+            "add the column, mend what writes the rows, or refuse them with unknown-columns = refuse",
+        )
 
 
 def _loopback(seen: Checked, perpetrators: Counter[str | None]) -> Iterator[Finding]:

@@ -29,18 +29,10 @@ update {resync} set last_key = :last_key, rows_logged = rows_logged + :logged wh
 -- Forgets the resync of a table.
 delete from {resync} where table_name = :table_name
 
--- resync_end_of_chunk --
--- The key of the last row of a chunk.
-select {keys}
+-- resync_keys --
+-- The keys of a chunk, as texts and as they are.
+select {key_text}, {keys}
 from {source} t
 where {within}
 order by {keys}
 {next_rows}
-
--- resync_chunk --
--- Logs a row for each row of a chunk.
-insert into {log} ({raw_event_type}, {raw_perpetrator}, {raw_table_name}, {raw_table_key})
-select :event_type, null, :table_name, {key_text}
-from {source} t
-where {within}
-order by {keys}

@@ -18,7 +18,12 @@ select count(*) from {log} r where {event_time} is null
 
 -- check_pending --
 -- What the first pending rows say of their objects and users.
-select {perpetrator} as perpetrator, {table_name} as table_name, {table_key} as table_key
+select
+  {perpetrator} as perpetrator,
+  {table_name} as table_name,
+  {table_key} as table_key,
+  {event_type_told} as event_type,
+  {column_name} as column_name
 from {log} r
 where {pending} and {not_done}
 order by {record_id}

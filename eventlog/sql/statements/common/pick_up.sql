@@ -2,6 +2,9 @@
 -- The database's clock, in UTC.
 select {utc_now}{dual}
 
+-- expect_kind --
+-- Nothing: a table that became a view is found by its number here.
+
 -- pick_up --
 -- The rows that may go.
 select
@@ -188,6 +191,14 @@ select coalesce(max(notice_id), 0) from {notice} where kind = 'redrive'
 -- newest_row --
 -- The highest record_id in the log.
 select max({record_id}) from {log}
+
+-- newest_usable --
+-- The highest record_id in the log that can be finished.
+select max({id}) from {log} r where {usable}
+
+-- newest_credible --
+-- The highest record_id in the log up to one that a sequence can have given.
+select max({id}) from {log} r where {usable} and {record_id} <= :most
 
 -- done --
 -- How far what is done reaches beside the log, and whether the row that was noted of it is the same still.

@@ -57,7 +57,8 @@ update {batch} set epoch = :epoch
 
 -- note_highest --
 -- Keeps the highest record_id that went out.
-update {state} set highest_id = :highest where one = 1 and (highest_id is null or highest_id < :highest)
+update {state} set highest_id = :highest
+where one = 1 and (highest_id is null or highest_id < :highest or highest_id > :credible)
 
 -- hold --
 -- Keeps an event to be sent again later.

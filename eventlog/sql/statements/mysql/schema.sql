@@ -319,6 +319,11 @@ execute eventlog_statement
 deallocate prepare eventlog_statement
 /
 
+-- 0009_ids --
+-- Has the log take no record ids from writers, where the database can refuse them.
+do 0
+/
+
 -- future --
 -- Makes the index of future events.
 set @missing = (

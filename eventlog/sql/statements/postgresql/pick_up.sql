@@ -13,10 +13,23 @@ set transaction isolation level repeatable read, read only
 set transaction snapshot '{snapshot}'
 /
 
+-- expect_kind --
+-- Has the server refuse views: before PostgreSQL 16 a table may become one under its number.
+select case
+  when cast(pg_catalog.current_setting('server_version_num') as integer) < 160000
+    and pg_catalog.current_setting('restrict_nonsystem_relation_kind', true) is not null
+  then pg_catalog.set_config('restrict_nonsystem_relation_kind', {refused}, true)
+end
+/
+
 -- log_position --
--- The last record_id that the log's sequence gave.
-select case when pg_catalog.has_sequence_privilege(s.oid, 'USAGE, SELECT')
-  then coalesce(pg_catalog.pg_sequence_last_value(s.oid), q.seqstart - 1) end
+-- The last record_id that the log's sequence gave, its end, and whether it gave any.
+select
+  case when pg_catalog.has_sequence_privilege(s.oid, 'USAGE, SELECT')
+    then coalesce(pg_catalog.pg_sequence_last_value(s.oid), q.seqstart - 1) end,
+  q.seqmax,
+  case when pg_catalog.has_sequence_privilege(s.oid, 'USAGE, SELECT')
+    then case when pg_catalog.pg_sequence_last_value(s.oid) is null then 0 else 1 end end
 from pg_catalog.pg_sequence q
 join pg_catalog.pg_class s on s.oid = q.seqrelid
 join pg_catalog.pg_depend d on d.objid = s.oid and d.classid = 'pg_catalog.pg_class'::regclass

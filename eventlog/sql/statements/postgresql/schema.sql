@@ -209,6 +209,23 @@ alter table {failed} add column if not exists overtaken smallint not null defaul
 create index if not exists {failed_way} on {failed} (object_hash)
 /
 
+-- 0009_ids --
+-- Has the log take no record ids from writers, where the database can refuse them.
+do $eventlog_ids$
+begin
+  if exists (
+    select
+    from pg_catalog.pg_class c
+    join pg_catalog.pg_namespace n on n.oid = c.relnamespace
+    join pg_catalog.pg_attribute a on a.attrelid = c.oid
+    where n.nspname = {schema_text} and c.relname = {log_text} and a.attnum = 1 and a.attidentity = 'd')
+  then
+    alter table {log} alter column {record_id} set generated always;
+  end if;
+end
+$eventlog_ids$
+/
+
 -- future --
 -- Makes the index of future events.
 create index if not exists {log_future} on {log} ({event_time}, {indexed_record_id}) where {status} = 'N'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -148,6 +149,26 @@ def test_another_sites_page_may_not_redrive(watched: Watched) -> None:
     body = urlencode({"token": TOKEN}).encode()
     assert watched.client.ask("POST", "/errors/1", body, {"Sec-Fetch-Site": "cross-site"})[0] == 403
     assert watched.letters() == "E"
+
+
+def test_a_form_of_too_many_fields_is_a_bad_request_and_no_fault(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail_one(watched)
+    body = urlencode({f"n{number}": "x" for number in range(11)}).encode()
+    assert watched.client.ask("POST", "/errors/1", body)[0] == 400
+    assert watched.client.ask("POST", "/errors/1", b"token=%00")[0] == 400
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_a_long_name_is_cut_in_logs_and_pages(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    name = "x" * 3000
+    watched.run(f"insert into eventlog (event_type, table_name, table_key) values (6, '{name}', 'idu=1')")
+    watched.publisher.cycle()
+    assert watched.letters() == "E"
+    paths = ("/", "/errors", "/errors/1", f"/object?table={name}&key=idu%3D1")
+    texts = [re.sub('href="[^"]*"', "", watched.client.get(path)) for path in paths]
+    assert [text for text in (*texts, *caplog.messages) if "x" * 201 in text] == []
 
 
 def test_settings_are_shown_without_secrets(watched: Watched) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from urllib.parse import parse_qs
 
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log.upkeep import Which
 from eventlog.web.monitor import pages
 from eventlog.web.monitor.board import Board, NoDatabase, NotAllowed
-from eventlog.web.server import HttpReply, Request, asset, sorry
+from eventlog.web.server import HttpReply, Request, asset, read_fields, sorry
 from eventlog.web.words import are
 
 _PAGES: dict[str, Callable[[Board, Request], str]] = {
@@ -71,8 +70,8 @@ def _which(query: Mapping[str, str]) -> Which:
 
 def _act(board: Board, which: Which, request: Request) -> list[str]:
     """Do what a form asks for; the sentences that say what came of it."""
-    form = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=10)
-    token, act, reason = (form.get(name, [""])[0] for name in ("token", "act", "reason"))
+    form = read_fields(request.body.decode("utf-8", "replace"), 10)
+    token, act, reason = (form.get(name, "") for name in ("token", "act", "reason"))
     if act == "skip":
         skipped = board.skip(which, token, reason or "skipped on the status page")
         return [f"{are(skipped.rows, 'row')} skipped, and will not be published."]

@@ -243,7 +243,11 @@ def _facts(standing: Standing) -> Iterable[tuple[str, Node]]:
 
 def _counts(counts: Mapping[str, Mapping[str, int]]) -> list[tuple[Node, Node, Node]]:
     return [
-        ([f"{letter} ", level(LETTERS[letter]) if letter in LETTERS else None], name, count(rows))
+        (
+            [f"{letter} ", level(LETTERS[letter]) if letter in LETTERS else None],
+            clipped(name, 200),
+            count(rows),
+        )
         for letter, tables in sorted(counts.items())
         for name, rows in sorted(tables.items())
     ]

@@ -160,7 +160,7 @@ class PageServer(ThreadingHTTPServer):
                 self._asking.pop(request, None)
 
     def _make_room(self, visitor: str | None = None) -> bool:
-        """Close the connection that has been idle for the longest, of all or of one visitor, if there is one."""
+        """Close the longest idle connection, of all or of one visitor. Return False if none is idle."""
         idle = (at for at in self._asking if visitor is None or self._clients.get(at) == visitor)
         client = next(idle, None)
         if client is None:

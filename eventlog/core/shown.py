@@ -6,7 +6,8 @@ import re
 
 # What is not shown, or shown as a change of direction, is named instead.
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _WORD = re.compile(r"\S+")
 _SECRET = re.compile(r"\b(\w*(?:password|passwd|pwd|secret|token|api_?key))=[^&\s;,]+", re.IGNORECASE)

@@ -10,11 +10,6 @@ create table if not exists indirect.usr (
     constraint pk_usr_idu primary key (idu)
 );
 
-do $$
-begin
-    create role hr login password 'only-for-this-demo';
-exception when duplicate_object then
-    null;
-end $$;
+do $$ begin create role hr login password 'only-for-this-demo'; exception when duplicate_object then null; end $$;
 grant usage on schema indirect to hr;
 grant select, insert, update, delete on indirect.usr to hr;

@@ -15,12 +15,13 @@ from tests.installed import ROOT
 
 pytestmark = pytest.mark.quick
 
-LOG = "record_id long, event_type long, table_name string, table_key string, column_name string,"
-LOG += " old_value string, new_value string"
+LOG = """
+values (1L, 4L, 'usr', 'idu=1', null, null, null)
+    as log (record_id, event_type, table_name, table_key, column_name, old_value, new_value)"""
 
 
 def test_small_data_take_few_tasks(spark: Any) -> None:
-    log = spark.createDataFrame([(1, 4, "usr", "idu=1", None, None, None)], LOG)
+    log = spark.sql(f"select * from {LOG}")
     sent = documents(log, eventlog.tables(ROOT / "examples" / "tables.toml"))
     assert spark.conf.get("spark.sql.shuffle.partitions") == "200"
     kept = sent.cache()  # of a plan that is kept, Spark does not reduce the tasks by itself

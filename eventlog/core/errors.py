@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from eventlog.core.shown import shortened
+
+def shortened(text: str, most: int = 200) -> str:
+    """Return the text, or its first characters and an ellipsis."""
+    return text if len(text) <= most else f"{text[:most]}…"
 
 
 class EventlogError(Exception):

@@ -25,11 +25,6 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def shortened(text: str, most: int = 200) -> str:
-    """Return the text, or its first characters and an ellipsis."""
-    return text if len(text) <= most else f"{text[:most]}…"
-
-
 def without_secrets(text: str) -> str:
     """Return the text without users and passwords of addresses, without queries of http addresses, and
     without values of password=, token= and such.

@@ -14,8 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from eventlog.core.entry import Letter
-from eventlog.core.errors import EventlogError
-from eventlog.core.shown import shortened
+from eventlog.core.errors import EventlogError, shortened
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.head import Head
 from eventlog.publisher.queryback import MOST_BYTES

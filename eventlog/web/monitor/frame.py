@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from eventlog.convert.by_row import PlacedEntry
 from eventlog.core.entry import EVENT_TYPES
-from eventlog.core.shown import shortened
+from eventlog.core.errors import shortened
 from eventlog.fold import Outcome
 from eventlog.web.layout import MenuEntry, PageColumn, clipped, page, table
 from eventlog.web.markup import Markup, Node, link, tag

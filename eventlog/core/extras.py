@@ -7,8 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import PackageNotFoundError, distribution
-from urllib.parse import unquote, urlsplit
+from importlib.metadata import distributions
 
 from eventlog.core.errors import Misuse
 
@@ -34,10 +33,10 @@ class MissingExtra(Misuse):
 
 def install_command(extras: str) -> str:
     """Return the command that installs extras: from the folder that eventlog was installed from, if any."""
-    with suppress(PackageNotFoundError, ValueError):
-        origin = json.loads(distribution(NAME).read_text("direct_url.json") or "{}")  # PEP 610
+    for found in distributions(name=NAME):  # a clone that is the working folder has one of its own
+        origin = json.loads(found.read_text("direct_url.json") or "{}")  # PEP 610
         if "dir_info" in origin:
-            return f"pip install '.[{extras}]' in {unquote(urlsplit(str(origin['url'])).path)}"
+            return f"pip install '.[{extras}]' in {str(origin['url']).removeprefix('file://')}"
     return f"pip install '{NAME}[{extras}]'"
 
 

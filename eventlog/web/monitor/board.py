@@ -24,7 +24,7 @@ from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Which
 from eventlog.web.monitor import MonitorSettings
-from eventlog.web.monitor.reasons import Reason, grouped
+from eventlog.web.monitor.reasons import FailureReason, grouped
 
 EVERY = 5.0  # seconds between two samples
 ALL = Which()
@@ -140,7 +140,7 @@ class Board:
         with self.store.upkeep() as upkeep:
             return upkeep.latest_failures(which, PAGE + 1, upto)
 
-    def reasons(self, which: Which) -> list[Reason]:
+    def reasons(self, which: Which) -> list[FailureReason]:
         """Return the reasons of failed rows with how many rows have each, most first."""
         with self.store.upkeep() as upkeep:
             return grouped(upkeep.failed_groups(which, GROUPS))[:PAGE]

@@ -112,6 +112,7 @@ def check(
             ),
         ]
     with opened(settings) as store:
+        found += _failed(store)
         found += compared(store, settings, read_tables(store.engine, store.log, settings))
     if deep:
         found += _deep(settings)
@@ -122,7 +123,17 @@ def check(
         _tell(finding)
     if faults:
         sys.exit(1)
-    tell("nothing is wrong")
+    tell("nothing else is wrong" if any(finding.told for finding in found) else "nothing is wrong")
+
+
+def _failed(store: Store) -> Iterator[Finding]:
+    """Yield that rows have failed. It is no fault of the log, so the exit code does not change."""
+    with store.upkeep() as upkeep:
+        failed = upkeep.failed()
+    if failed:
+        words = f"{amount(failed, 'row has', 'rows have')} failed and will not be sent again by themselves"
+        remedy = "see why, then redrive or skip them"
+        yield Finding(store.log.table, words, remedy, fault=False, told=True, commands=("eventlog errors",))
 
 
 def _deep(settings: Config) -> Iterator[Finding]:

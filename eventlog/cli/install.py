@@ -75,8 +75,8 @@ def install(
         owner = Catalogue(connection).owner(log)
     if owner.almighty:
         tell(
-            "warning: the log belongs to a superuser, with whose rights its triggers run:"
-            " let it belong to a role without other rights (docs/databases/postgresql.md)"
+            "its triggers run as a superuser, the owner of the log: fine for a test,"
+            " else let a role of its own install it (docs/databases/postgresql.md)"
         )
     for table in track.adopt(engine, log):
         tell(f"{table} is on record as tracked")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Collection, Iterable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +19,9 @@ from eventlog.files.text import read_tables_file
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_MEANT = {"false": False, "no": False, "off": False, "true": True, "yes": True, "on": True}
+
+
 class SettingOption(click.Option):
     """An option that stands under a heading in the help."""
 
@@ -26,6 +30,20 @@ class SettingOption(click.Option):
 
 class SettingsCommand(click.Command):
     """A command whose settings are listed under the headings of what declares them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Refuse a value after a flag that takes none, and name the flag that is meant."""
+        flags = {
+            flag: option for option in self.params if isinstance(option, click.Option) for flag in option.opts
+        }
+        for word, following in pairwise([*args, ""]):
+            flag, equals, value = word.partition("=")
+            value = (value if equals else following).lower()
+            option = flags.get(flag)
+            if option is not None and option.is_flag and option.secondary_opts and value in _MEANT:
+                meant = flag if _MEANT[value] else option.secondary_opts[0]
+                raise click.UsageError(f"{flag} takes no value: write {meant}", ctx)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections: dict[str, list[tuple[str, str]]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -17,6 +18,7 @@ from eventlog.web.words import count, duration
 _PATIENCE = 2.0  # seconds of silence before a bar
 _EVERY = 10.0  # seconds between two lines where no terminal shows a bar
 _WIDTH = 40
+_REST = 34  # columns of what is written after a bar
 _SOME = 0.02  # of the work, from which on the rest can be told
 _WIPE = "\r\033[K"
 
@@ -48,13 +50,14 @@ def progress(names: Sequence[str]) -> Iterator[Advance]:
 
 
 class JobBar:
-    """One bar for a job of which more becomes known on the way: it stands still rather than go back."""
+    """A bar for a job of which more becomes known on the way: it never goes back, and ends at 100 %."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._terminal = sys.stderr.isatty()
         self._begun = self._told = time.monotonic()
         self._share = 0.0
+        self._is_drawn = False
         self._lock = threading.Lock()  # those who tell are a thread of their own
 
     def say(self, sentence: str) -> None:
@@ -71,7 +74,7 @@ class JobBar:
             of = f"{count(done)} of " if done else ""
             rows = f"{of}{count(read)} {rows_are} {'done' if done else 'read'}"
             if self._terminal:
-                self._draw(rows if read else "")
+                self._draw()
             elif self._share and time.monotonic() > self._told + _EVERY:
                 self._told = time.monotonic()
                 said = [rows if read else f"{self._share:.0%} is done", *self._left()]
@@ -85,21 +88,25 @@ class JobBar:
         return [f"about {duration(round(seconds * (1 / self._share - 1)))} left"]
 
     def wipe(self) -> None:
-        """Take the bar away."""
-        if self._terminal:
-            click.echo(_WIPE, nl=False, err=True)
+        """Take the bar away; one that is full stays on a line of its own."""
+        if self._is_drawn:
+            click.echo("\n" if self._share == 1 else _WIPE, nl=False, err=True)
+        self._is_drawn = False
 
-    def _draw(self, rows: str) -> None:
-        full = round(self._share * _WIDTH)
+    def _draw(self) -> None:
+        columns = shutil.get_terminal_size().columns - 1
+        width = max(min(_WIDTH, columns - _REST), 1)
+        full = int(self._share * width)
         seconds = time.monotonic() - self._begun
-        bar = f"  [{'#' * full}{'-' * (_WIDTH - full)}] {self._share:4.0%}"
-        said = ", ".join(filter(None, (rows, f"{seconds:.0f} s", *self._left())))
-        click.echo(f"{_WIPE}{bar}  {said}", nl=False, err=True)
+        bar = f"  [{'#' * full}{'-' * (width - full)}] {int(self._share * 100):3}%"
+        line = f"{bar}  {', '.join((f'{seconds:.0f} s', *self._left()))}"
+        click.echo(f"{_WIPE}{line[:columns]}", nl=False, err=True)
+        self._is_drawn = True
 
 
 @contextmanager
 def job_progress(say: Callable[[str], None]) -> Iterator[JobBar]:
-    """A bar for a job; it is gone at the end."""
+    """Show a bar for a job while the block runs."""
     bar = JobBar(say)
     try:
         yield bar

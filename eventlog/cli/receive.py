@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import signal
 import threading
+from contextlib import ExitStack, closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import click
 
@@ -17,7 +19,7 @@ from eventlog.web.receiver.archive import KEEP, Archive
 from eventlog.web.receiver.receiver import LARGEST, receiver
 from eventlog.web.server import PageServer
 
-FILE = Path("received.sqlite")
+FILE = "received.sqlite"
 
 
 class NoPort(EventlogError):
@@ -37,9 +39,7 @@ class NoPort(EventlogError):
 @click.option(
     "--file",
     type=click.Path(dir_okay=False, path_type=Path),
-    default=FILE,
-    show_default=True,
-    help="where documents are kept",
+    help="where documents are kept  [default: a temporary file, until the receiver ends]",
 )
 @click.option(
     "--keep",
@@ -48,23 +48,23 @@ class NoPort(EventlogError):
     show_default=True,
     help="how many documents; older ones make room",
 )
-def receive(host: str, port: int, answers: Path | None, file: Path, keep: int) -> None:
+def receive(host: str, port: int, answers: Path | None, file: Path | None, keep: int) -> None:
     """Accept nds documents by HTTP POST, answer them as the rules say, and show them in a page.
 
     The page is not protected: whoever reaches the address sees what came.
     """
     told = rules.read(read_text(answers)) if answers else ()
-    archive = Archive(file, keep)
-    try:
-        server = PageServer(host, port, receiver(archive, told, clock), LARGEST)
-    except OSError as fault:
-        raise NoPort(host, port, fault.strerror) from fault
-    tell(f"receiving at {server.url}, keeping in {file}; Ctrl-C ends it")
-    try:
+    with ExitStack() as stack:
+        place = file or Path(stack.enter_context(TemporaryDirectory(prefix="eventlog-receive-"))) / FILE
+        archive = stack.enter_context(closing(Archive(place, keep)))
+        try:
+            server = PageServer(host, port, receiver(archive, told, clock), LARGEST)
+        except OSError as fault:
+            raise NoPort(host, port, fault.strerror) from fault
+        stack.callback(server.server_close)
+        kept = f"in {file}" if file else "until it ends (--file keeps them for longer)"
+        tell(f"receiving at {server.url}; documents are kept {kept}; Ctrl-C ends it")
         _serve(server)
-    finally:
-        server.server_close()
-        archive.close()
 
 
 def _serve(server: PageServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def announcement(config: Config, port: int | None) -> str:
     sink = config.build(SessionSettings).sink
     kind: Any = build(sink_kind(sink).settings, config.given)
     setting = _PLACES.get(sink)
-    place = f" {str(getattr(kind, setting)).split(' ')[0]}" if setting else ""
+    place = f" {re.split('[ ?#]', str(getattr(kind, setting)))[0]}" if setting else ""
     page = f"; status page at http://{config.build(MonitorSettings).monitor_host}:{port}/" if port else ""
     return f"publishing {_source(config)} to {sink}{place}{page}"
 

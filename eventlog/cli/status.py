@@ -34,6 +34,7 @@ def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: s
 
 # What somebody should see to; the other names are there to be found.
 _COLOURS = {
+    "publisher": "yellow",
     "excluded": "red",
     "not compared": "red",
     "waiting": "yellow",
@@ -60,7 +61,10 @@ def _lines(standing: Standing) -> Iterator[tuple[str, str]]:
     for table, why in standing.cycle.get("unread", {}).items():
         yield "not compared", f"{table}: {why}"
     yield "leader", f"{standing.leader or 'none yet'}, since {standing.leader_since}, epoch {standing.epoch}"
-    yield "lock", str(standing.holder or "nobody holds it, as far as we may see")
+    if standing.holder is None:
+        yield "publisher", "no publisher is running, as far as the database shows"
+    else:
+        yield "lock", str(standing.holder)
     yield "finished", f"by {standing.finish_mode}"
     if standing.cycle_at is not None:
         yield "last cycle", f"{standing.cycle_at}: {_cycle(standing.cycle)}"

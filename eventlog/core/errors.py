@@ -9,11 +9,25 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+def shortened(text: str, most: int = 200) -> str:
+    """Return the text, or its first characters and an ellipsis."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 class EventlogError(Exception):
     """{0}"""
 
     def __str__(self) -> str:
         return (type(self).__doc__ or "").format(*self.args)
+
+
+class QuotedError(EventlogError):
+    """{0}"""
+
+    # Its message quotes names and values of rows, each cut to a length that a line of a log can have.
+    def __str__(self) -> str:
+        parts = (shortened(part) if isinstance(part, str) else part for part in self.args)
+        return (type(self).__doc__ or "").format(*parts)
 
 
 class Misuse(EventlogError):
@@ -40,7 +54,7 @@ class InvalidBase64(EventlogError):
     """not Base64: {0}"""
 
 
-class InvalidValue(EventlogError):
+class InvalidValue(QuotedError):
     """{0!r} is not {1}"""
 
 
@@ -48,7 +62,7 @@ class ValueTooLarge(EventlogError):
     """a value of {0} bytes is over the limit of {1}"""
 
 
-class UnknownTable(EventlogError):
+class UnknownTable(QuotedError):
     """unknown table {0!r}: describe it, or publish such rows as strings (unknown-tables = string)"""
 
 
@@ -56,7 +70,7 @@ class AmbiguousName(EventlogError):
     """{0!r} may be any of {1}: name one exactly"""
 
 
-class UnknownColumn(EventlogError):
+class UnknownColumn(QuotedError):
     """table {0} has no column {1!r}"""
 
 

@@ -3,11 +3,15 @@ to them."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import distributions
 
 from eventlog.core.errors import Misuse
+
+NAME = "eventlog-publisher"
 
 # What each extra of pyproject.toml brings, as it is imported.
 EXTRAS: dict[str, tuple[str, ...]] = {
@@ -24,7 +28,16 @@ EXTRAS: dict[str, tuple[str, ...]] = {
 
 
 class MissingExtra(Misuse):
-    """{0} needs a package that is not installed: pip install 'eventlog-publisher[{1}]'"""
+    """{0} needs a package that is not installed: {1}"""
+
+
+def install_command(extras: str) -> str:
+    """Return the command that installs extras: from the folder that eventlog was installed from, if any."""
+    for found in distributions(name=NAME):  # a clone that is the working folder has one of its own
+        origin = json.loads(found.read_text("direct_url.json") or "{}")  # PEP 610
+        if "dir_info" in origin:
+            return f"pip install '.[{extras}]' in {str(origin['url']).removeprefix('file://')}"
+    return f"pip install '{NAME}[{extras}]'"
 
 
 @contextmanager
@@ -40,7 +53,7 @@ def extra(name: str, what: str) -> Iterator[None]:
         if package and package not in EXTRAS[name]:
             raise
         absent = isinstance(fault, ModuleNotFoundError)
-        raise MissingExtra(what, name) from None if absent else fault
+        raise MissingExtra(what, install_command(name)) from None if absent else fault
 
 
 class _Hidden:

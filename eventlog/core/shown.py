@@ -6,10 +6,12 @@ import re
 
 # What is not shown, or shown as a change of direction, is named instead.
 _UNSEEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\ud800-\udfff\U000e0000-\U000e007f]"
 )
 _WORD = re.compile(r"\S+")
-_SECRET = re.compile(r"\b(\w*(?:password|passwd|pwd|secret|token))=[^&\s;,]+", re.IGNORECASE)
+_SECRET = re.compile(r"\b(\w*(?:password|passwd|pwd|secret|token|api_?key))=[^&\s;,]+", re.IGNORECASE)
+_QUERY = re.compile(r"\?[^\s#'\")>\]]*[^\s#'\")>\],;:.]")
 _HIDDEN = "***"
 
 
@@ -24,7 +26,8 @@ def one_line(text: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """The text without users and passwords of addresses, and without values of password=, token= and such.
+    """Return the text without users and passwords of addresses, without queries of http addresses, and
+    without values of password=, token= and such.
 
     A password may hold every character but a space, so an address loses everything up to its last `@`.
     """
@@ -33,5 +36,7 @@ def without_secrets(text: str) -> str:
 
 def _without_user(word: re.Match[str]) -> str:
     scheme, slashes, rest = word[0].partition("://")
+    if slashes and scheme.lower().endswith(("http", "https")):
+        rest = _QUERY.sub(rf"?{_HIDDEN}", rest)
     _, at, place = rest.rpartition("@")
-    return f"{scheme}{slashes}{_HIDDEN}@{place}" if at else word[0]
+    return f"{scheme}{slashes}{_HIDDEN}@{place}" if at else f"{scheme}{slashes}{rest}"

@@ -16,6 +16,7 @@ from typing import Self
 import click
 
 from eventlog.core.errors import EventlogError
+from eventlog.core.extras import install_command
 from eventlog.demo import telling
 from eventlog.demo.publishing import environment, last_words
 from eventlog.demo.telling import Teller
@@ -33,7 +34,7 @@ schema = "indirect"
 key = ["idu"]
 columns = { idu = "integer", fname = "varchar(64)", lname = "varchar(64)" }
 """
-HOW = "pip install 'eventlog-publisher[spark,java]' lets the demo end with a backlog on Spark"
+HOW = f"The demo can end with a backlog on Spark: {install_command('spark,java')}"
 
 
 class BacklogFailed(EventlogError):
@@ -67,7 +68,8 @@ class ReadySpark:
         if not self._wanted:
             return
         if self._process is None:
-            click.echo(f"\n{HOW}")
+            click.echo()
+            telling.paragraph(HOW)
             return
         teller.section(
             "A backlog on Spark",

@@ -53,7 +53,8 @@ class Play:
         telling.code(story.TABLES)
         telling.code("eventlog install\neventlog receive")
         telling.code(" ".join(self._publishing.command))
-        click.echo(f"The receiver's page shows what comes, live: {self._inbox.server.url}")
+        telling.paragraph(story.RECEIVERS)
+        telling.paragraph(f"The receiver's page shows what comes, live: {self._inbox.server.url}")
 
     def steps(self) -> None:
         """The event types, one after the other."""
@@ -85,7 +86,9 @@ class Play:
         self._publishing.settle()
         came, different = self._inbox.arrivals(before)
         telling.note(f"{different:,} of {story.CROWD:,} events have come: nothing is lost")
-        telling.note(f"{came - different:,} came again, under the event-ids that they had before")
+        telling.note(
+            f"{came - different:,} came again, under the event-ids that they had before: {story.AGAIN}"
+        )
 
     def _install(self) -> Log:
         for sql in (story.TABLES, story.USERS):
@@ -137,7 +140,7 @@ def play(*, keep: bool, fast: bool, spark: bool) -> None:
         if keep:
             _keep(url)
         else:
-            teller.pause("the receiver's page stays until you press a key")
+            teller.pause("The receiver's page stays until you press a key")
 
 
 @contextmanager

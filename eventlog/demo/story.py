@@ -8,8 +8,10 @@ from eventlog.sql.capture.choice import Choice
 
 TABLES = """\
 create schema indirect;
-create table indirect.usr (idu integer primary key, fname varchar(64), lname varchar(64), photo bytea);
-create table indirect.usr_phone (idu integer references indirect.usr on delete cascade, phoneno text);"""
+create table indirect.usr (
+  idu integer primary key, fname varchar(64), lname varchar(64), photo bytea);
+create table indirect.usr_phone (
+  idu integer references indirect.usr on delete cascade, phoneno text);"""
 
 # hr is an application's user. It has no right on the log: the triggers write it. dba may log by hand.
 USERS = """\
@@ -20,6 +22,16 @@ create role dba superuser"""
 
 VALUES = Choice(insert=1, update=2, children=("indirect.usr_phone.phoneno",))
 ROWS = Choice()
+
+
+RECEIVERS = (
+    "Who wants these documents? An identity manager: they are what NetIQ Identity Manager's JDBC driver "
+    "sends to its engine. Any program that takes XML by HTTP can have them too."
+)
+AGAIN = (
+    "the receiver had them, but the publisher died before it could note so. A receiver knows them by these "
+    "event-ids, and changes nothing twice."
+)
 
 
 class StoryStep(NamedTuple):
@@ -70,14 +82,14 @@ delete from indirect.usr where idu = 3;""",
 )
 
 CROWD = 1_000
-HIRED = "insert into indirect.usr select n, 'F' || n, 'L' || n from generate_series(1001, 2000) n;"
+HIRED = "insert into indirect.usr\n  select n, 'F' || n, 'L' || n from generate_series(1001, 2000) n;"
 DEADLY = CROWD * 2 // 5  # the document that the publisher does not survive
 
 NEXT = (
-    ("eventlog demo --keep", "the same, and the database stays up for you to play with"),
+    ("eventlog demo --keep", "the same, and the database stays up"),
     (
         "eventlog install --url postgresql://…",
-        "the event log in a database of yours; docs/quick-start.md goes on",
+        "in a database of yours: docs/quick-start.md",
     ),
-    ("eventlog import-config driver.xml", "the settings of the driver that you have"),
+    ("eventlog import-config driver.xml", "the settings of a driver that you have"),
 )

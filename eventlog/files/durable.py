@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
+import secrets
 from pathlib import Path
 
 from eventlog.files.written import naming
 
 
 def write_whole(path: Path, text: str) -> None:
-    """A small file in place of the one before, whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
+    """Replace a small file, whole or not at all. The new one gets a name that no one can prepare."""
+    part = path.with_name(f".eventlog-{secrets.token_hex(8)}.part")
     try:
-        with naming(path), part.open("w", encoding="utf-8") as file:
+        with naming(path), part.open("x", encoding="utf-8") as file:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())

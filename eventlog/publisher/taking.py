@@ -15,7 +15,7 @@ from math import inf
 from typing import NamedTuple
 
 from eventlog.core.entry import Letter
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import EventlogError, shortened
 from eventlog.fold.understand import why_unknown
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.head import Head
@@ -235,7 +235,7 @@ class Taking:
         if reading.loopback:
             logger.info(reading.loopback)
         for row, reason in reading.refused:
-            logger.warning("row %s is refused: %s", row, reason, extra={"record_id": row})
+            logger.warning("row %s is refused: %s", row, shortened(reason, 1_000), extra={"record_id": row})
             self._tally.refuse(row, reason)
         self._cycle.refused += len(reading.refused)
         self._cycle.query_back += reading.query_back

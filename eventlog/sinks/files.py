@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 import re
+import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +22,13 @@ from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply, SinkKind, too
 
 SUFFIX = ".xml"
 RECORD = "record"
-UNFINISHED = "unfinished"
 _ROWS = re.compile(r"[0-9]{1,19}-([0-9]{1,19})(?![0-9])")  # how a document's name begins
 _OUT = " out"  # ends a line of the record; a line that a crash cut has no such end
 _AND = "/"  # between the names of documents in one file: none of them holds it
 _LONGEST_NAME = "9" * 60  # longer than any that we give
 _TOO_LARGE = (errno.EFBIG, errno.ENAMETOOLONG)  # what a file system says of one file, not of itself
 _FULL = (errno.ENOSPC, errno.EDQUOT)  # of which a smaller file may need less than there is
+_RECORD_FLAGS = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
 _LONGEST_RECORD = 1 << 20  # bytes; then it starts anew with what may still be asked for
 
 
@@ -62,7 +63,7 @@ class FilesSink:
             (self._aside / _LONGEST_NAME).unlink(
                 missing_ok=True
             )  # fails where the folder's own name is too long
-            self._record = os.open(self._aside / RECORD, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+            self._record = os.open(self._aside / RECORD, _RECORD_FLAGS, 0o644)
             self._lock()
             self._known = set(self._read_record())
             self._highest = highest(self._known)
@@ -129,7 +130,6 @@ class FilesSink:
         return [ACCEPTED] * len(documents), [[document.name for document in documents]]
 
     def _not_written(self, document: OutgoingDocument, fault: Exception) -> Reply:
-        (self._aside / UNFINISHED).unlink(missing_ok=True)  # room for the record of the others
         if isinstance(fault, OSError) and fault.errno in _TOO_LARGE:
             return too_large(document, f"folder {self._folder}: {fault.strerror}")
         return self._refused(fault)
@@ -174,14 +174,17 @@ class FilesSink:
         name = documents[0].name
         if (self._folder / (name + SUFFIX)).exists():
             raise FileInTheWay(name + SUFFIX)
-        unfinished = self._aside / UNFINISHED
-        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        unfinished = self._aside / f"unfinished-{secrets.token_hex(8)}"
+        file = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o644)  # EXCL opens no link
         try:
             write_all(file, b"".join(line for document in documents for line in (document.data, b"\n")))
             os.fsync(file)
+            unfinished.rename(self._aside / name)
+        except OSError:
+            unfinished.unlink(missing_ok=True)  # room for the record of the others
+            raise
         finally:
             os.close(file)
-        unfinished.rename(self._aside / name)
 
     def _put_on_record(self, files: Sequence[Names]) -> tuple[int, Reply | None]:
         """Put documents on record; those of one file in one line, which is there as a whole or not at all.

@@ -82,9 +82,9 @@ def state(word: str, why: Node, kind: str) -> Markup:
     return tag("p", tag("strong", word), " · ", why, class_=f"state {kind}", role="status")
 
 
-def facts(pairs: Iterable[tuple[str, Node]]) -> Markup:
-    """Names and what they stand for."""
-    return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs])
+def facts(pairs: Iterable[tuple[str, Node]], kind: str | None = None) -> Markup:
+    """Return names with their values: figures are large, small ones are details."""
+    return tag("dl", [tag("div", tag("dt", name), tag("dd", value)) for name, value in pairs], class_=kind)
 
 
 def live(name: str, *content: Node, **attributes: Attribute) -> Markup:

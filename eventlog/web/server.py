@@ -53,6 +53,7 @@ class Request:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes = b""
+    visitor: str = ""  # the address of the client
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,21 @@ class HttpReply:
 
 
 Answerer = Callable[[Request], HttpReply | None]
+
+
+class BadFields(ValueError):
+    """Fields of a query or a form that are not taken; its text says why."""
+
+
+def read_fields(text: str, most: int = FIELDS) -> dict[str, str]:
+    """Return the last value of each field of a query or a form. Raise BadFields for too many, and for NUL."""
+    try:
+        fields = parse_qs(text, max_num_fields=most)
+    except ValueError:
+        raise BadFields(f"at most {most} fields are taken") from None
+    if any("\0" in value for values in fields.values() for value in values):
+        raise BadFields("a field holds no character U+0000")
+    return {name: values[-1] for name, values in fields.items()}
 
 
 def sorry(status: HTTPStatus, sentence: str, **headers: str) -> HttpReply:
@@ -93,14 +109,17 @@ class PageServer(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
-    def __init__(self, host: str, port: int, answer: Answerer, limit: int = 1 << 20) -> None:
+    def __init__(
+        self, host: str, port: int, answer: Answerer, limit: int = 1 << 20, share: int = CLIENTS
+    ) -> None:
         if not host:  # the system would take it for all addresses
             raise OSError(errno.EADDRNOTAVAIL, "the address is empty; 0.0.0.0 names all of this machine's")
         self.answer = answer
         self.limit = limit
+        self.share = share  # connections of one visitor
         self.loopback = is_loopback(host)
         self._lock = threading.Lock()
-        self._clients: set[TimedSocket] = set()
+        self._clients: dict[TimedSocket, str] = {}  # with their addresses
         self._asking: dict[TimedSocket, None] = {}  # clients whose request is not here yet, in their order
         self._room = BODIES * limit  # bytes
         if ":" in host:
@@ -118,10 +137,15 @@ class PageServer(ThreadingHTTPServer):
         return TimedSocket(fileno=plain.detach()), address
 
     def process_request(self, request: Any, client_address: Any) -> None:
+        visitor = str(client_address[0])
         with self._lock:
-            room = len(self._clients) < CLIENTS or self._make_room()
+            own = sum(other == visitor for other in self._clients.values())
+            if own >= self.share:
+                room = self._make_room(visitor)
+            else:
+                room = len(self._clients) < CLIENTS or self._make_room()
             if room:
-                self._clients.add(request)
+                self._clients[request] = visitor
         if room:
             super().process_request(request, client_address)
         else:
@@ -132,18 +156,20 @@ class PageServer(ThreadingHTTPServer):
             super().process_request_thread(request, client_address)
         finally:
             with self._lock:
-                self._clients.discard(request)
+                self._clients.pop(request, None)
                 self._asking.pop(request, None)
 
-    def _make_room(self) -> bool:
-        """Hang up on the client that has been about to ask for the longest; whether there is one."""
-        for client in self._asking:
-            del self._asking[client]
-            self._clients.discard(client)
-            with suppress(OSError):
-                client.shutdown(socket.SHUT_RDWR)
-            return True
-        return False
+    def _make_room(self, visitor: str | None = None) -> bool:
+        """Close the longest idle connection, of all or of one visitor. Return False if none is idle."""
+        idle = (at for at in self._asking if visitor is None or self._clients.get(at) == visitor)
+        client = next(idle, None)
+        if client is None:
+            return False
+        del self._asking[client]
+        self._clients.pop(client, None)
+        with suppress(OSError):
+            client.shutdown(socket.SHUT_RDWR)
+        return True
 
     def expect(self, client: TimedSocket) -> None:
         """A client is about to ask."""
@@ -245,7 +271,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(refusal)
             return
         with self.server.room(self._length()) as room:
-            reply = self._receive() if room else _BUSY
+            reply = self._receive() if room else BUSY
         if reply is None or not room:
             self.close_connection = True
         if reply is not None:
@@ -264,14 +290,11 @@ class _Handler(BaseHTTPRequestHandler):
         except ValueError:
             return sorry(HTTPStatus.BAD_REQUEST, "that is no address")
         try:
-            found = parse_qs(parts.query, max_num_fields=FIELDS)
-        except ValueError:
-            return sorry(HTTPStatus.BAD_REQUEST, f"a query has at most {FIELDS} fields")
-        query = {name: values[-1] for name, values in found.items()}
-        if any("\0" in value for value in query.values()):
-            return sorry(HTTPStatus.BAD_REQUEST, "a query holds no character U+0000")
-        try:
-            return self.server.answer(Request(method, parts.path, query, headers, body))
+            query = read_fields(parts.query)
+            visitor = str(self.client_address[0])
+            return self.server.answer(Request(method, parts.path, query, headers, body, visitor))
+        except BadFields as fault:
+            return sorry(HTTPStatus.BAD_REQUEST, str(fault))
         except Exception:
             logger.exception("%s %s", method, parts.path)
             return sorry(
@@ -318,7 +341,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
 
-_BUSY = sorry(
+BUSY = sorry(
     HTTPStatus.SERVICE_UNAVAILABLE, "too much is on its way here; come again", **{"Retry-After": "1"}
 )
 

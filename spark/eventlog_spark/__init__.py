@@ -14,6 +14,8 @@ pickups   a live log as a stream: pick-ups that are frozen, handed out, finished
 cluster   Spark itself
 """
 
+import os
+import sys
 from importlib import import_module
 
 from eventlog.core.extras import extra
@@ -25,6 +27,10 @@ _OFFERS = {
     "eventlog_spark.stream.running": ("into_tables",),
 }
 _HOME_OF = {name: home for home, names in _OFFERS.items() for name in names}
+
+# Workers of a session that is made from here on have our packages. spark-submit knows the interpreter itself.
+if "PYSPARK_GATEWAY_PORT" not in os.environ:
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def __getattr__(name: str) -> object:

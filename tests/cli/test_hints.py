@@ -67,6 +67,22 @@ def test_a_setting_that_is_missing_is_named_likewise(shell: Shell) -> None:
     assert (done.code, done.stderr) == (2, "eventlog: the http sink needs http-url in eventlog.toml\n")
 
 
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        ("--allow-loopback false", "--no-allow-loopback"),
+        ("--allow-loopback=no", "--no-allow-loopback"),
+        ("--allow-loopback true", "--allow-loopback"),
+    ],
+)
+def test_a_flag_with_a_value_is_answered_by_the_flag_that_is_meant(
+    words: str, meant: str, shell: Shell
+) -> None:
+    done = shell.run("run", *words.split())
+    assert done.code == 2
+    assert f"--allow-loopback takes no value: write {meant}" in done.stderr
+
+
 def test_a_limit_is_named_likewise(shell: Shell) -> None:
     (shell.folder / "in.xml.gz").write_bytes(gzip.compress(b"<nds>" + b" " * 9000))
     assert "(--max-unpacked)" in shell.run("deliver", "--max-unpacked", "5000", "in.xml.gz").stderr

@@ -40,7 +40,7 @@ def context_of(name: str) -> click.Context:
     """A command as the program calls it; click keeps the help option of the first context that asks."""
     command = cli.get_command(click.Context(cli), name)
     assert command is not None
-    return click.Context(command, info_name=f"eventlog {name}", terminal_width=100, **cli.context_settings)
+    return click.Context(command, info_name=f"eventlog {name}", terminal_width=78, **cli.context_settings)
 
 
 def parameters() -> str:

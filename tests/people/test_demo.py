@@ -27,7 +27,7 @@ pytestmark = pytest.mark.quick
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "eventlog", "demo", "--no-spark"]
-PAUSE = "any key goes on"
+PAUSE = "Press any key to continue"
 PATIENCE = 120.0
 
 
@@ -105,7 +105,8 @@ class Terminal:
 
 
 def test_the_demo_tells_what_becomes_of_every_row_within_ninety_seconds(folder: str) -> None:
-    done = subprocess.run(COMMAND, env=environment(folder), capture_output=True, text=True, timeout=PATIENCE)
+    narrow = environment(folder) | {"COLUMNS": "80"}
+    done = subprocess.run(COMMAND, env=narrow, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, "")
     for part in (
         '<add class-name="usr" event-id="eventlog:1-2:17f8af97">',
@@ -117,6 +118,9 @@ def test_the_demo_tells_what_becomes_of_every_row_within_ninety_seconds(folder: 
         assert part in done.stdout
     assert re.search(r"^  [1-9][\d,]* rows of the log are still new$", done.stdout, re.MULTILINE)
     assert re.search(r"^  [1-9][\d,]* came again, under the event-ids", done.stdout, re.MULTILINE)
+    assert [line for line in done.stdout.splitlines() if len(line) > 80] == []
+    assert "they are what NetIQ Identity" in done.stdout
+    assert "A receiver knows them" in done.stdout
     assert "\x1b[" not in done.stdout
     assert PAUSE not in done.stdout
     words = [word for line in done.stdout.splitlines() if not line.startswith("  ") for word in line.split()]

@@ -59,6 +59,16 @@ def wait_for(client: Client, path: str, words: str) -> str:
     raise AssertionError(page)
 
 
+def test_the_sample_can_be_run_again(postgres: Database) -> None:
+    """A page that begins with it works after another page that began with it."""
+    engine = postgres.engine()
+    for _ in range(2):
+        with engine.begin() as connection:
+            for statement in sample():
+                connection.exec_driver_sql(statement)
+    engine.dispose()
+
+
 def test_a_running_publisher_shows_how_it_stands(postgres: Database, tmp_path: Path) -> None:
     environment = {
         "EVENTLOG_URL": postgres.url.render_as_string(hide_password=False),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import replace
 from datetime import datetime
@@ -97,8 +98,39 @@ def test_what_failed_is_shown_with_reason_and_document(watched: Watched) -> None
         page = watched.client.get(path)
         assert ESCAPED in page
         assert "<script>alert" not in page
-    assert "&lt;b&gt;Jack" not in page
+    assert "<b>Jack" not in page
     assert "&amp;lt;b&amp;gt;Jack&amp;lt;/b&amp;gt;" in page
+
+
+def test_the_banner_is_never_green_while_rows_have_failed(watched: Watched) -> None:
+    assert 'class="state success"' in watched.client.get()
+    fail_one(watched)
+    page = watched.client.get()
+    assert 'class="state error"' in page
+    assert '<a href="/errors">1 row failed</a>' in page
+    assert '<dt>Errors</dt><dd><a href="/errors" class="error">1</a></dd>' in page
+    watched.run("delete from eventlog_failed", "update eventlog set status = 'F'")
+    assert "1 row failed" in watched.client.get()
+
+
+def test_the_figures_come_first_and_who_holds_the_lock_last(watched: Watched) -> None:
+    page = watched.client.get()
+    names = ["Pending", "Oldest", "Errors", "Receiver", "Leader", "Holds the lock"]
+    places = [page.index(f"<dt>{name}</dt>") for name in names]
+    assert places == sorted(places)
+    assert places[3] < page.index("<svg") < places[4]
+
+
+def test_the_page_of_a_row_shows_its_values_its_type_and_what_to_do(watched: Watched) -> None:
+    fail_one(watched)
+    page = watched.client.get("/errors/1")
+    assert "insert field" in page
+    assert "<div>&lt;b&gt;Jack&lt;/b&gt;</div>" in page
+    assert "The receiver refused this event" in page
+    assert (page.count('type="password"'), page.count("<button")) == (1, 2)
+    watched.run("insert into eventlog (event_type, table_name, table_key) values (9, 'usr', 'idu=1')")
+    watched.publisher.cycle()
+    assert "the receiver never saw it" in watched.client.get("/errors/2")
 
 
 def test_a_failed_row_is_redriven_by_who_knows_the_token(watched: Watched) -> None:
@@ -135,12 +167,17 @@ def test_an_event_is_skipped_by_who_knows_the_token(watched: Watched) -> None:
         assert watched.client.ask("POST", "/errors/1", body)[0] == status
         assert watched.letters() == letter
     assert "its status is W" in watched.client.get("/errors/1")
+    for path in ("/errors/1", "/object?table=usr&key=idu%3D1"):
+        assert '<span class="level skipped">skipped</span>: its status is W; test data' in watched.client.get(
+            path
+        )
 
 
 def test_without_a_token_nothing_can_be_changed(watched: Watched) -> None:
     fail_one(watched)
     watched.board.config = Config({**watched.board.config.given, "monitor_token": None})
-    assert "<form" not in watched.client.get("/errors/1")
+    page = watched.client.get("/errors/1")
+    assert ("<form" in page, "Set monitor-token to have buttons here" in page) == (False, True)
     assert redrive(watched, "")[0] == 403
     assert watched.letters() == "E"
 
@@ -150,6 +187,26 @@ def test_another_sites_page_may_not_redrive(watched: Watched) -> None:
     body = urlencode({"token": TOKEN}).encode()
     assert watched.client.ask("POST", "/errors/1", body, {"Sec-Fetch-Site": "cross-site"})[0] == 403
     assert watched.letters() == "E"
+
+
+def test_a_form_of_too_many_fields_is_a_bad_request_and_no_fault(
+    watched: Watched, caplog: pytest.LogCaptureFixture
+) -> None:
+    fail_one(watched)
+    body = urlencode({f"n{number}": "x" for number in range(11)}).encode()
+    assert watched.client.ask("POST", "/errors/1", body)[0] == 400
+    assert watched.client.ask("POST", "/errors/1", b"token=%00")[0] == 400
+    assert [record for record in caplog.records if record.levelname == "ERROR"] == []
+
+
+def test_a_long_name_is_cut_in_logs_and_pages(watched: Watched, caplog: pytest.LogCaptureFixture) -> None:
+    name = "x" * 3000
+    watched.run(f"insert into eventlog (event_type, table_name, table_key) values (6, '{name}', 'idu=1')")
+    watched.publisher.cycle()
+    assert watched.letters() == "E"
+    paths = ("/", "/errors", "/errors/1", f"/object?table={name}&key=idu%3D1")
+    texts = [re.sub('href="[^"]*"', "", watched.client.get(path)) for path in paths]
+    assert [text for text in (*texts, *caplog.messages) if "x" * 201 in text] == []
 
 
 def test_settings_are_shown_without_secrets(watched: Watched) -> None:
@@ -205,6 +262,24 @@ def test_errors_are_grouped_by_reason_and_filtered(watched: Watched) -> None:
     assert watched.client.ask("GET", "/errors?reason=%00")[0] == 400
 
 
+def test_reasons_that_differ_by_numbers_are_one_and_rows_come_newest_first(watched: Watched) -> None:
+    watched.run(
+        "insert into eventlog (status, event_type, table_name, table_key)"
+        " select 'E', 6, 'usr', 'idu=' || n from generate_series(1, 60) n",
+        "insert into eventlog_failed (record_id, event_id, reason, tries, failed_at)"
+        " select record_id, 'log:' || record_id, 'user ' || record_id || ' is there', 1, now() from eventlog"
+        " where record_id > 1",
+    )
+    page = watched.client.get("/errors")
+    assert '<div>59</div></td><td data-label="Reason" class="text">' in page
+    assert '<a href="/errors?reason=+is+there">user # is there</a>' in page
+    assert page.index('href="/errors/60"') < page.index('href="/errors/11"')
+    assert "/errors/10" not in page
+    assert 'href="/errors?upto=10"' in page
+    older = watched.client.get("/errors?upto=10")
+    assert older.index('href="/errors/10"') < older.index('href="/errors/1"')
+
+
 @pytest.mark.parametrize(("act", "letters"), [("redrive", "N"), ("skip", "W")])
 def test_a_group_is_redriven_or_skipped_by_who_knows_the_token(
     watched: Watched, act: str, letters: str
@@ -225,7 +300,7 @@ def test_ten_thousand_failures_do_not_slow_it(watched: Watched) -> None:
         "insert into eventlog_failed (record_id, event_id, reason, tries, failed_at)"
         " select record_id, 'x', 'because', 1, now() from eventlog",
     )
-    for path in ("/", "/errors", "/errors?after=9000"):
+    for path in ("/", "/errors", "/errors?upto=1000"):
         began = time.perf_counter()
         watched.client.get(path)
         assert time.perf_counter() - began < 1, path

@@ -33,6 +33,9 @@ def test_the_publisher_says_what_goes_where_without_secrets() -> None:
         "publishing eventlog of postgresql://host:5433/db as jo to http https://receiver/in; "
         "status page at http://127.0.0.1:9464/"
     )
+    with_key = given | {"http_url": "https://receiver/in?code=hunter2&sig=hunter2"}
+    assert " to http https://receiver/in" in announcement(Config(with_key), None)
+    assert "hunter2" not in announcement(Config(with_key), None)
     command = {"url": "mysql://jo:hunter2@host/db", "sink": "command", "command": "send --token hunter2"}
     assert (
         announcement(Config(command), None) == "publishing eventlog of mysql://host/db as jo to command send"

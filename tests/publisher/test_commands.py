@@ -58,6 +58,12 @@ def test_errors_names_each_row_with_its_reason(world: World) -> None:
     assert "<nds" in call(world, "errors", "--document").output
 
 
+def test_check_names_rows_that_failed_and_nothing_else(world: World) -> None:
+    assert "failed" not in call(world, "check").output
+    failed(world)
+    assert "2 rows have failed and will not be sent again by themselves" in call(world, "check").output
+
+
 @pytest.mark.parametrize(
     ("words", "letters"),
     [

@@ -92,7 +92,7 @@ def test_a_stranger_with_the_lock_is_named_as_none_of_ours(world: World) -> None
         assert name in page
         assert "no publisher of this log" in page
     assert read_standing(world.store).holder is None
-    assert "nobody holds it" in call(world, "status").output
+    assert "no publisher is running" in call(world, "status").output
 
 
 def test_a_publisher_with_the_lock_is_named_as_one(world: World) -> None:

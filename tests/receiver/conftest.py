@@ -14,7 +14,7 @@ import pytest
 from eventlog.web.receiver import rules
 from eventlog.web.receiver.archive import Archive
 from eventlog.web.receiver.receiver import LARGEST, receiver
-from eventlog.web.server import Answerer, PageServer
+from eventlog.web.server import CLIENTS, Answerer, PageServer
 
 HOSTILE = "<script>alert(1)</script>\"'&\u202e"
 ADD = (
@@ -36,13 +36,14 @@ def nds(*events: str) -> bytes:
 class Client:
     """What a test asks a server."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, source: str = "127.0.0.1") -> None:
         self.port = port
+        self._source = (source, 0)
 
     def ask(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, str, http.client.HTTPMessage]:
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, 20, source_address=self._source)
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
@@ -60,9 +61,9 @@ class Client:
 
 
 @contextmanager
-def served(answer: Answerer) -> Iterator[Client]:
+def served(answer: Answerer, share: int = CLIENTS) -> Iterator[Client]:
     """A server of the test's own, on a free port."""
-    server = PageServer("127.0.0.1", 0, answer, LARGEST)
+    server = PageServer("127.0.0.1", 0, answer, LARGEST, share)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,))
     thread.start()
     try:

@@ -6,8 +6,10 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -15,7 +17,8 @@ import pytest
 
 from eventlog.web import server
 from eventlog.web.server import CLIENTS, HttpReply, Request
-from tests.receiver.conftest import nds, receiving, served
+from eventlog.web.turns import WAITING, Turns
+from tests.receiver.conftest import Client, nds, receiving, served
 
 pytestmark = pytest.mark.quick
 
@@ -62,6 +65,35 @@ def test_who_asks_is_answered_under_many_who_do_not() -> None:
         waiting[-1].sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert waiting[-1].recv(1 << 16).startswith(b"HTTP/1.1 200")
         assert waiting[0].recv(1) == b""  # it made room
+
+
+def test_one_visitor_takes_only_its_share_of_the_connections() -> None:
+    with (
+        served(hello, share=4) as client,
+        socket.create_connection(("127.0.0.1", client.port), 20, ("127.0.0.2", 0)) as other,
+        clients(client.port, CLIENTS) as waiting,
+    ):
+        assert waiting[0].recv(1) == b""
+        other.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert other.recv(1 << 16).startswith(b"HTTP/1.1 200")
+
+
+def test_one_visitor_takes_only_its_share_of_the_pages() -> None:
+    """One page at a time, a few in a queue, and others are served meanwhile."""
+    over = threading.Event()
+
+    def make(request: Request) -> HttpReply:
+        assert request.path == "/" or over.wait(20)
+        return HttpReply("made")
+
+    with served(Turns(make).answer) as client, ThreadPoolExecutor() as pool:
+        other = Client(client.port, "127.0.0.2")
+        asked = [pool.submit(client.ask, "GET", "/slow") for _ in range(WAITING + 2)]
+        refused = next(as_completed(asked))
+        assert refused.result()[0] == 503
+        assert other.get("/") == "made"
+        over.set()
+        assert sorted(done.result()[0] for done in asked) == [200] * (WAITING + 1) + [503]
 
 
 @pytest.mark.parametrize("beginning", [b"G", b"GET / HTTP/1.1\r\nX: ", BODY])

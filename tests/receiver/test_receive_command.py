@@ -52,7 +52,23 @@ def test_it_answers_by_its_rules_and_ends_when_told(number: signal.Signals, tmp_
         assert (status.level, status.event_id) == (Level.WARNING, "log:1")
         process.send_signal(number)
         assert process.wait(20) == 0
-    assert (tmp_path / "received.sqlite").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["rules.toml"]
+
+
+def test_documents_are_kept_in_a_temporary_file_unless_told_otherwise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    for options, kept in (((), []), (("--file", "mine.sqlite"), ["mine.sqlite"])):
+        folder = tmp_path / f"run{len(kept)}"
+        folder.mkdir()
+        with started(folder, *options) as (client, process):
+            client.post(ADD)
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+        assert ([path.name for path in folder.iterdir()], [*scratch.iterdir()]) == (kept, [])
 
 
 def test_a_port_that_is_taken_is_said_so(tmp_path: Path) -> None:

@@ -196,6 +196,15 @@ def test_what_was_not_taken_leaves_nothing(tmp_path: Path) -> None:
         assert "It is deleted." in client.get("/object?association=idg%3D7%2Ctable%3Dgrp")
 
 
+def test_a_document_says_how_often_its_event_was_delivered(client: Client) -> None:
+    client.post(ADD)
+    once = '<dd>once, in document <a href="/document/1">1</a></dd>'
+    assert once in client.get("/document/1")
+    client.post(MODIFY)
+    client.post(ADD)
+    assert "<dd>2 times, in documents " in client.get("/document/3")
+
+
 def test_the_oldest_make_room(tmp_path: Path) -> None:
     with receiving(tmp_path, keep=2) as client:
         for _ in range(3):

@@ -78,7 +78,7 @@ def test_documents_of_a_batch_in_one_file_are_out_together_or_not_at_all(tmp_pat
         again.close()
 
 
-def test_a_batch_that_cannot_be_put_on_record_never_was(tmp_path: Path) -> None:
+def test_a_batch_that_meets_a_file_of_its_name_never_was(tmp_path: Path) -> None:
     sink = FilesSink(tmp_path, per_batch=True)
     (tmp_path / "1-1.xml").write_text("mine")
     assert [reply.arrived for reply in sink.deliver([make(1), make(2)])] == [False]
@@ -106,17 +106,37 @@ def test_a_strange_file_of_the_name_is_left_alone(tmp_path: Path) -> None:
     sink.close()
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
-def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path: Path) -> None:
-    sink = FilesSink(tmp_path)
-    (tmp_path / ".eventlog" / "unfinished").symlink_to("/dev/full")
-    replies = list(sink.deliver([make(1), make(2)]))
-    assert [reply.arrived for reply in replies] == [False]
-    assert "No space left" in str(replies[0].fault)
-    assert out(tmp_path) == []
-    assert [path.name for path in (tmp_path / ".eventlog").iterdir()] == ["record"]
+@pytest.mark.parametrize("per_batch", [False, True])
+def test_a_full_disk_is_told_and_leaves_nothing_behind(tmp_path: Path, per_batch: bool) -> None:
+    with ExitStack() as stack:
+        try:
+            disk = stack.enter_context(small_disk(tmp_path / "small", 40))
+        except NoSmallDisk as fault:
+            pytest.skip(f"no small disk can be mounted here: {fault}")
+        sink = stack.enter_context(closing(FilesSink(disk.outside, per_batch=per_batch)))
+        disk.fill()
+        replies = list(sink.deliver([make(1), make(2)]))
+        assert [reply.arrived for reply in replies] == [False]
+        assert "No space left" in str(replies[0].fault)
+        assert out(disk.outside) == []
+        assert [path.name for path in (disk.outside / ".eventlog").iterdir()] == ["record"]
+        disk.make_room()
+        assert list(sink.deliver([make(1)])) == [ACCEPTED]
+
+
+def test_no_prepared_link_is_opened(tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    sink = FilesSink(tmp_path / "out")
+    (tmp_path / "out" / ".eventlog" / "unfinished").symlink_to(victim)
     assert list(sink.deliver([make(1)])) == [ACCEPTED]
     sink.close()
+    record = tmp_path / "out" / ".eventlog" / "record"
+    record.unlink()
+    record.symlink_to(victim)
+    with pytest.raises(FolderFailed):
+        FilesSink(tmp_path / "out")
+    assert victim.read_text() == "mine"
 
 
 @pytest.mark.parametrize("per_batch", [False, True])

@@ -50,13 +50,28 @@ def test_a_bar_stands_still_rather_than_go_back(monkeypatch: pytest.MonkeyPatch)
             bar.tell(share, read, done)
         bar.say("commit")
     assert re.findall(r"(\d+)%", screen.getvalue()) == ["0", "50", "50", "100"]
-    assert re.findall(r"%  ([0-9 of]+ rows are \w+), 0 s", screen.getvalue()) == [
-        "2 000 rows are read",
-        "100 of 2 500 rows are done",
-        "2 500 of 2 500 rows are done",
-    ]
-    assert screen.getvalue().endswith("\r\x1b[K")
+    assert screen.getvalue().endswith(f"[{'#' * 40}] 100%  0 s\n")
     assert said == ["commit"]
+
+
+def test_a_bar_is_cut_to_the_width_of_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr("sys.stderr", screen)
+    for columns in (40, 80, 100):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        with job_progress(lambda sentence: None) as bar:
+            bar.tell(0.5, 100_000_000, 50_000_000)
+    lines = screen.getvalue().split("\r\x1b[K")
+    assert [len(line) < columns for line, columns in zip(lines[1::2], (40, 80, 100), strict=True)] == [
+        True
+    ] * 3
+
+
+def test_the_end_of_a_job_is_told(spark: Any) -> None:
+    told: list[Far] = []
+    with watched(spark, told.append, every=60):
+        spark.range(10).collect()
+    assert told == [Far(1.0, 0, 0)]
 
 
 def test_without_a_terminal_there_is_no_bar(capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,6 +128,12 @@ class Upkeep:
         found = self._run("failures", holes, after=after, most=limit, **values)
         return [FailedRow(row, letter, whole(kind), *more) for row, letter, kind, *more in found]
 
+    def latest_failures(self, which: Which, limit: int, upto: int) -> list[FailedRow]:
+        """Return the rows with E or F up to a record_id, newest first, without their documents."""
+        holes, values = self._failed(which, "up_to_row")
+        rows = self._run("latest_failures", holes, upto=upto, most=limit, **values)
+        return [FailedRow(row, letter, whole(kind), *more) for row, letter, kind, *more in rows]
+
     def failed_groups(self, which: Which, limit: int) -> list[tuple[str | None, int]]:
         """The beginnings of reasons (None: none is kept), with how many rows have each, most first."""
         holes, values = self._failed(which)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import re
 import threading
 import time
 from collections import deque
@@ -11,6 +12,7 @@ from itertools import islice, pairwise
 from typing import Any, NamedTuple, Protocol
 
 from eventlog.convert.by_row import PlacedEntry
+from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
 from eventlog.fold import Outcome
 from eventlog.operate.explaining import explain_store, summarise
@@ -18,17 +20,21 @@ from eventlog.operate.redriving import Redriven, how_to_redrive, redrive
 from eventlog.operate.upkeep import Skipped, failures, skip
 from eventlog.publisher.config import Config
 from eventlog.publisher.standing import Standing, read_standing
+from eventlog.sql.log.pending import Cells
 from eventlog.sql.log.store import Store
 from eventlog.sql.log.upkeep import FailedRow, Which
 from eventlog.web.monitor import MonitorSettings
+from eventlog.web.monitor.reasons import FailureReason, grouped
 
 EVERY = 5.0  # seconds between two samples
 ALL = Which()
 SAMPLES = 720  # an hour
 SHARE = 20  # counting reads the whole log: it may take one part in so many of the time
 PAGE = 50
+GROUPS = 10_000  # reasons, before those that differ by numbers are put together
 LOOKED_AT = 200  # rows of the next cycle
 
+_SKIPPED = re.compile(r"rows ([0-9]+(?:, [0-9]+)*): (.*)", re.DOTALL)
 _SECRET = ("url", "password", "token", "options", "command", "init", "stmt")  # SQL may hold secrets too
 
 
@@ -125,15 +131,33 @@ class Board:
                 self._counted_until = ended + SHARE * (ended - begun)
             return self._counted
 
-    def failures(self, which: Which = ALL, after: int = 0) -> list[FailedRow]:
-        """A page of the rows with E or F, and one more where there are more."""
-        with self.store.upkeep() as upkeep:
-            return upkeep.failures(which, PAGE + 1, after)
+    def failed(self, standing: Standing) -> int:
+        """Return how many rows have E or F: those with a reason are counted now, the others now and then."""
+        counts = self.counts()
+        return max(standing.failed, sum(sum(counts.get(letter, {}).values()) for letter in "EF"))
 
-    def reasons(self, which: Which) -> list[tuple[str | None, int]]:
-        """The beginnings of reasons, with how many rows have each, most first."""
+    def failures(self, which: Which = ALL, upto: int = MAX_RECORD_ID) -> list[FailedRow]:
+        """Return a page of the rows with E or F, newest first, and one more if there are more."""
         with self.store.upkeep() as upkeep:
-            return upkeep.failed_groups(which, PAGE)
+            return upkeep.latest_failures(which, PAGE + 1, upto)
+
+    def reasons(self, which: Which) -> list[FailureReason]:
+        """Return the reasons of failed rows with how many rows have each, most first."""
+        with self.store.upkeep() as upkeep:
+            return grouped(upkeep.failed_groups(which, GROUPS))[:PAGE]
+
+    def skipped(self) -> dict[int, str]:
+        """Return the rows that the latest notices name as skipped, with why."""
+        with self.store.upkeep() as upkeep:
+            notices = upkeep.notices()
+        words = (notice.words or "" for notice in reversed(notices) if notice.kind == "skip")
+        matches = (match for text in words if (match := _SKIPPED.fullmatch(text)))
+        return {int(row): match[2] for match in matches for row in match[1].split(", ")}
+
+    def cells(self, ids: Sequence[int]) -> dict[int, Cells]:
+        """Return rows of the log as they are, by their record_id."""
+        with self.store.snapshot() as snapshot:
+            return {int(str(cells[0])): cells for cells in snapshot.rows(ids)}
 
     def event(self, record_id: int) -> list[FailedRow]:
         """The failed rows of the event of a row; none where it has not failed."""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from urllib.parse import parse_qs
 
+from eventlog.core.entry import MAX_RECORD_ID
 from eventlog.core.errors import EventlogError
 from eventlog.sql.log.upkeep import Which
-from eventlog.web.monitor import pages
+from eventlog.web.monitor import failed, pages
 from eventlog.web.monitor.board import Board, NoDatabase, NotAllowed
-from eventlog.web.server import HttpReply, Request, asset, sorry
+from eventlog.web.server import HttpReply, Request, asset, read_fields, sorry
 from eventlog.web.words import are
 
 _PAGES: dict[str, Callable[[Board, Request], str]] = {
     "/": lambda board, request: pages.status(board),
-    "/errors": lambda board, request: pages.failures(
-        board, _which(request.query), _number(request.query.get("after", "0"))
+    "/errors": lambda board, request: failed.failures(
+        board, _which(request.query), _number(request.query.get("upto", "")) or MAX_RECORD_ID
     ),
     "/next": lambda board, request: pages.coming(board),
     "/object": lambda board, request: pages.explained(
@@ -43,7 +43,7 @@ def _answer(board: Board, request: Request) -> HttpReply:
         return _failure(board, request)
     if request.path == "/errors" and request.method == "POST":
         which = _which(request.query)
-        return HttpReply(pages.failures(board, which, 0, _act(board, which, request)))
+        return HttpReply(failed.failures(board, which, MAX_RECORD_ID, _act(board, which, request)))
     show = _PAGES.get(request.path)
     if show is None or request.method != "GET":
         return sorry(HTTPStatus.NOT_FOUND, f"there are {', '.join(_PAGES)}, /metrics, /healthz and /readyz")
@@ -55,13 +55,13 @@ def _failure(board: Board, request: Request) -> HttpReply:
     number = _number(request.path.removeprefix("/errors/"))
     event = board.event(number)
     if request.method == "GET" and event:
-        return HttpReply(pages.failure(board, event))
+        return HttpReply(failed.failure(board, event))
     ids = [row.record_id for row in event] or [number]
     told = _act(board, Which((number,)), request) if request.method == "POST" and event else []
     rows = board.rows(ids)
     if not rows and not told:
         return sorry(HTTPStatus.NOT_FOUND, f"there is no row {number}")
-    return HttpReply(pages.became(number, rows, told))
+    return HttpReply(failed.became(number, rows, board.skipped(), told))
 
 
 def _which(query: Mapping[str, str]) -> Which:
@@ -71,8 +71,8 @@ def _which(query: Mapping[str, str]) -> Which:
 
 def _act(board: Board, which: Which, request: Request) -> list[str]:
     """Do what a form asks for; the sentences that say what came of it."""
-    form = parse_qs(request.body.decode("utf-8", "replace"), max_num_fields=10)
-    token, act, reason = (form.get(name, [""])[0] for name in ("token", "act", "reason"))
+    form = read_fields(request.body.decode("utf-8", "replace"), 10)
+    token, act, reason = (form.get(name, "") for name in ("token", "act", "reason"))
     if act == "skip":
         skipped = board.skip(which, token, reason or "skipped on the status page")
         return [f"{are(skipped.rows, 'row')} skipped, and will not be published."]

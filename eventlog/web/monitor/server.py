@@ -12,7 +12,8 @@ from eventlog.publisher.metrics import CONTENT_TYPE
 from eventlog.publisher.monitor import Monitor
 from eventlog.web.monitor import MonitorSettings, desk
 from eventlog.web.monitor.board import EVERY, Board
-from eventlog.web.server import PLAIN, HttpReply, PageServer, Request
+from eventlog.web.server import CLIENTS, PLAIN, HttpReply, PageServer, Request, asset
+from eventlog.web.turns import Turns
 
 
 def _health(good: bool, word: str) -> HttpReply:
@@ -33,13 +34,14 @@ def serving(settings: MonitorSettings, monitor: Monitor, board: Board | None = N
         yield None
         return
     shown = board or Board(monitor)
+    turns = Turns(lambda request: desk.answer(shown, request))
 
-    def answer(request: Request) -> HttpReply:
+    def answer(request: Request) -> HttpReply | None:
         show = PAGES.get(request.path)
-        return desk.answer(shown, request) if show is None else show(monitor)
+        return show(monitor) if show else asset(request) or turns.answer(request)
 
     try:
-        server = PageServer(settings.monitor_host, settings.monitor_port, answer)
+        server = PageServer(settings.monitor_host, settings.monitor_port, answer, share=CLIENTS // 2)
     except OSError as fault:
         raise Misuse(f"monitor-port {settings.monitor_port}: {fault.strerror}") from fault
     ended = threading.Event()

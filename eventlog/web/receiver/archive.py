@@ -16,6 +16,7 @@ from eventlog.web.receiver.rules import Verdict
 from eventlog.xds.answers import Status
 
 PAGE = 50
+MOST_DELIVERIES = 100
 KEEP = 100_000  # documents; older ones make room
 
 
@@ -110,8 +111,8 @@ class Archive:
 
     def deliveries(self, event_id: str) -> list[int]:
         """The documents that brought an event, oldest first; the first hundred."""
-        sql = "select distinct document from event where event_id = ? order by document limit 100"
-        return [row[0] for row in self._rows(sql, event_id)]
+        sql = "select distinct document from event where event_id = ? order by document limit ?"
+        return [row[0] for row in self._rows(sql, event_id, MOST_DELIVERIES)]
 
     def history(self, association: str, limit: int) -> list[EventLine]:
         """The latest events of an object, oldest first."""

@@ -19,7 +19,15 @@ from eventlog.web.layout import (
 )
 from eventlog.web.markup import Markup, Node, link, tag
 from eventlog.web.receiver import incoming
-from eventlog.web.receiver.archive import PAGE, Archive, EventLine, Filter, KeptDocument, ListPlace
+from eventlog.web.receiver.archive import (
+    MOST_DELIVERIES,
+    PAGE,
+    Archive,
+    EventLine,
+    Filter,
+    KeptDocument,
+    ListPlace,
+)
 from eventlog.web.receiver.incoming import AttributeStep, ReceivedEvent
 from eventlog.web.words import are, count
 from eventlog.xds import documents
@@ -58,7 +66,7 @@ def listing(archive: Archive, wanted: Filter, cursor: ListPlace | None) -> str:
         "Class",
         "Key",
         "Event",
-        "Status",
+        "Answer",
     )
     total = archive.total()
     empty = "No document yet that fits. Send one: curl --data-binary @document.xml, to this address."
@@ -189,12 +197,12 @@ def _event(
     archive: Archive, event: ReceivedEvent, line: EventLine, shown: Sequence[AttributeStep]
 ) -> Iterator[Node]:
     yield tag("h2", f"{event.operation} {event.class_name} ", _object(line))
-    times = archive.deliveries(event.event_id) if event.event_id else []
+    documents_of = archive.deliveries(event.event_id) if event.event_id else [line.document]
     yield facts(
         [
             ("Event", event.event_id),
             ("Answer", _answered(line)),
-            ("Deliveries", [[link(f"{number}", f"/document/{number}"), " "] for number in times] or "1"),
+            ("Delivered", _deliveries(documents_of)),
         ]
     )
     if event.attributes:
@@ -206,6 +214,15 @@ def _event(
         )
     if len(shown) < len(event.attributes):
         yield tag("p", f"… and {count(len(event.attributes) - len(shown))} more.", class_="quiet")
+
+
+def _deliveries(numbers: Sequence[int]) -> Node:
+    """Return how often an event came, and in which documents."""
+    links = [[", " if at else "", link(f"{n}", f"/document/{n}")] for at, n in enumerate(numbers)]
+    if len(numbers) == 1:
+        return ["once, in document ", links]
+    more = " or more" if len(numbers) == MOST_DELIVERIES else ""
+    return [f"{count(len(numbers))} times{more}, in documents ", links]
 
 
 def _events(archive: Archive, lines: Iterable[EventLine]) -> Iterator[tuple[EventLine, ReceivedEvent]]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from eventlog.core.errors import EventlogError
+from eventlog.core.extras import install_command
 
 OLDEST = 17
 
@@ -28,8 +29,7 @@ exec "{java}" "$@"
 
 
 class NoJava(EventlogError):
-    """Spark needs Java 17 or newer, and there is none: install one, point JAVA_HOME at it, or \
-pip install 'eventlog-publisher[java]'"""
+    """Spark needs Java 17 or newer, and there is none: install one, point JAVA_HOME at it, or {0}"""
 
 
 def find_java(environment: Mapping[str, str] = os.environ) -> Path:
@@ -37,7 +37,7 @@ def find_java(environment: Mapping[str, str] = os.environ) -> Path:
     for home in _homes(environment):
         if (version(home) or 0) >= OLDEST:
             return _wrapped(home)
-    raise NoJava
+    raise NoJava(install_command("java"))
 
 
 def version(home: Path) -> int | None:

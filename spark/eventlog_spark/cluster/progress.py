@@ -24,7 +24,7 @@ Tell = Callable[[Far], None]
 
 @contextmanager
 def watched(spark: Any, tell: Tell, shuffled: bool = True, every: float = _EVERY) -> Iterator[None]:
-    """Tell every so often how far the block's jobs are; whether rows are `shuffled` on their way."""
+    """Tell every so often how far the block's jobs are, and at its end that they are done."""
     over = threading.Event()
     context = spark.sparkContext
     earlier = set(context.statusTracker().getJobIdsForGroup(None))
@@ -40,6 +40,7 @@ def watched(spark: Any, tell: Tell, shuffled: bool = True, every: float = _EVERY
     finally:
         over.set()
         watcher.join()
+    tell(Far(1.0, 0, 0))
 
 
 @contextmanager

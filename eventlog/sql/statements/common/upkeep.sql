@@ -38,6 +38,15 @@ where {conditions}
 order by {record_id}
 {first_rows}
 
+-- latest_failures --
+-- Rows that failed, and why, without their documents.
+select {id}, {letter}, {event_type_told}, {table_name}, {table_key}, {column_name},
+  f.event_id, f.reason, null, f.tries, f.failed_at
+from {log} r left join {failed} f on f.record_id = {record_id}
+where {conditions}
+order by {record_id} desc
+{first_rows}
+
 -- failed_groups --
 -- The beginnings of reasons, with how many rows have each.
 select substr(f.reason, 1, 200) as reason_begins, count(*)

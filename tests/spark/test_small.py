@@ -1,0 +1,42 @@
+"""What a session needs for small data: few tasks, and workers that have our packages."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from eventlog_spark import documents
+
+import eventlog
+from tests.installed import ROOT
+
+pytestmark = pytest.mark.quick
+
+LOG = """
+values (1L, 4L, 'usr', 'idu=1', null, null, null)
+    as log (record_id, event_type, table_name, table_key, column_name, old_value, new_value)"""
+
+
+def test_small_data_take_few_tasks(spark: Any) -> None:
+    log = spark.sql(f"select * from {LOG}")
+    sent = documents(log, eventlog.tables(ROOT / "examples" / "tables.toml"))
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "200"
+    kept = sent.cache()  # of a plan that is kept, Spark does not reduce the tasks by itself
+    assert kept.rdd.getNumPartitions() <= spark.sparkContext.defaultParallelism
+    kept.unpersist()
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, sys.executable), ({"PYSPARK_PYTHON": "mine"}, "mine")])
+def test_workers_run_the_interpreter_of_the_driver_unless_told_otherwise(
+    given: dict[str, str], used: str
+) -> None:
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("PYSPARK_")}
+    paths = {"PYTHONPATH": f"{ROOT}:{ROOT / 'spark'}"}
+    script = "import os, eventlog_spark; print(os.environ['PYSPARK_PYTHON'])"
+    done = subprocess.run(
+        [sys.executable, "-c", script], env=bare | paths | given, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == used, done.stderr

@@ -35,7 +35,7 @@ def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: s
 # What somebody should see to; the other names are there to be found.
 _COLOURS = {
     "excluded": "red",
-    "not compared": "red",
+    "not published": "red",
     "waiting": "yellow",
     "status E": "red",
     "status F": "red",
@@ -58,7 +58,7 @@ def _lines(standing: Standing) -> Iterator[tuple[str, str]]:
     if standing.paused is not None:
         yield "paused", standing.paused
     for table, why in standing.cycle.get("unread", {}).items():
-        yield "not compared", f"{table}: {why}"
+        yield "not published", f"{table}: {why}"
     yield "leader", f"{standing.leader or 'none yet'}, since {standing.leader_since}, epoch {standing.epoch}"
     yield "lock", str(standing.holder or "nobody holds it, as far as we may see")
     yield "finished", f"by {standing.finish_mode}"

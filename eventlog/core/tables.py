@@ -66,6 +66,7 @@ class Table:
     view: bool = False
     linter: Mapping[str, object] = field(default_factory=dict)
     logged_as: str | None = None  # where that is not its bare name, which another table has
+    halted: str = ""  # why nothing of it may leave for now, empty where it may
     closed: bool = False  # it has publish or withhold: nothing leaves that is none of its columns
 
     def __str__(self) -> str:
@@ -183,8 +184,10 @@ class Tables:
         *,
         shut: Iterable[str] = (),
         warnings: Iterable[str] = (),
+        sure: Iterable[str] = (),
     ) -> None:
         self.dialect = dialect
+        self.sure = frozenset(sure)  # tables of which every column that was ever withheld is there
         self.warnings = tuple(warnings)  # what somebody should hear of the lists of these tables
         self._named: dict[str, list[Table]] = {}
         self._all = tuple(tables)
@@ -220,6 +223,16 @@ class Tables:
     def spellings(self) -> set[str]:
         """Every name that finds a table or a child of one, without case."""
         return {*self._folded, *self._parents}
+
+    def halted_spellings(self) -> frozenset[str]:
+        """Return every name, without case, that finds a halted table or a child of one."""
+        named = {
+            folded
+            for folded, spellings in self._folded.items()
+            if any(table.halted for name in spellings for table in self._named[name])
+        }
+        children = {name for name, places in self._parents.items() if any(of.halted for of, _ in places)}
+        return frozenset(named | children)
 
     def writes_plain(self, name: str) -> bool:
         """Whether a row that names a table so writes plain names, which the dialect keeps in capitals."""

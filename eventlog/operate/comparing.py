@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from eventlog.core.tables import Table
+from eventlog.publisher.column_record import halted
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
 from eventlog.publisher.standing import read_standing
@@ -15,17 +16,25 @@ from eventlog.sql.schema.migrate import has_companion
 
 
 def compared(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Finding]:
-    """The findings; none where triggers fill the log."""
+    """Return the findings; where triggers fill the log, only the tables that are halted."""
+    tables = list(tables)
+    for name, why in halted(tables).items():
+        yield Finding(name, why, "name the new column; the other tables are published")
     if config.build(ComparingSettings).publication_mode != "compare":
         return
     from eventlog.compare.polling import why_here  # Arrow takes a while to load
 
     yield from _state(store)
-    for table, why in read_standing(store, counted=False).cycle.get("unread", {}).items():
-        yield Finding(table, f"it could not be compared: {why}", "the others are published; mend it")
+    reported = {str(table) for table in tables if table.halted or not table.key}
+    for name, reason in read_standing(store, counted=False).cycle.get("unread", {}).items():
+        if name in reported:
+            continue
+        yield Finding(name, f"it could not be compared: {reason}", "the others are published; mend it")
     for table in tables:
         if not table.key:
             yield Finding(str(table), "it has no key by which rows could be told apart", "give it one")
+        elif table.halted:
+            continue  # reported in every mode
         elif (why := why_here(store.log.dialect, table)) is not None:
             cost = "each poll fetches all its rows, and the publisher digests them"
             remedy = "poll less often where it is large"

@@ -18,6 +18,7 @@ from eventlog.compare.sieve import version_of
 from eventlog.compare.tables import snapshot
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.tables import Column, Table, Tables
+from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
 from eventlog.publisher.opening import read_readable, read_tables, source_of, table_named
@@ -31,6 +32,11 @@ from eventlog.sql.schema.migrate import has_companion
 
 logger = logging.getLogger("eventlog.comparing")
 
+_KEYLESS = (
+    "it has no key by which its rows could be told apart: give it one, or leave it out of sync-tables, or"
+    " with exclude-table-filter out of sync-schema"
+)
+
 
 class NothingToCompare(Misuse):
     """publication-mode is compare, and no table is published: name them in sync-tables or sync-schema"""
@@ -38,10 +44,6 @@ class NothingToCompare(Misuse):
 
 class ZeroCharacter(EventlogError):
     """{0}: a text holds the character U+0000, which the database of the log cannot keep"""
-
-
-class KeylessTable(Misuse):
-    """publication-mode is compare, and {0} has no key by which its rows could be told apart"""
 
 
 class Comparison:
@@ -57,6 +59,7 @@ class Comparison:
         self._tables = Tables()  # that were compared last
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
         self.unread: dict[str, str] = {}  # tables that could not be compared, and why
+        self._columns = ColumnRecord()
         self._due = 0.0
         by_clock = config.given.get("time_of_day") is not None
         self._interval = 0.0 if by_clock else float(config.given.get("polling_interval", 10))
@@ -69,8 +72,9 @@ class Comparison:
         absent: list[tuple[str, NoSuchTable]] = []
         store = self._store
         found = read_tables(store.engine, store.log, self._config, lambda *one: absent.append(one))
+        unread |= halted(found)
         tables = self._tables = self._keyed(found, unread)
-        counts = self._begin(tables)
+        counts = self._begin(tables, found)
         unread |= self._gone(absent, counts)
         if not len(found) and not unread:
             raise NothingToCompare
@@ -83,12 +87,9 @@ class Comparison:
         return taken
 
     def _keyed(self, found: Tables, unread: dict[str, str]) -> Tables:
-        """The tables that have a key; a start refuses others, and later they are passed over."""
-        keyless = [table for table in found if not table.key]
-        if keyless and not self._begun:
-            raise KeylessTable(keyless[0])
-        unread |= {str(table): "it has no key any more" for table in keyless}
-        return Tables([table for table in found if table.key], found.dialect)
+        """Return the tables that can be compared, and name those without a key in `unread`."""
+        unread |= {str(table): _KEYLESS for table in found if not table.key}
+        return Tables([table for table in found if str(table) not in unread], found.dialect)
 
     def _gone(self, absent: Iterable[tuple[str, NoSuchTable]], counts: Mapping[str, int]) -> dict[str, str]:
         """The tables of these names, which are gone; NoSuchTable of a name that nothing is known of."""
@@ -110,10 +111,12 @@ class Comparison:
             logger.info("%s is compared again", table, extra={"table": table})
         self.unread = unread
 
-    def _begin(self, tables: Tables) -> dict[str, int]:
+    def _begin(self, tables: Tables, found: Tables) -> dict[str, int]:
         """Let the state follow what was settled; how many objects of each table it has."""
         first = not self._begun
         with self._store.work(self._epoch) as work:
+            if not self._columns.is_current(found):
+                self._columns.write(work, found)
             known = work.known()
             counts = self._counts(known, tables, first=first)
             for table in map(str, tables):

@@ -67,7 +67,7 @@ class SinkDown(EventlogError):
 
 
 class TablesUnread(EventlogError):
-    """some tables could not be compared, the others were published: {0}"""
+    """some tables were not published, the others were: {0}"""
 
 
 class Daemon:

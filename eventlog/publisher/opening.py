@@ -17,6 +17,7 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.publisher.children import with_places
+from eventlog.publisher.column_record import read_column_record
 from eventlog.publisher.config import Config, names, statements
 from eventlog.publisher.published import Absent, published
 from eventlog.publisher.references import refer
@@ -183,15 +184,16 @@ def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None 
         absent(name, fault)
 
     source = source_of(config)
-    if source is not None:
-        found = source.published(*sync, children=children, absent=leave_out)
-        adapted = Tables([_adapt(t, found, settings) for t in found], source.dialect)
-        return _with_sections(adapted, config, source.standing, gone)
     with engine.connect() as connection:
-        found = published(connection, log, *sync, children=children, absent=leave_out)
-    return with_sections(
-        engine, Tables([_adapt(t, found, settings) for t in found], log.dialect.name), config, gone
-    )
+        before = read_column_record(connection, log)
+        if source is None:
+            found = published(connection, log, *sync, children=children, absent=leave_out)
+            adapted = Tables([_adapt(t, found, settings) for t in found], log.dialect.name)
+            standing = Directory(Catalogue(connection)).standing
+            return _with_sections(adapted, config, standing, gone, before)
+    found = source.published(*sync, children=children, absent=leave_out)
+    adapted = Tables([_adapt(t, found, settings) for t in found], source.dialect)
+    return _with_sections(adapted, config, source.standing, gone, before)
 
 
 def table_named(name: str) -> Table:
@@ -214,11 +216,11 @@ def _tell_absent(name: str, fault: NoSuchTable) -> None:
     logger.warning("%s is not read: %s", name, fault)
 
 
-def with_sections(engine: Engine, tables: Tables, config: Config, gone: Sequence[Table] = ()) -> Tables:
-    """The tables with what the settings file says of each: what may leave, and how long a value may be; of
-    those that are gone nothing is said."""
+def with_sections(engine: Engine, log: Log, tables: Tables, config: Config) -> Tables:
+    """Return the tables with what the settings file says of each: what may leave, how long a value may be."""
     with engine.connect() as connection:
-        return _with_sections(tables, config, Directory(Catalogue(connection)).standing, gone)
+        before = read_column_record(connection, log)
+        return _with_sections(tables, config, Directory(Catalogue(connection)).standing, (), before)
 
 
 def _with_sections(
@@ -226,6 +228,7 @@ def _with_sections(
     config: Config,
     standing: Callable[[Iterable[str]], Iterator[Table]],
     gone: Sequence[Table],
+    before: Mapping[str, Table],
 ) -> Tables:
     sections = {name: (tables.find(name), entries) for name, entries in config.tables.items()}
     limits = {table: entries.get("max-value") for table, entries in sections.values() if table}
@@ -233,9 +236,8 @@ def _with_sections(
     lists = [read_lists(name, entries) for name, (_, entries) in sections.items()]
     absent = [name for name, (table, _) in sections.items() if table is None]
     away = Tables(gone, tables.dialect)
-    found = restrict(
-        known, lists, tables.dialect, standing(absent), [name for name in absent if away.find(name)]
-    )
+    left_out = [name for name in absent if away.find(name)]
+    found = restrict(known, lists, tables.dialect, standing(absent), left_out, before)
     for words in found.warnings:
         logger.warning(words)
     return found

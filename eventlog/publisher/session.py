@@ -13,9 +13,11 @@ from types import TracebackType
 from typing import Self
 
 from eventlog.core.settings import setting
+from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.publisher.answering import KnownTables, QueryAnswers
 from eventlog.publisher.children import told
+from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import comparing
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
@@ -37,6 +39,7 @@ logger = logging.getLogger("eventlog.publishing")
 
 ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
 _NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
+_READ_EVERY = 5.0  # seconds between two looks whether a withheld column was renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,9 @@ class PublishingSession:
         self._after = statements(self._settings.post_poll_stmt)
         self._noted = 0.0
         self._said: list[str] = []  # of children that are read
+        self._halted: dict[str, str] = {}  # tables of which nothing is sent for now, and why
+        self._columns = ColumnRecord()
+        self._read = 0.0  # when the tables were last read
         self._signals = signals
         self._pulse = pulse  # told before each document that we are alive
         with ExitStack() as stack:
@@ -157,9 +163,12 @@ class PublishingSession:
                 return Cycle(paused=True)
         if self._comparing is not None:
             self._comparing.poll()
+        elif self._publisher.tables.sure and time.monotonic() > self._read + _READ_EVERY:
+            self._publisher.refresh()
         cycle = self._publisher.cycle()
+        cycle.unread = halted(self._publisher.tables)
         if self._comparing is not None:
-            cycle.unread = self._comparing.unread
+            cycle.unread |= self._comparing.unread
         if cycle.documents and self._after:
             run_statements(self.store, self._after, self._settings.transaction_isolation_level)
         self._note(cycle)
@@ -172,12 +181,23 @@ class PublishingSession:
     def _make_reader(self) -> Reader:
         """What reads rows with the tables as they are now; says which children are read, if that is new."""
         reader = make_reader(self._config, self.store)
+        self._read = time.monotonic()
+        if not self._columns.is_current(reader.tables):
+            with self.store.work(self._leader.epoch) as work:
+                self._columns.write(work, reader.tables)
+        for table, why in (self._halted_now(reader.tables)).items():
+            logger.warning("%s is not published: %s", table, why, extra={"table": table})
         said = list(told(reader.tables))
         if said != self._said:
             self._said = said
             for words in said:
                 logger.info(words)
         return reader
+
+    def _halted_now(self, tables: Tables) -> dict[str, str]:
+        """Return the tables that were not halted before, and why they are now."""
+        before, self._halted = self._halted, halted(tables)
+        return {table: why for table, why in self._halted.items() if before.get(table) != why}
 
     def _stopping(self) -> bool:
         self._pulse()

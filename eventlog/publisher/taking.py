@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
+from eventlog.core.tables import Tables
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.head import Head
 from eventlog.publisher.queryback import MOST_BYTES
@@ -183,15 +184,25 @@ class Taking:
         """What rows say. Before any is refused the catalogue is read again: perhaps the tables changed."""
         reading = self._read_once(read)
         if reading.doubtful:
-            known, self._reader = list(self._reader.tables), self._make_reader()
-            if known != list(self._reader.tables):
-                self._name_holds()
+            self.refresh()
             self._reader.thorough = True
             try:
                 reading = self._read_once(read)
             finally:
                 self._reader.thorough = False
         return reading
+
+    @property
+    def tables(self) -> Tables:
+        """The tables as they were when they were last read."""
+        return self._reader.tables
+
+    def refresh(self) -> None:
+        """Read the tables again: perhaps somebody changed them."""
+        known, self._reader = list(self._reader.tables), self._make_reader()
+        if known != list(self._reader.tables):
+            self._name_holds()
+            self._head = Head()  # rows of a table that was halted may go now
 
     def _read_once(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
         with self._store.snapshot() as snapshot:

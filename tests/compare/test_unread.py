@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from eventlog.publisher.comparison import KeylessTable
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.log.known import StateGone, StateLost
 from eventlog.sql.schema import migrate
@@ -84,9 +83,20 @@ def test_a_table_that_is_gone_stops_no_other_whatever_the_settings_say_of_it(
 def test_a_name_of_which_nothing_is_known_is_an_error_at_the_start(beside: World) -> None:
     with life(beside, Receiver(), tables="usr nowhere") as publisher, pytest.raises(NoSuchTable):
         publisher.cycle()
+
+
+def test_a_table_without_a_key_is_named_at_every_start_and_stops_no_other(beside: World) -> None:
     beside.change("create table loose (v varchar(10))")
-    with life(beside, Receiver(), tables="usr loose") as publisher, pytest.raises(KeylessTable):
-        publisher.cycle()
+    beside.change("create view seen as select idu, fname from usr")
+    receiver = Receiver()
+    beside.user(1)
+    for differing in (1, 0):
+        with life(beside, receiver, tables="usr loose seen") as publisher:
+            assert publisher.cycle() == differing
+            assert [name.rpartition(".")[2] for name in sorted(publisher.unread)] == ["loose", "seen"]
+            assert "exclude-table-filter" in str(publisher.unread)
+    assert [event.tag for event in receiver.events] == ["add"]
+    beside.change("drop view seen")
     beside.change("drop table loose")
 
 
@@ -191,7 +201,7 @@ def test_status_and_check_tell_what_is_not_compared(postgres: Database, tmp_path
         done = shell.run("run", "--once")
         assert (done.code, done.stdout.count("<add")) == (1, 1)
         assert "public.odd: public.odd and public.odd have the same key, pk_n=1" in done.stderr
-        assert "not compared public.odd: " in shell.run("status").stdout
+        assert "not published public.odd: " in shell.run("status").stdout
         done = shell.run("check")
         assert done.code == 1
         assert "public.odd: it could not be compared: " in done.stdout
@@ -206,7 +216,7 @@ def test_status_and_check_tell_what_is_not_compared(postgres: Database, tmp_path
             connection.execute(text("delete from twin"))
         done = shell.run("run", "--once", "--startup-option", "future")
         assert (done.code, done.stdout) == (0, "")
-        assert "not compared" not in shell.run("status").stdout
+        assert "not published" not in shell.run("status").stdout
     engine.dispose()
 
 

@@ -234,7 +234,7 @@ def _facts(standing: Standing) -> Iterable[tuple[str, Node]]:
     yield "Rows are finished by", standing.finish_mode
     cycle = standing.cycle
     for name, why in cycle.get("unread", {}).items():
-        yield "Not compared", clipped(f"{name}: {why}", 400)
+        yield "Not published", clipped(f"{name}: {why}", 400)
     told = ", ".join(f"{count(cycle.get(name, 0))} {name}" for name in ("rows", "events", "refused"))
     yield "Last cycle", f"{told} in {duration(cycle.get('seconds', 0))}" if cycle else "none yet"
     if standing.cycle_at is not None:

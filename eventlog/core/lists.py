@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import Misuse
-from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.tables import GONE, Column, Table, Tables
 
 
 class InvalidList(Misuse):
@@ -129,8 +129,8 @@ class _Renamed:
         if lists.withhold is not None:
             self.withholding.add(table)
         if (known := self._before.get(table)) is not None:
-            then = place._replace(table=known)
-            lost = [e for e in lists.withhold or () if then.called(e) and not place.called(e)]
+            then, now = place._replace(table=known), place._replace(table=_as_it_is(place.table))
+            lost = [e for e in lists.withhold or () if then.called(e) and not now.called(e)]
             self.lost.setdefault(table, []).extend(lost)
         if not self.lost.get(table):
             self.lost.pop(table, None)
@@ -141,11 +141,17 @@ class _Renamed:
         if name not in self.lost:
             return table
         then, named = self._before[name].columns, self._named[name]
-        new = [c.name for c in table.columns.values() if c.leaves and c.name not in {*then, *named}]
+        came = _as_it_is(table).columns.keys() - {*then, *named}
+        new = [c.name for c in table.columns.values() if c.leaves and c.name in came]
         if not new:
             return table
         columns = {c.name: replace(c, leaves=c.leaves and c.name not in new) for c in table.columns.values()}
         return replace(table, columns=columns, halted=_why_halted(self.lost[name], new))
+
+
+def _as_it_is(table: Table) -> Table:
+    """Return the table without the columns that it had and lacks now."""
+    return replace(table, columns={name: c for name, c in table.columns.items() if c.unread != GONE})
 
 
 def _why_halted(lost: Sequence[str], new: Sequence[str]) -> str:

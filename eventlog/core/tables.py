@@ -12,6 +12,7 @@ from eventlog.core.errors import AmbiguousName, EventlogError, InvalidTables, In
 from eventlog.core.metaid import read_name
 from eventlog.core.values import Kind, Precision
 
+GONE = "is no column of its table any more"  # of a column that a receiver may have values of
 _KEEPS_CAPITALS = frozenset(("oracle",))  # what is written without quotes, in lower case or not
 
 
@@ -116,6 +117,21 @@ class Table:
         return tuple(c for c in readable if c.name not in self.key)
 
     @cached_property
+    def beside_key(self) -> tuple[Column, ...]:
+        """The columns that the table has beside its key, whether they may leave or not."""
+        return tuple(c for c in self.columns.values() if c.unread != GONE and c.name not in self.key)
+
+    @property
+    def withholds_all(self) -> bool:
+        """Whether it has columns beside its key and none of them leaves."""
+        return bool(self.beside_key) and not self.data
+
+    @cached_property
+    def gone(self) -> tuple[Column, ...]:
+        """The columns that the table had, and of which a receiver may have values."""
+        return tuple(c for c in self.columns.values() if c.unread == GONE and c.leaves)
+
+    @cached_property
     def key_columns(self) -> tuple[Column, ...]:
         return tuple(self.columns[name] for name in self.key)
 
@@ -205,6 +221,11 @@ class Tables:
 
     def __len__(self) -> int:
         return len(self._all)
+
+    def with_others(self, others: Iterable[Table]) -> Tables:
+        """Return these tables and others, with what is known of the lists of these."""
+        tables = (*self._all, *others)
+        return Tables(tables, self.dialect, shut=self.shut, warnings=self.warnings, sure=self.sure)
 
     def find(self, name: str) -> Table | None:
         """The table that a row or a file calls by this name, None if there is none."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from sqlalchemy.engine import Connection
 
-from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.tables import GONE, Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.sql.log.work import Work
 from eventlog.sql.names import Log
@@ -50,7 +50,8 @@ def _words(tables: Tables) -> Mapping[str, str]:
 
 
 def _dump(columns: Iterable[Column]) -> str:
-    return json.dumps([[column.name, column.aliases, column.effective] for column in columns])
+    own = (column for column in columns if column.unread != GONE)
+    return json.dumps([[column.name, column.aliases, column.effective] for column in own])
 
 
 def _columns(names: Iterable[tuple[str, list[str], str | None]]) -> dict[str, Column]:

@@ -19,12 +19,14 @@ from eventlog.core.values import Kind
 from eventlog.publisher.children import with_places
 from eventlog.publisher.column_record import read_column_record
 from eventlog.publisher.config import Config, names, statements
+from eventlog.publisher.former import former_tables, with_former
 from eventlog.publisher.published import Absent, published
 from eventlog.publisher.references import refer
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import connect_to_log, read_url
 from eventlog.sql.dialect.dialects import Dialect, dialect_of
 from eventlog.sql.log.binding import LAYOUTS, bind
+from eventlog.sql.log.known import Base
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, check_log_name, log_named
 from eventlog.sql.readable import ReadableTable, readable
@@ -167,9 +169,15 @@ def driver_user(engine: Engine, log: Log) -> str:
         return str(connection.exec_driver_sql(statement).scalar())
 
 
-def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None = None) -> Tables:
-    """The tables that are published, as the catalogue knows them. Where states are compared, a name that no
-    table has (any more) is told to `absent`, else to the log, and stops nothing."""
+def read_tables(
+    engine: Engine,
+    log: Log,
+    config: Config,
+    absent: Absent | None = None,
+    bases: Mapping[str, Base] | None = None,
+) -> Tables:
+    """Return the tables that are published, as the catalogue knows them. Where states are compared, a name
+    without a table goes to `absent`, else to the log; `bases` name columns that tables had."""
     settings = config.build(TablePublishing)
     if absent is None and config.given.get("publication_mode") == "compare":
         absent = _tell_absent
@@ -183,17 +191,32 @@ def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None 
         gone.append(table_named(name))
         absent(name, fault)
 
+    def adapt(found: Sequence[Table], dialect: str) -> Tables:
+        return Tables([with_former(_adapt(t, found, settings), bases or {}) for t in found], dialect)
+
     source = source_of(config)
     with engine.connect() as connection:
         before = read_column_record(connection, log)
         if source is None:
             found = published(connection, log, *sync, children=children, absent=leave_out)
-            adapted = Tables([_adapt(t, found, settings) for t in found], log.dialect.name)
+            adapted = adapt(found, log.dialect.name)
             standing = Directory(Catalogue(connection)).standing
             return _with_sections(adapted, config, standing, gone, before)
     found = source.published(*sync, children=children, absent=leave_out)
-    adapted = Tables([_adapt(t, found, settings) for t in found], source.dialect)
+    adapted = adapt(found, source.dialect)
     return _with_sections(adapted, config, source.standing, gone, before)
+
+
+def gone_tables(
+    config: Config, engine: Engine, bases: Mapping[str, Base], tables: Iterable[Table]
+) -> list[Table]:
+    """Return the tables that have a state with objects and are not in the database any more."""
+    former = {str(table): table for table in former_tables(bases, tables)}
+    source = source_of(config)
+    with engine.connect() as connection:
+        standing = source.standing if source else Directory(Catalogue(connection)).standing
+        there = {str(table) for table in standing(sorted(former))} if former else set[str]()
+    return [table for name, table in former.items() if name not in there]
 
 
 def table_named(name: str) -> Table:

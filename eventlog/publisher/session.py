@@ -18,9 +18,10 @@ from eventlog.fold import Rules
 from eventlog.publisher.answering import KnownTables, QueryAnswers
 from eventlog.publisher.children import told
 from eventlog.publisher.column_record import ColumnRecord, halted
-from eventlog.publisher.comparing import comparing
+from eventlog.publisher.comparing import ComparingSettings, comparing
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.former import former_tables, read_bases
 from eventlog.publisher.opening import driver_user, read_tables, readable_of
 from eventlog.publisher.postpoll import check_safe, run_statements
 from eventlog.publisher.reading import Reader
@@ -29,6 +30,7 @@ from eventlog.publisher.taking import Cycle
 from eventlog.publisher.wake import Bed, Signals, make_bed
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sinks.sink import OutgoingDocument
+from eventlog.sql.log.known import Base
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
 from eventlog.sql.stored import demand_time
@@ -86,9 +88,20 @@ def read_rules(config: Config, store: Store) -> Rules:
 
 def read_known(config: Config, store: Store) -> KnownTables:
     """What is known of the tables as the catalogue has them now, and how the settings tell their values."""
-    tables = read_tables(store.engine, store.log, config)
+    bases = read_former(config, store)
+    tables = read_tables(store.engine, store.log, config, bases=bases)
     readable = readable_of(config, store.engine, store.log, tables)
+    if config.build(ComparingSettings).on_dropped_table == "delete":
+        tables = tables.with_others(former_tables(bases, tables))
     return KnownTables(tables, readable, read_rules(config, store), config.build(XdsSettings))
+
+
+def read_former(config: Config, store: Store) -> dict[str, Base]:
+    """Return what is on record of the states of tables, where the publisher compares them."""
+    if config.build(ComparingSettings).publication_mode != "compare":
+        return {}
+    with store.engine.connect() as connection:
+        return read_bases(connection, store.log)
 
 
 def make_reader(config: Config, store: Store) -> Reader:
@@ -163,6 +176,8 @@ class PublishingSession:
                 return Cycle(paused=True)
         if self._comparing is not None:
             self._comparing.poll()
+            if self._comparing.changed:
+                self._publisher.refresh()
         elif self._publisher.tables.sure and time.monotonic() > self._read + _READ_EVERY:
             self._publisher.refresh()
         cycle = self._publisher.cycle()

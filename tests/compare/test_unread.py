@@ -74,9 +74,9 @@ def test_a_table_that_is_gone_stops_no_other_whatever_the_settings_say_of_it(
         assert "no table or view plain" in str(publisher.unread)
         beside.change("alter table away rename to plain")
         beside.change("insert into plain values (2, 'b')")
-        assert publisher.cycle() == 1
+        withheld = "withhold" in section  # there is nothing else to send
+        assert publisher.cycle() == int(not withheld)
         assert publisher.unread == {}
-    withheld = "withhold" in section  # still: there is nothing else to tell
     assert receiver.events[-1].get("class-name") == ("usr" if withheld else "plain")
 
 
@@ -160,7 +160,7 @@ def test_values_that_are_not_those_that_were_kept_are_never_sent(world: World, d
     assert replica.rows == rows_of(world)
 
 
-@pytest.mark.parametrize("text", ["{}", '{"format": 1}', "x", '{"format": 2, "objects": 1}'])
+@pytest.mark.parametrize("text", ["{}", '{"format": 1}', "x", '{"format": 3, "objects": 1}'])
 def test_a_count_that_cannot_be_read_is_a_state_that_is_lost(world: World, text: str) -> None:
     world.user(1)
     known = world.log.names()["known"]

@@ -14,6 +14,7 @@ from typing import Any
 from eventlog.compare.events import as_it_is, dump, dump_digests, in_chunks, names_in, step_of
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import PolledChange, every_object, poll, read_again, why_here
+from eventlog.compare.selfreferences import SelfReferences, own_references
 from eventlog.compare.sieve import version_of
 from eventlog.compare.tables import snapshot
 from eventlog.core.amount import amount
@@ -206,20 +207,31 @@ class Comparison:
         is logged of a table that cannot be read to its end, and it is named in `unread`."""
         if not self._begun and self._settings.startup_option == "future":
             self._awaited = set(map(str, tables))
-        order: Order[StateStep] = Order([*tables, *dropped], self._settings.compare_memory << 20)
+        memory = self._settings.compare_memory << 20
+        order: Order[StateStep] = Order([*tables, *dropped], memory)
+        kin = {str(table): SelfReferences(table, memory) for table in tables if own_references(table)}
         keep = dump if self._settings.state_values else dump_digests
         late = False
+
+        def add(table: Table, found: PolledChange, depth: int = 0, circular: Sequence[str] = ()) -> bool:
+            name = str(table)
+            others = (column for column in table.data if column.reference != name)
+            later = [*circular, *(c.name for c in others if order.ranks.circular(table, c))]
+            phase, step, more = step_of(name, table, found, later, keep=keep, unsure=bases[name].unsure)
+            order.add(phase, table, found.key, step, depth)
+            return more
+
         for table, found in self._differences(tables, dropped, bases, unread):
             name = str(table)
             if table.withholds_all and found.texts is not None and found.known_digest is None:
                 continue  # there is nothing to send of it
             if name in self._awaited:
                 order.add(Phase.NEW, table, found.key, as_it_is(name, table, found, keep=keep))
-                continue
-            later = [column.name for column in table.data if order.ranks.circular(table, column)]
-            phase, step, more = step_of(name, table, found, later, keep=keep, unsure=bases[name].unsure)
-            order.add(phase, table, found.key, step)
-            late = late or more
+            elif name not in kin or not kin[name].hold(found):
+                late = add(table, found) or late
+        for name, held in kin.items():
+            for found, depth, circular in held.placed():
+                late = add(tables.get(name), found, depth, circular) or late
         taken = 0
         whole = (step for *_, step in order if step.object_table not in unread)
         for chunk in in_chunks(whole):

@@ -31,7 +31,7 @@ METRICS = {
         Metric("eventlog_leader", "gauge", "Whether this publisher leads."),
         Metric("eventlog_paused", "gauge", "Whether the publisher is asked to rest."),
         Metric("eventlog_database_up", "gauge", "Whether the database answers."),
-        Metric("eventlog_sink_up", "gauge", "Whether the sink took what it was given last."),
+        Metric("eventlog_sink_up", "gauge", "Whether the sink took what it was given last, in any cycle."),
         Metric("eventlog_heartbeat_age_seconds", "gauge", "Time since the last heartbeat."),
         Metric("eventlog_cycles_total", "counter", "Cycles."),
         Metric("eventlog_rows_total", "counter", "Rows that were picked up."),

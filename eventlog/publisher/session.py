@@ -119,6 +119,7 @@ class PublishingSession:
         leader: Leader,
         signals: Signals,
         pulse: Callable[[], None] = lambda: None,
+        report: Callable[[Cycle], None] = lambda cycle: None,
     ) -> None:
         self.store = store
         self._config = config
@@ -131,7 +132,10 @@ class PublishingSession:
         self._columns = ColumnRecord()
         self._read = 0.0  # when the tables were last read
         self._signals = signals
-        self._pulse = pulse  # told before each document that we are alive
+        self._pulse = pulse  # called before each document: the publisher is alive
+        self._report = report  # takes how far a cycle is
+        self._noted_down: str | None = None  # why the receiver is down, as it was reported last
+        self._unread: dict[str, str] = {}  # tables of which nothing is published, and why
         with ExitStack() as stack:
             stack.callback(leader.close)
             with store.work(leader.epoch) as work:
@@ -156,6 +160,7 @@ class PublishingSession:
                 config.build(XdsSettings).batch_size,
                 config.build(PublisherSettings),
                 self._stopping,
+                self._progress,
             )
             self._comparing = comparing(config, store, leader.epoch)
             self._stack = stack.pop_all()
@@ -180,13 +185,14 @@ class PublishingSession:
                 self._publisher.refresh()
         elif self._publisher.tables.sure and time.monotonic() > self._read + _READ_EVERY:
             self._publisher.refresh()
-        cycle = self._publisher.cycle()
-        cycle.unread = halted(self._publisher.tables)
+        self._unread = halted(self._publisher.tables)
         if self._comparing is not None:
-            cycle.unread |= self._comparing.unread
+            self._unread |= self._comparing.unread
+        cycle = self._publisher.cycle()
+        cycle.unread = self._unread
         if cycle.documents and self._after:
             run_statements(self.store, self._after, self._settings.transaction_isolation_level)
-        self._note(cycle)
+        self._note()
         return cycle
 
     def stay(self) -> None:
@@ -222,15 +228,35 @@ class PublishingSession:
         """Send a heartbeat; why it did not arrive."""
         name = f"heartbeat-{time.time_ns()}"
         (reply,) = self._sink.deliver([OutgoingDocument(name, (), HEARTBEAT)])
+        self._publisher.receiver_down = reply.fault
+        self._note()
         if reply.fault is None:
             with self.store.work(self._leader.epoch) as work:
                 work.record_heartbeat()
         return reply.fault
 
-    def _note(self, cycle: Cycle) -> None:
-        """Leave on record what `status` tells, not more often than people look."""
-        if time.monotonic() > self._noted + _NOTED_EVERY:
-            self._noted = time.monotonic()
+    @property
+    def progress(self) -> Cycle:
+        """The last cycle, or how far the present one is; `down` follows the receiver's last answer."""
+        return replace(self._publisher.progress, unread=self._unread)
+
+    def _progress(self) -> None:
+        """Report how far a cycle is, within it too."""
+        if self._is_due:
+            self._report(self.progress)
+            self._note()
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether people should see how it stands: the receiver's state changed, or some time passed."""
+        changed = self._publisher.receiver_down != self._noted_down
+        return changed or time.monotonic() > self._noted + _NOTED_EVERY
+
+    def _note(self) -> None:
+        """Leave on record what `status` shows, not more often than people look."""
+        if self._is_due:
+            cycle = self.progress
+            self._noted, self._noted_down = time.monotonic(), cycle.down
             with self.store.work(self._leader.epoch) as work:
                 facts = asdict(replace(cycle, answers=Counter()))
                 work.record_cycle(json.dumps(facts))

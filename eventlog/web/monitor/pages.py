@@ -32,8 +32,8 @@ LETTERS = {"N": "new", "S": "success", "W": "warning", "E": "error", "F": "fatal
 def status(board: Board) -> str:
     """How the log stands."""
     standing = board.standing()
-    samples = list(board.samples)
-    seen = samples[-1].at - samples[0].at if samples else 0.0
+    samples = board.samples_until(standing)
+    seen = samples[-1].at - samples[0].at
     charts = [
         chart("Pending rows", [float(sample.pending) for sample in samples], count, seen),
         chart("Age of the oldest", [sample.oldest for sample in samples], duration, seen),

@@ -27,10 +27,12 @@ def step_of(
     later: Container[str] = (),
     *,
     keep: Keep,
+    stale: Container[str] = (),
     unsure: bool = False,
 ) -> tuple[Phase, StateStep, bool]:
     """Return the phase and the step of a difference, and whether more of the object follows once it is
-    settled. The first add leaves out the columns `later`; `unsure`: the receiver may have the object."""
+    settled. The first add leaves out the columns `later`; of those that are `stale` the receiver may have
+    values that the state lacks; `unsure`: it may have the object."""
     step = StateStep(
         name, found.key_hash, found.key, found.known_digest, found.known_values, existed=found.known
     )
@@ -46,7 +48,7 @@ def step_of(
     late = tuple(texts) != tuple(whole)
     coming = digest(table.data, texts).hex() if late else found.digest
     kept = keep(table, texts)
-    rows = list(_rows(table, found, texts))
+    rows = list(_rows(table, found, texts, stale))
     phase = Phase.NEW if new else Phase.CHANGED
     if not rows:
         return phase, step._replace(digest=coming, row_values=kept), False
@@ -59,31 +61,30 @@ def as_it_is(name: str, table: Table, found: PolledChange, *, keep: Keep) -> Sta
     return StateStep(name, found.key_hash, found.key, found.digest, kept, existed=found.known)
 
 
-def _rows(table: Table, found: PolledChange, texts: Texts) -> Iterable[LogRow]:
+def _rows(table: Table, found: PolledChange, texts: Texts, stale: Container[str]) -> Iterable[LogRow]:
     if found.known_digest is None:
         return [*_every_added(table, texts)] or [LogRow(5)]
     if found.known_digest == found.digest or (found.renewed and found.known_values is None):
         return ()  # the row is what the receiver has: an event failed, or an earlier version made the digest
     if found.known_values is None:
         return [*_every_cleared(table, texts)] or ([] if found.known else [LogRow(5)])
-    return _differing(table, found.known_values, texts)
+    return _differing(table, found.known_values, texts, stale)
 
 
-def _differing(table: Table, kept: str, texts: Texts) -> Iterator[LogRow]:
+def _differing(table: Table, kept: str, texts: Texts, stale: Container[str]) -> Iterator[LogRow]:
     """Return the rows that lead from what the state keeps to these values."""
-    pairs = list(zip(table.data, texts, strict=True))
-    if kept.startswith("["):
-        (digests,) = json.loads(kept)
-        before = dict[str, Text](digests)
-        for column, text in pairs:
-            if before.get(column.name) != _digest_of(column, text):
-                yield from _cleared(column, text)
-    else:
-        before = load(kept)
-        for column, text in pairs:
-            if before.get(column.name) != text:
-                yield from _changed(column, before.get(column.name), text)
-    yield from (LogRow(3, column.name) for column in table.gone if column.name in before)
+    digested = kept.startswith("[")
+    before: dict[str, Text] = json.loads(kept)[0] if digested else load(kept)
+    for column, text in zip(table.data, texts, strict=True):
+        known = before.get(column.name)
+        unknown = column.name in stale and column.name not in before
+        if unknown or (digested and known != _digest_of(column, text)):
+            yield from _cleared(column, text)
+        elif not digested and known != text:
+            yield from _changed(column, known, text)
+    for column in table.gone:
+        if before.get(column.name) is not None or (column.name in stale and column.name not in before):
+            yield LogRow(3, column.name)
 
 
 def _every_added(table: Table, texts: Texts) -> Iterator[LogRow]:
@@ -123,16 +124,17 @@ def _digest_of(column: Column, text: Text) -> str | None:
     return None if text is None else digest((column,), (text,)).hex()
 
 
-def dump(table: Table, texts: Texts) -> str:
-    """Return the values of an object as the state keeps them, without what is null."""
+def dump(table: Table, texts: Texts, stale: Container[str] = ()) -> str:
+    """Return the values of an object as the state keeps them: null only if a receiver might have had one."""
     named = ((column.name, text) for column, text in zip(table.data, texts, strict=True))
-    return _ENCODED({name: text for name, text in named if text is not None})
+    return _ENCODED({name: text for name, text in named if text is not None or name in stale})
 
 
-def dump_digests(table: Table, texts: Texts) -> str:
-    """Return the digest of each value that is not null, as a state without values keeps them."""
+def dump_digests(table: Table, texts: Texts, stale: Container[str] = ()) -> str:
+    """Return the digest of each value, as a state without values keeps them; null as `dump` has it."""
     pairs = zip(table.data, texts, strict=True)
-    return _ENCODED([{c.name: _digest_of(c, text) for c, text in pairs if text is not None}])
+    kept = {c.name: _digest_of(c, text) for c, text in pairs if text is not None or c.name in stale}
+    return _ENCODED([kept])
 
 
 def dump_nothing(table: Table, texts: Texts) -> None:

@@ -9,6 +9,7 @@ import logging
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from typing import Any
 
 from eventlog.compare.events import as_it_is, dump, dump_digests, in_chunks, names_in, step_of
@@ -182,11 +183,15 @@ class Comparison:
                 name, base = str(table), bases.get(str(table))
                 own = base or Base(unsure=first and resync)
                 names = dict.fromkeys((*own.names, *(column.name for column in table.data)))
-                bases[name] = own._replace(names=tuple(names), key=table.key)
+                leaving = {column.name for column in (*table.data, *table.gone)}
+                stale = dict.fromkeys((*own.stale, *(one for one in names if one not in leaving)))
+                bases[name] = own._replace(names=tuple(names), key=table.key, stale=tuple(stale))
                 if base is None:
                     known.begin(name, bases[name])
                 elif bases[name] != base:
                     known.put(name, bases[name])
+            for name in known.lost() - bases.keys() if before is None else ():
+                known.begin(name, Base())  # of a table that is gone too
             if first and resync:
                 known.doubt()
         return bases
@@ -210,14 +215,17 @@ class Comparison:
         memory = self._settings.compare_memory << 20
         order: Order[StateStep] = Order([*tables, *dropped], memory)
         kin = {str(table): SelfReferences(table, memory) for table in tables if own_references(table)}
-        keep = dump if self._settings.state_values else dump_digests
+        dumped = dump if self._settings.state_values else dump_digests
         late = False
 
         def add(table: Table, found: PolledChange, depth: int = 0, circular: Sequence[str] = ()) -> bool:
-            name = str(table)
+            name, base = str(table), bases[str(table)]
             others = (column for column in table.data if column.reference != name)
             later = [*circular, *(c.name for c in others if order.ranks.circular(table, c))]
-            phase, step, more = step_of(name, table, found, later, keep=keep, unsure=bases[name].unsure)
+            keep = partial(dumped, stale=base.stale)
+            phase, step, more = step_of(
+                name, table, found, later, keep=keep, stale=base.stale, unsure=base.unsure
+            )
             order.add(phase, table, found.key, step, depth)
             return more
 
@@ -226,7 +234,12 @@ class Comparison:
             if table.withholds_all and found.texts is not None and found.known_digest is None:
                 continue  # there is nothing to send of it
             if name in self._awaited:
-                order.add(Phase.NEW, table, found.key, as_it_is(name, table, found, keep=keep))
+                order.add(
+                    Phase.NEW,
+                    table,
+                    found.key,
+                    as_it_is(name, table, found, keep=partial(dumped, stale=bases[name].stale)),
+                )
             elif name not in kin or not kin[name].hold(found):
                 late = add(table, found) or late
         for name, held in kin.items():

@@ -163,6 +163,25 @@ def test_what_is_withheld_since_leaves_neither_a_value_nor_a_name(person: World)
         assert "secret" not in "".join(kept)
 
 
+@pytest.mark.parametrize("values", [True, False])
+def test_a_column_that_was_withheld_for_a_while_is_cleared_and_set(person: World, values: bool) -> None:
+    """Its old values are no longer in the state, and the receiver has them still."""
+    replica = Replica()
+    for lists in ([], ["pwd"]):
+        with life(person, replica, state_values=values, **withholding(*lists)) as publisher:
+            publisher.cycle()
+            publisher.cycle()
+    person.change("update person set pwd = null where id = 1")
+    person.change("update person set pwd = 'other' where id = 2")
+    with life(person, replica, state_values=values, **withholding()) as publisher:
+        assert publisher.cycle() == 2
+        assert replica.rows == people(person)
+        assert publisher.cycle() == 0
+        person.change("update person set name = 'John'")
+        assert publisher.cycle() == 2
+        assert "pwd" not in replica.documents[-1].text + replica.documents[-2].text
+
+
 def test_without_values_only_what_changed_is_cleared_and_set(person: World) -> None:
     replica = Replica()
     with life(person, replica, tables="person", state_values=False) as publisher:
@@ -293,6 +312,55 @@ def test_a_table_of_a_schema_that_is_gone_is_named_or_deleted(
         assert publisher.cycle() == 0
     person.change("drop table if exists human")
     person.change("drop table other")
+
+
+def test_a_strangers_log_ends_with_the_receiver_equal_to_the_tables(person: World) -> None:
+    """Names swapped, keys dropped, tables renamed, all withheld, starts of every kind, one by one."""
+    schema = "public" if person.log.dialect.name == "postgresql" else person.engine.url.database
+    given: dict[str, Any] = {
+        "sync_schema": schema,
+        "exclude_table_filter": "usr",
+        "on_dropped_table": "delete",
+    }
+    person.change("create table plain (pk integer primary key, v varchar(20), up integer)")
+    person.change("insert into plain values (1, 'a', 2), (2, 'b', null)")
+    replica = Replica()
+
+    def cycles(sections: dict[str, Any] | None = None, **more: Any) -> None:
+        with life(person, replica, tables="", sections=sections or {}, **given, **more) as publisher:
+            for _ in range(3):
+                publisher.cycle()
+
+    cycles()
+    for alteration in ("name to x", "pwd to name", "x to pwd"):
+        rename(person, *alteration.split(" to "))
+    cycles(state_values=False)
+    keyless = "drop constraint plain_pkey" if schema == "public" else "drop primary key"
+    person.change(f"alter table plain {keyless}")
+    person.change("insert into plain values (3, 'c', null)")
+    person.change("delete from person where id = 1")
+    cycles()
+    assert "pk=3" not in replica.rows
+    person.change("alter table plain add primary key (pk)")
+    rename(person, "v", "w", "plain")
+    cycles({"person": {"withhold": ["name", "pwd"]}})
+    person.change("insert into person values (4, 'Ann', 'x')")
+    cycles({"person": {"withhold": ["name", "pwd"]}})
+    assert "id=4" not in replica.rows
+    person.change("alter table plain rename to flat")
+    cycles()
+    person.change(f"delete from {person.log.names()['known']}")
+    person.change("update flat set w = null where pk = 1")
+    cycles(startup_option="resync", state_values=False)
+    cycles()
+    with person.engine.connect() as connection:
+        rows = connection.execute(text("select * from flat")).mappings().all()
+    flat = {
+        f"pk={row['pk']}": {str(n): str(v) for n, v in row.items() if n != "pk" and v is not None}
+        for row in rows
+    }
+    assert replica.rows == people(person) | flat
+    person.change("drop table flat")
 
 
 @pytest.fixture

@@ -108,6 +108,7 @@ class Base(NamedTuple):
     mark: Mark | None = None  # None of a state that a publisher keeps
     names: tuple[str, ...] = ()  # of columns of which the receiver may have values
     key: tuple[str, ...] = ()  # the columns of the key
+    stale: tuple[str, ...] = ()  # those that were withheld since: what a receiver has of them is not kept
     unsure: bool = False  # the receiver may have objects that the state lacks
     form: int = FORMAT  # of the digests, when it was written
 
@@ -167,6 +168,16 @@ class KnownStates:
             with suppress(StateLost):
                 if (kept := unsealed(table, key, digest, values)) is not None:
                     yield kept
+
+    def lost(self) -> set[str]:
+        """Return the tables whose state was begun and is not what was kept."""
+        lost = {str(row[0]) for row in self._run("compared_before")}
+        counts = dict(self._run("known_counts").all())
+        for table, words in self._run("known_bases"):
+            with suppress(StateLost):
+                if _base(table, words).objects == counts[table]:
+                    lost.discard(table)
+        return lost
 
     def doubt(self) -> None:
         """Take the values of every object for unknown, so that all of them are told again."""
@@ -264,9 +275,9 @@ def _base(table: str, text: str | None) -> Base:
     try:
         facts: dict[str, Any] = json.loads(text)
         form, mark = int(facts["format"]), facts.get("mark")
-        names, key = (tuple(map(str, facts.get(name) or ())) for name in ("names", "key"))
+        names, key, stale = (tuple(map(str, facts.get(name) or ())) for name in ("names", "key", "stale"))
         objects, unsure = int(facts["objects"]), bool(facts.get("unsure"))
-        known = Base(objects, None if mark is None else Mark(*mark), names, key, unsure, form)
+        known = Base(objects, None if mark is None else Mark(*mark), names, key, stale, unsure, form)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise StateLost(table, "its count is damaged") from None
     if form not in _FORMATS:

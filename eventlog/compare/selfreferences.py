@@ -15,7 +15,7 @@ from eventlog.core.tables import Column, Table
 from eventlog.files.sorting import Sorter
 
 
-class Placed(NamedTuple):
+class HeldObject(NamedTuple):
     """A new object, how many others go before it at least, and the columns that it leaves out."""
 
     found: PolledChange
@@ -42,7 +42,7 @@ class SelfReferences:
             self._targets[found.key] = targets
         return bool(targets)
 
-    def placed(self) -> Iterator[Placed]:
+    def placed(self) -> Iterator[HeldObject]:
         """Return the objects that were held back, once."""
         depth, cut = depths(self._targets)
         for found in self._held:
@@ -51,7 +51,7 @@ class SelfReferences:
                 for column in self._columns
                 if any((found.key, target) in cut for target in self._keys(column, found))
             ]
-            yield Placed(found, depth[found.key], tuple(later))
+            yield HeldObject(found, depth[found.key], tuple(later))
 
     def _keys(self, column: Column, found: PolledChange) -> Iterator[str]:
         """Return the keys of the objects to which a column refers."""

@@ -32,6 +32,7 @@ from eventlog.publisher.config import Config
 from eventlog.publisher.opening import read_readable, read_tables
 from eventlog.sql.connect import connect
 from eventlog.sql.dialect.dialects import POSTGRESQL
+from eventlog.sql.log.known import Base
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log
@@ -124,7 +125,7 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
     digest = digest_of(POSTGRESQL, zip(table.data, readable.expressions, strict=True))
     pairs = (f"'{one.name}', {text}" for one, text in zip(table.data, readable.expressions, strict=True))
     with store.work(leader.epoch) as work:
-        work.known().begin(str(table))
+        work.known().begin(str(table), Base())
     _run(
         engine,
         f"""insert into eventlog_known (object_table, key_hash, object_key, digest, row_values)
@@ -133,8 +134,8 @@ def _keep_all(engine: Engine, store: Store, config: Config, leader: Leader, rows
         from {readable.source} t""",
     )
     with store.work(leader.epoch) as work:
-        known = work.known()
-        known.advance(str(table), rows, known.mark())
+        names = tuple(column.name for column in table.data)
+        work.known().put(str(table), Base(rows, names=names, key=table.key))
 
 
 def spark(rows: int, runs: int) -> None:

@@ -36,7 +36,7 @@ def status(as_json: bool, config_file: Path | None, verbose: bool, log_format: s
 _COLOURS = {
     "publisher": "yellow",
     "excluded": "red",
-    "not compared": "red",
+    "not published": "red",
     "waiting": "yellow",
     "status E": "red",
     "status F": "red",
@@ -59,7 +59,7 @@ def _lines(standing: Standing) -> Iterator[tuple[str, str]]:
     if standing.paused is not None:
         yield "paused", standing.paused
     for table, why in standing.cycle.get("unread", {}).items():
-        yield "not compared", f"{table}: {why}"
+        yield "not published", f"{table}: {why}"
     yield "leader", f"{standing.leader or 'none yet'}, since {standing.leader_since}, epoch {standing.epoch}"
     if standing.holder is None:
         yield "publisher", "no publisher is running, as far as the database shows"

@@ -1,20 +1,24 @@
 """The digest of an object's values: SHA-256, cut to 128 bits, over texts with their types and lengths.
 
-Format 1 is the UTF-8 text `1;` and then, for each column in its order, `n;` where it is null, else the
-letter of its kind, the number of bytes of its text, a colon, the text and a semicolon. Of an attribute of
-many values each distinct value stands so, in the order of their bytes, behind a `v`, their number and a
-semicolon. Databases make the same text by SQL; `examples/digests.jsonl` holds vectors.
+Format 2 is the UTF-8 text `2;`, the digest of the columns' names and a semicolon, and then, for each column
+in its order, `n;` where it is null, else the letter of its kind, the number of bytes of its text, a colon,
+the text and a semicolon. An attribute of many values is a `v`, the number of distinct values, a semicolon and
+each of them so, in the order of their bytes. The names' text is, for each, its number of bytes, a colon, the
+name and a semicolon. Format 1 had no names. Databases make the same text by SQL; `examples/digests.jsonl`
+holds vectors.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from eventlog.core.tables import Column
 from eventlog.core.values import Kind
 
-FORMAT = 1
+FORMAT = 2
+WITHOUT_NAMES = 1  # the format of states that earlier versions kept
 SIZE = 16  # bytes
 LETTERS = {
     Kind.STRING: "s",
@@ -29,10 +33,23 @@ LETTERS = {
 Texts = Sequence[str | tuple[str, ...] | None]  # a tuple: the values of an attribute of many
 
 
-def digest(columns: Iterable[Column], texts: Texts) -> bytes:
-    """The digest of the texts of these columns, as a log would hold them."""
+def digest(columns: Iterable[Column], texts: Texts, form: int = FORMAT) -> bytes:
+    """Return the digest of the texts of these columns, as a log would hold them."""
+    columns = tuple(columns)
     parts = (_part(column.kind, text) for column, text in zip(columns, texts, strict=True))
-    return short(f"{FORMAT};{''.join(parts)}")
+    head = f"{WITHOUT_NAMES};" if form == WITHOUT_NAMES else heading(columns)
+    return short(f"{head}{''.join(parts)}")
+
+
+def heading(columns: Sequence[Column]) -> str:
+    """Return what precedes the values: the format and the digest of the names."""
+    return _heading(tuple(column.name for column in columns))
+
+
+@lru_cache(maxsize=1024)
+def _heading(names: tuple[str, ...]) -> str:
+    told = (f"{len(name.encode('utf-8', 'surrogatepass'))}:{name};" for name in names)
+    return f"{FORMAT};{short(''.join(told)).hex()};"
 
 
 def short(text: str) -> bytes:

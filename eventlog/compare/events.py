@@ -3,69 +3,100 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from eventlog.compare.changes import same_text
 from eventlog.compare.digest import Texts, digest
-from eventlog.compare.ordering import Phase, Ranks
+from eventlog.compare.ordering import Phase
 from eventlog.compare.polling import PolledChange
 from eventlog.core.tables import Column, Table
-from eventlog.sql.log.known import LogRow, StateStep
+from eventlog.sql.log.known import DOUBT, LogRow, StateStep
 
 _ENCODED = json.JSONEncoder(ensure_ascii=False).encode
 _STEPS = 2_000
 _LETTERS = 8 << 20
 
 Text = str | tuple[str, ...] | None
+Keep = Callable[[Table, Texts], str | None]  # what the state keeps of an object's values
 
 
 def step_of(
-    name: str, table: Table, found: PolledChange, ranks: Ranks, *, values: bool
+    name: str,
+    table: Table,
+    found: PolledChange,
+    later: Container[str] = (),
+    *,
+    keep: Keep,
+    stale: Container[str] = (),
+    unsure: bool = False,
 ) -> tuple[Phase, StateStep, bool]:
-    """The phase and the step of a difference, and whether more of the object is to be told once this is
-    settled; `values` tells whether values are kept beside digests."""
+    """Return the phase and the step of a difference, and whether more of the object follows once it is
+    settled. The first add leaves out the columns `later`; of those that are `stale` the receiver may have
+    values that the state lacks; `unsure`: it may have the object."""
     step = StateStep(
         name, found.key_hash, found.key, found.known_digest, found.known_values, existed=found.known
     )
-    if found.texts is None or found.digest is None:
-        gone = (LogRow(4),) if found.known_digest is not None else ()
-        return Phase.GONE, step._replace(rows=gone), False
-    texts, late = found.texts, False
-    if found.known_digest is None:
-        circular = [ranks.circular(table, column) for column in table.data]
-        texts = tuple(None if later else text for later, text in zip(circular, found.texts, strict=True))
-        late = texts != tuple(found.texts)
+    texts, new = found.texts, found.known_digest is None
+    if texts is None or found.digest is None:
+        return Phase.GONE, step._replace(rows=() if new else (LogRow(4),)), False
+    whole = texts
+    if new and unsure:
+        found, step = found._replace(known_digest=DOUBT), step._replace(digest=DOUBT)
+    if new:
+        pairs = zip(table.data, whole, strict=True)
+        texts = tuple(None if column.name in later else text for column, text in pairs)
+    late = tuple(texts) != tuple(whole)
     coming = digest(table.data, texts).hex() if late else found.digest
-    kept = dump(table, texts) if values else None
-    phase, rows = _rows(table, found, texts)
+    kept = keep(table, texts)
+    rows = list(_rows(table, found, texts, stale))
+    phase = Phase.NEW if new else Phase.CHANGED
     if not rows:
         return phase, step._replace(digest=coming, row_values=kept), False
     return phase, step._replace(next_digest=coming, next_values=kept, rows=tuple(rows)), late
 
 
-def as_it_is(name: str, table: Table, found: PolledChange, *, values: bool) -> StateStep:
-    """The step that takes what is for what the receiver has."""
-    kept = dump(table, found.texts) if values and found.texts is not None else None
+def as_it_is(name: str, table: Table, found: PolledChange, *, keep: Keep) -> StateStep:
+    """Return the step that takes what is for what the receiver has."""
+    kept = None if found.texts is None else keep(table, found.texts)
     return StateStep(name, found.key_hash, found.key, found.digest, kept, existed=found.known)
 
 
-def _rows(table: Table, found: PolledChange, texts: Texts) -> tuple[Phase, list[LogRow]]:
+def _rows(table: Table, found: PolledChange, texts: Texts, stale: Container[str]) -> Iterable[LogRow]:
     if found.known_digest is None:
-        added = [row for column, text in zip(table.data, texts, strict=True) for row in _added(column, text)]
-        return Phase.NEW, added or [LogRow(5)]
-    if found.known_digest == found.digest:
-        return Phase.CHANGED, []  # an event failed, and the row is again what the receiver has
+        return [*_every_added(table, texts)] or [LogRow(5)]
+    if found.known_digest == found.digest or (found.renewed and found.known_values is None):
+        return ()  # the row is what the receiver has: an event failed, or an earlier version made the digest
     if found.known_values is None:
-        cleared = (_cleared(column, text) for column, text in zip(table.data, texts, strict=True))
-        return Phase.CHANGED, [row for rows in cleared for row in rows]
-    before = load(found.known_values)
-    pairs = ((column, before.get(column.name), text) for column, text in zip(table.data, texts, strict=True))
-    return Phase.CHANGED, [row for pair in pairs if pair[1] != pair[2] for row in _changed(*pair)]
+        return [*_every_cleared(table, texts)] or ([] if found.known else [LogRow(5)])
+    return _differing(table, found.known_values, texts, stale)
 
 
-def _added(column: Column, text: Text) -> Iterator[LogRow]:
-    for one in _each(text) or (None,):
-        yield LogRow(1, column.name, None, one)
+def _differing(table: Table, kept: str, texts: Texts, stale: Container[str]) -> Iterator[LogRow]:
+    """Return the rows that lead from what the state keeps to these values."""
+    digested = kept.startswith("[")
+    before: dict[str, Text] = json.loads(kept)[0] if digested else load(kept)
+    for column, text in zip(table.data, texts, strict=True):
+        known = before.get(column.name)
+        unknown = column.name in stale and column.name not in before
+        if unknown or (digested and known != _digest_of(column, text)):
+            yield from _cleared(column, text)
+        elif not digested and known != text:
+            yield from _changed(column, known, text)
+    for column in table.gone:
+        if before.get(column.name) is not None or (column.name in stale and column.name not in before):
+            yield LogRow(3, column.name)
+
+
+def _every_added(table: Table, texts: Texts) -> Iterator[LogRow]:
+    for column, text in zip(table.data, texts, strict=True):
+        yield from (LogRow(1, column.name, None, one) for one in _each(text) or (None,))
+
+
+def _every_cleared(table: Table, texts: Texts) -> Iterator[LogRow]:
+    """Return the rows that clear and set every column, and clear those that the table had."""
+    for column, text in zip(table.data, texts, strict=True):
+        yield from _cleared(column, text)
+    yield from (LogRow(3, column.name) for column in table.gone)
 
 
 def _cleared(column: Column, text: Text) -> Iterator[LogRow]:
@@ -89,15 +120,36 @@ def _each(text: Text) -> tuple[str, ...]:
     return () if text is None else (text,) if isinstance(text, str) else text
 
 
-def dump(table: Table, texts: Texts) -> str:
-    """The values of an object as the state keeps them; what is null is left out."""
+def _digest_of(column: Column, text: Text) -> str | None:
+    return None if text is None else digest((column,), (text,)).hex()
+
+
+def dump(table: Table, texts: Texts, stale: Container[str] = ()) -> str:
+    """Return the values of an object as the state keeps them: null only if a receiver might have had one."""
     named = ((column.name, text) for column, text in zip(table.data, texts, strict=True))
-    return _ENCODED({name: text for name, text in named if text is not None})
+    return _ENCODED({name: text for name, text in named if text is not None or name in stale})
+
+
+def dump_digests(table: Table, texts: Texts, stale: Container[str] = ()) -> str:
+    """Return the digest of each value, as a state without values keeps them; null as `dump` has it."""
+    pairs = zip(table.data, texts, strict=True)
+    kept = {c.name: _digest_of(c, text) for c, text in pairs if text is not None or c.name in stale}
+    return _ENCODED([kept])
+
+
+def dump_nothing(table: Table, texts: Texts) -> None:
+    """Keep nothing beside the digest."""
 
 
 def load(text: str) -> dict[str, Text]:
     """The values that `dump` wrote."""
     return {name: tuple(one) if isinstance(one, list) else one for name, one in json.loads(text).items()}
+
+
+def names_in(text: str) -> Iterable[str]:
+    """Return the names of the columns of which the state keeps something."""
+    kept = json.loads(text)
+    return kept if isinstance(kept, dict) else kept[0]
 
 
 def in_chunks(steps: Iterable[StateStep]) -> Iterator[list[StateStep]]:

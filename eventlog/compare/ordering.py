@@ -71,6 +71,7 @@ class Ordered(NamedTuple, Generic[T]):
 
     phase: Phase
     rank: int
+    depth: int  # 0, or how many objects of its table go before it at least
     key: bytes
     what: T
 
@@ -80,11 +81,11 @@ class Order(Generic[T]):
 
     def __init__(self, tables: Tables | Sequence[Table], memory: int) -> None:
         self.ranks = ranks(tables)
-        self._sorter: Sorter[Ordered[T]] = Sorter(lambda one: one[:3], _size, memory)
+        self._sorter: Sorter[Ordered[T]] = Sorter(lambda one: one[:4], _size, memory)
 
-    def add(self, phase: Phase, table: Table, key: str, what: T) -> None:
+    def add(self, phase: Phase, table: Table, key: str, what: T, depth: int = 0) -> None:
         """Take something of a table, by the key of its object."""
-        self._sorter.add(Ordered(phase, self.ranks.place(phase, table), key.encode(), what))
+        self._sorter.add(Ordered(phase, self.ranks.place(phase, table), depth, key.encode(), what))
 
     def __iter__(self) -> Iterator[tuple[Phase, str, T]]:
         """Each phase, key and thing, once."""
@@ -94,12 +95,13 @@ class Order(Generic[T]):
 
 def _size(one: Ordered[Any]) -> int:
     """About how many bytes it takes in memory."""
-    return 400 + len(one.key) + _weight(one.what)
+    return 400 + len(one.key) + weight(one.what)
 
 
-def _weight(what: object) -> int:
+def weight(what: object) -> int:
+    """Return about how many bytes something takes in memory."""
     if isinstance(what, str):
         return 50 + len(what)
     if not isinstance(what, tuple):
         return 30
-    return 60 + sum([50 + len(one) if type(one) is str else _weight(one) for one in what])
+    return 60 + sum([50 + len(one) if type(one) is str else weight(one) for one in what])

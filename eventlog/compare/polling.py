@@ -15,7 +15,7 @@ import pyarrow as pa
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
-from eventlog.compare.digest import Texts, digest, short
+from eventlog.compare.digest import WITHOUT_NAMES, Texts, digest, short
 from eventlog.compare.meeting import meet
 from eventlog.compare.memory import MEMORY
 from eventlog.compare.rows import NullKey, gathered, schema
@@ -48,6 +48,7 @@ class PolledChange(NamedTuple):
     known_values: str | None
     failed: bool
     coming: str | None = None  # the digest to which its event leads, where that is known here
+    renewed: bool = False  # the state has the digest of these values as an earlier version made it
 
 
 class Remote(Protocol):
@@ -70,9 +71,35 @@ def poll(
     remote: Remote | None = None,
     version: Column | None = None,
 ) -> Iterator[PolledChange]:
-    """The objects of a table that differ; of those whose event is on its way nothing is told. `name` is the
-    table's in the state, where so many objects of it stand; `remote` reads its rows where it is in another
-    database than the state; `version` is the column that tells whether a row is looked at."""
+    """Return the objects of a table that differ, without those whose event is on its way. `name` is the
+    table's in the state, where so many objects of it are; `remote` reads its rows where it is in another
+    database than the state; `version` is the column that decides whether a row is looked at."""
+    for one in _differing(connection, queries, name, source, objects, memory, remote, version):
+        if one.texts is None or not one.known:
+            yield one
+            continue
+        old = digest_by(source.table, one.texts, version, WITHOUT_NAMES)
+        if not (one.failed and old == one.coming):  # an event that failed is not sent again
+            yield one._replace(renewed=old == one.known_digest)
+
+
+def every_object(connection: Connection, queries: Queries, name: str) -> Iterator[PolledChange]:
+    """Return every object of a table that is gone, without those whose event is on its way."""
+    for key, key_hash, own, _, failed, coming, first in known_of(connection, queries, name):
+        if first is None or (failed and coming is not None):
+            yield PolledChange(key, str(key_hash), None, None, True, own, None, bool(failed))
+
+
+def _differing(
+    connection: Connection,
+    queries: Queries,
+    name: str,
+    source: ReadableTable,
+    objects: int,
+    memory: int,
+    remote: Remote | None,
+    version: Column | None,
+) -> Iterator[PolledChange]:
     dialect = queries.log.dialect
     if remote is not None and version is not None:
         yield from _by_version(connection, queries, name, source, remote, version, memory)
@@ -129,14 +156,15 @@ def _changed(
         digest=own,
         texts="".join(f", n.{one}" for one in numbered),
     )
-    for key, key_hash, own, known_hash, known, values, failed, *texts in _streamed(
+    for key, key_hash, own, known_hash, known, values, failed, coming, *texts in _streamed(
         connection, statement, name
     ):
         if key is None:
             raise NullKey(str(source.table), " or ".join(source.table.key), source.table)
         values = unsealed(name, key, known, values)
+        known_before = known_hash is not None
         yield PolledChange(
-            key, key_hash, own, tuple(texts), known_hash is not None, known, values, bool(failed)
+            key, key_hash, own, tuple(texts), known_before, known, values, bool(failed), coming
         )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from eventlog.compare.digest import Texts, digest
+from eventlog.compare.digest import FORMAT, Texts, digest
 from eventlog.compare.rows import gathered, in_batches
 from eventlog.core import tablekey
 from eventlog.core.errors import InvalidTables
@@ -31,13 +31,13 @@ def told_by(table: Table, column: Column) -> Table:
     return replace(table, columns=columns)
 
 
-def digest_by(table: Table, texts: Texts, version: Column | None) -> str:
-    """The digest of an object: of its version, where it has one, else of all its values."""
+def digest_by(table: Table, texts: Texts, version: Column | None, form: int = FORMAT) -> str:
+    """Return the digest of an object: of its version, where it has one, else of all its values."""
     if version is not None:
         text = texts[table.data.index(version)]
         if text is not None:
-            return digest((version,), (text,)).hex()
-    return digest(table.data, texts).hex()
+            return digest((version,), (text,), form).hex()
+    return digest(table.data, texts, form).hex()
 
 
 def texts_of(table: Table, key: str, found: Iterable[Sequence[str | None]]) -> tuple[str | None, ...] | None:

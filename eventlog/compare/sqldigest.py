@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from eventlog.compare.digest import FORMAT, LETTERS
+from eventlog.compare.digest import LETTERS, heading
 from eventlog.core.tables import Column
 from eventlog.sql.dialect.dialects import Dialect, literal
 from eventlog.sql.dialect.expressions import EXPRESSIONS
@@ -12,8 +12,9 @@ from eventlog.sql.dialect.expressions import EXPRESSIONS
 
 def digest_of(dialect: Dialect, columns: Iterable[tuple[Column, str]]) -> str:
     """The digest of columns whose texts these expressions are."""
-    own = EXPRESSIONS[dialect.name]
-    parts = [literal(f"{FORMAT};"), *(_part(dialect, column, text) for column, text in columns)]
+    own, columns = EXPRESSIONS[dialect.name], tuple(columns)
+    head = heading([column for column, _ in columns])
+    parts = [literal(head), *(_part(dialect, column, text) for column, text in columns)]
     return dialect.digest.format(x=own.wrapped.format(parts=own.joined.join(parts)))
 
 

@@ -2,6 +2,9 @@
 
 A list holds for a column under each of its names: those of a view's column, and of a child's column both
 `child.column` in the parent's list and `column` in the child's own. What is withheld in one is withheld.
+
+A withheld column that is renamed has a new name that no list withholds. A table that had a withheld column,
+lacks it now and has a new column is therefore halted until `publish` or `withhold` names the new one.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from typing import Any, NamedTuple
 
 from eventlog.core.change import Change, Op
 from eventlog.core.errors import Misuse
-from eventlog.core.tables import Column, Table, Tables
+from eventlog.core.tables import GONE, Column, Table, Tables
 
 
 class InvalidList(Misuse):
@@ -76,17 +79,20 @@ def restrict(
     dialect: str | None = None,
     others: Iterable[Table] = (),
     gone: Container[str] = (),
+    before: Mapping[str, Table] | None = None,
 ) -> Tables:
     """The tables from which no more leaves than the lists let; InvalidList where a list cannot be meant so.
 
     `others` are tables that are there and not published: lists may name them. `gone` are sections whose
-    tables may come back: meanwhile nothing of these leaves.
+    tables may come back: meanwhile nothing of these leaves. `before` are the tables with the columns that
+    they had when all their withheld columns were last seen.
     """
     known = [*tables]
     published = len(known)
     known += others
     shut: list[str] = []
     warnings: list[str] = []
+    renamed = _Renamed(before or {})
     for one in lists:
         places = list(_places(known, one))
         if not places and one.section in gone:
@@ -97,9 +103,63 @@ def restrict(
             shut.append(one.section)
         elif one.publish is not None or one.withhold is not None:
             for place in places:
+                renamed.heed(place, one)
                 known[place.at] = place.restrict(known[place.at], one)
     shut += [table.name for table in known[published:] if table.closed]
-    return Tables(known[:published], dialect, shut=shut, warnings=warnings)
+    known = [renamed.halt(table) for table in known[:published]]
+    sure = [str(table) for table in known if str(table) in renamed.withholding - renamed.lost.keys()]
+    return Tables(known, dialect, shut=shut, warnings=warnings, sure=sure)
+
+
+class _Renamed:
+    """Finds the tables that lost a withheld column and have a new one that no list names."""
+
+    def __init__(self, before: Mapping[str, Table]) -> None:
+        self._before = before  # the tables as they were when all their withheld columns were last seen
+        self._named: dict[str, set[str]] = {}
+        self.withholding: set[str] = set()  # tables of which some column is withheld by its name
+        self.lost: dict[str, list[str]] = {}  # the entries whose columns are gone, by table
+
+    def heed(self, place: _Place, lists: Lists) -> None:
+        """Note which columns a section names, and which of those that it withholds are gone."""
+        table = str(place.table)
+        entries = (*(lists.publish or ()), *(lists.withhold or ()))
+        named = {column.name for entry in entries for column in place.called(entry)}
+        self._named.setdefault(table, set()).update(named)
+        if lists.withhold is not None:
+            self.withholding.add(table)
+        if (known := self._before.get(table)) is not None:
+            then, now = place._replace(table=known), place._replace(table=_as_it_is(place.table))
+            lost = [e for e in lists.withhold or () if then.called(e) and not now.called(e)]
+            self.lost.setdefault(table, []).extend(lost)
+        if not self.lost.get(table):
+            self.lost.pop(table, None)
+
+    def halt(self, table: Table) -> Table:
+        """Return the table, halted and without the new columns if it has some that may be withheld ones."""
+        name = str(table)
+        if name not in self.lost:
+            return table
+        then, named = self._before[name].columns, self._named[name]
+        came = _as_it_is(table).columns.keys() - {*then, *named}
+        new = [c.name for c in table.columns.values() if c.leaves and c.name in came]
+        if not new:
+            return table
+        columns = {c.name: replace(c, leaves=c.leaves and c.name not in new) for c in table.columns.values()}
+        return replace(table, columns=columns, halted=_why_halted(self.lost[name], new))
+
+
+def _as_it_is(table: Table) -> Table:
+    """Return the table without the columns that it had and lacks now."""
+    return replace(table, columns={name: c for name, c in table.columns.items() if c.unread != GONE})
+
+
+def _why_halted(lost: Sequence[str], new: Sequence[str]) -> str:
+    gone, came = (", ".join(map(repr, names)) for names in (lost, new))
+    return (
+        f"its withheld column {gone} is gone and column {came} is new, which may be the same one renamed:"
+        f" name {came} in publish or withhold of its [tables] section; until then nothing of it is sent"
+    )
 
 
 def sieve(tables: Tables) -> Callable[[Change], Change | None]:

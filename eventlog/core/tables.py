@@ -12,6 +12,7 @@ from eventlog.core.errors import AmbiguousName, EventlogError, InvalidTables, In
 from eventlog.core.metaid import read_name
 from eventlog.core.values import Kind, Precision
 
+GONE = "is no column of its table any more"  # of a column that a receiver may have values of
 _KEEPS_CAPITALS = frozenset(("oracle",))  # what is written without quotes, in lower case or not
 
 
@@ -66,6 +67,7 @@ class Table:
     view: bool = False
     linter: Mapping[str, object] = field(default_factory=dict)
     logged_as: str | None = None  # where that is not its bare name, which another table has
+    halted: str = ""  # why nothing of it may leave for now, empty where it may
     closed: bool = False  # it has publish or withhold: nothing leaves that is none of its columns
 
     def __str__(self) -> str:
@@ -125,6 +127,21 @@ class Table:
         """The columns beside the key that a query-back reads and that may leave, in their order."""
         readable = (c for c in self.columns.values() if c.leaves and not c.unread)
         return tuple(c for c in readable if c.name not in self.key)
+
+    @cached_property
+    def beside_key(self) -> tuple[Column, ...]:
+        """The columns that the table has beside its key, whether they may leave or not."""
+        return tuple(c for c in self.columns.values() if c.unread != GONE and c.name not in self.key)
+
+    @property
+    def withholds_all(self) -> bool:
+        """Whether it has columns beside its key and none of them leaves."""
+        return bool(self.beside_key) and not self.data
+
+    @cached_property
+    def gone(self) -> tuple[Column, ...]:
+        """The columns that the table had, and of which a receiver may have values."""
+        return tuple(c for c in self.columns.values() if c.unread == GONE and c.leaves)
 
     @cached_property
     def key_columns(self) -> tuple[Column, ...]:
@@ -195,8 +212,10 @@ class Tables:
         *,
         shut: Iterable[str] = (),
         warnings: Iterable[str] = (),
+        sure: Iterable[str] = (),
     ) -> None:
         self.dialect = dialect
+        self.sure = frozenset(sure)  # tables of which every column that was ever withheld is there
         self.warnings = tuple(warnings)  # what somebody should hear of the lists of these tables
         self._named: dict[str, list[Table]] = {}
         self._all = tuple(tables)
@@ -216,6 +235,11 @@ class Tables:
     def __len__(self) -> int:
         return len(self._all)
 
+    def with_others(self, others: Iterable[Table]) -> Tables:
+        """Return these tables and others, with what is known of the lists of these."""
+        tables = (*self._all, *others)
+        return Tables(tables, self.dialect, shut=self.shut, warnings=self.warnings, sure=self.sure)
+
     def find(self, name: str) -> Table | None:
         """The table that a row or a file calls by this name, None if there is none."""
         named = self._named.get(name)
@@ -233,6 +257,16 @@ class Tables:
     def spellings(self) -> set[str]:
         """Every name that finds a table or a child of one, without case."""
         return {*self._folded, *self._parents}
+
+    def halted_spellings(self) -> frozenset[str]:
+        """Return every name, without case, that finds a halted table or a child of one."""
+        named = {
+            folded
+            for folded, spellings in self._folded.items()
+            if any(table.halted for name in spellings for table in self._named[name])
+        }
+        children = {name for name, places in self._parents.items() if any(of.halted for of, _ in places)}
+        return frozenset(named | children)
 
     def writes_plain(self, name: str) -> bool:
         """Whether a row that names a table so writes plain names, which the dialect keeps in capitals."""

@@ -118,7 +118,7 @@ class TableReader:
         self.name = self.spelled(table.name) if table else values.check_xml(name)
         limit = table.max_value if table and table.max_value is not None else rules.max_value
         self._limit = limit
-        all_key = table is not None and table.columns.keys() <= set(table.key)
+        all_key = table is not None and not table.beside_key
         inserts = Op.INSERT if all_key or rules.insert_query_back == "add" else Op.UPDATE
         self.query_ops = {5: inserts, 6: Op.UPDATE, 7: inserts, 8: Op.UPDATE}
         self.attributes = _Attributes(self._attribute)

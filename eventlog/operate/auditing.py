@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from eventlog.compare.events import as_it_is, in_chunks
+from eventlog.compare.events import as_it_is, dump_nothing, in_chunks
 from eventlog.compare.ordering import Order, Phase
 from eventlog.compare.polling import PolledChange, poll
 from eventlog.compare.tables import snapshot
@@ -21,7 +21,7 @@ from eventlog.publisher.config import Config, statements
 from eventlog.publisher.opening import read_readable
 from eventlog.publisher.session import SessionSettings
 from eventlog.sql.log.finishing import FinishMode
-from eventlog.sql.log.known import KnownStates, LogRow, Mark, StateStep
+from eventlog.sql.log.known import Base, KnownStates, LogRow, Mark, StateStep
 from eventlog.sql.log.store import Store
 
 _SHOWN = 5
@@ -63,30 +63,31 @@ def audit(store: Store, config: Config, tables: Tables, *, log: bool) -> Iterato
         name = str(table)
         with snapshot(store.engine) as connection:
             known = KnownStates(connection, store.queries)
-            begun, counts, now = known.marks(), known.counted(), known.mark()
-            mark = begun.get(name)
-            if name in begun and mark is None:
+            bases, now = known.counted(), known.mark()
+            mark = bases[name].mark if name in bases else None
+            if name in bases and mark is None:
                 raise OthersState(name)
             fresh = mark is None or mark.purged != now.purged
             explained = set() if fresh or mark is None else _explained(known, tables, table, mark)
             told, missed = _order(table), _order(table)
-            counts = {name: 0 if fresh else counts[name]}
+            base = Base() if fresh else bases[name]
             if not (fresh and not log):
                 source = readable[table]
-                found = poll(connection, store.queries, "" if fresh else name, source, counts[name])
+                found = poll(connection, store.queries, "" if fresh else name, source, base.objects)
                 shown, differ = _sort(told, missed, table, found, explained, silent=fresh)
         if fresh and not log:
             yield Audited(table, None)
             continue
         if log:
             before = now._replace(purged=_UNFINISHED) if fresh or mark is None else mark
+            base = base._replace(mark=before)
             if fresh:
-                _begin(store, name, before)
+                _begin(store, name, base)
             # whatever ends us, the mark is that of what the state holds by then
-            _take(store, told, counts, before)
-            _take(store, missed, counts, now)
+            base = _take(store, told, name, base)
+            base = _take(store, missed, name, base._replace(mark=now))
             with store.upkeep() as upkeep:
-                upkeep.known().advance(name, counts[name], now)
+                upkeep.known().put(name, base)
         yield Audited(table, None if fresh else differ, tuple(shown))
 
 
@@ -116,8 +117,8 @@ def _sort(
     differ = 0
     for one in found:
         phase = Phase.GONE if one.texts is None else Phase.CHANGED if one.known else Phase.NEW
-        step = as_it_is(str(table), table, one, values=False)
-        if silent or one.key in explained:
+        step = as_it_is(str(table), table, one, keep=dump_nothing)
+        if silent or one.renewed or one.key in explained:
             told.add(phase, table, one.key, step)
             continue
         differ += 1
@@ -126,14 +127,16 @@ def _sort(
     return shown, differ
 
 
-def _begin(store: Store, name: str, mark: Mark) -> None:
+def _begin(store: Store, name: str, base: Base) -> None:
     """Begin the state of a table anew."""
     with store.upkeep() as upkeep:
-        upkeep.known().begin(name, mark)
+        upkeep.known().begin(name, base)
 
 
-def _take(store: Store, order: Order[StateStep], counts: dict[str, int], mark: Mark) -> None:
-    """Log what was missed and let the state be as it is now, some objects at a time."""
+def _take(store: Store, order: Order[StateStep], name: str, base: Base) -> Base:
+    """Log what was missed and let the state be as it is now, some objects at a time. Return its base then."""
+    bases = {name: base}
     for chunk in in_chunks(step for *_, step in order):
         with store.upkeep() as upkeep:
-            upkeep.known().take(chunk, counts, mark)
+            upkeep.known().take(chunk, bases)
+    return bases[name]

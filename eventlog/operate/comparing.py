@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from eventlog.core.amount import amount
 from eventlog.core.tables import Table
+from eventlog.publisher.column_record import halted
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
+from eventlog.publisher.former import read_bases
+from eventlog.publisher.opening import gone_tables
 from eventlog.publisher.standing import read_standing
 from eventlog.sql.capture.checks.finding import Finding
 from eventlog.sql.log.known import StateGone, StateLost
@@ -15,21 +19,45 @@ from eventlog.sql.schema.migrate import has_companion
 
 
 def compared(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Finding]:
-    """The findings; none where triggers fill the log."""
+    """Return the findings; where triggers fill the log, only the tables that are halted."""
+    tables = list(tables)
+    for name, reason in halted(tables).items():
+        yield Finding(name, reason, "name the new column; the other tables are published")
     if config.build(ComparingSettings).publication_mode != "compare":
         return
     from eventlog.compare.polling import why_here  # Arrow takes a while to load
 
     yield from _state(store)
-    for table, why in read_standing(store, counted=False).cycle.get("unread", {}).items():
-        yield Finding(table, f"it could not be compared: {why}", "the others are published; mend it")
+    reported = {str(table) for table in tables if table.halted or not table.key}
+    for gone in _gone(store, config, tables):
+        reported.add(gone.where)
+        yield gone
+    for name, reason in read_standing(store, counted=False).cycle.get("unread", {}).items():
+        if name in reported:
+            continue
+        yield Finding(name, f"it could not be compared: {reason}", "the others are published; mend it")
     for table in tables:
         if not table.key:
             yield Finding(str(table), "it has no key by which rows could be told apart", "give it one")
+        elif table.halted:
+            continue  # reported in every mode
         elif (why := why_here(store.log.dialect, table)) is not None:
             cost = "each poll fetches all its rows, and the publisher digests them"
             remedy = "poll less often where it is large"
             yield Finding(str(table), f"{why}: {cost}", remedy, fault=False, told=True)
+
+
+def _gone(store: Store, config: Config, tables: Iterable[Table]) -> Iterator[Finding]:
+    """Return a finding for each table that is gone and whose objects the receiver keeps."""
+    if config.build(ComparingSettings).on_dropped_table == "delete":
+        return
+    with store.engine.connect() as connection:
+        bases = read_bases(connection, store.log)
+    for table in gone_tables(config, store.engine, bases, tables):
+        objects = amount(bases[str(table)].objects, "object")
+        words = f"there is no such table any more, and the receiver has {objects}"
+        remedy = 'on-dropped-table = "delete" deletes them, a start with --startup-option future forgets them'
+        yield Finding(str(table), words, remedy)
 
 
 def _state(store: Store) -> Iterator[Finding]:

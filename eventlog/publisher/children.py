@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.tables import Column, Table
+from eventlog.core.tables import GONE, Column, Table
 from eventlog.sql.capture.subject import linked, split
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import DatabaseFailed, execute_plain
@@ -45,7 +45,7 @@ def told(tables: Iterable[Table]) -> Iterator[str]:
 
 def _placed(catalogue: Catalogue, parent: Relation, column: Column) -> Column:
     """The column with its place; a tables file tells the names of children alone."""
-    if column.of_child is not None or column.name in parent.table.columns:
+    if column.of_child is not None or column.unread == GONE or column.name in parent.table.columns:
         return column
     name, own = split(catalogue, column.name)
     return replace(column, of_child=(*catalogue.find(name).place, own))

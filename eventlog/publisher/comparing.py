@@ -21,6 +21,7 @@ MODES = ("trigger", "compare")
 STARTS = ("resync", "future", "all")
 SNAPSHOTS = ("one", "none")
 KINDS = ("values", "column")
+DROPPED = ("keep", "delete")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,12 @@ class ComparingSettings:
         "with compare, one: all tables are read at one moment; none: a database that cannot do that is read"
         " table after table, and what differs once more",
         choices=SNAPSHOTS,
+    )
+    on_dropped_table: str = setting(
+        "keep",
+        "with compare, what becomes of the objects of a table that is gone: the receiver keeps them, or they"
+        " are deleted",
+        choices=DROPPED,
     )
     compare_memory: int = compare_memory()
 

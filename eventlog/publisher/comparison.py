@@ -7,29 +7,43 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
+from functools import partial
 from typing import Any
 
-from eventlog.compare.events import as_it_is, in_chunks, step_of
+from eventlog.compare.events import as_it_is, dump, dump_digests, in_chunks, names_in, step_of
 from eventlog.compare.ordering import Order, Phase
-from eventlog.compare.polling import PolledChange, poll, read_again, why_here
+from eventlog.compare.polling import PolledChange, every_object, poll, read_again, why_here
+from eventlog.compare.selfreferences import SelfReferences, own_references
 from eventlog.compare.sieve import version_of
 from eventlog.compare.tables import snapshot
+from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError, Misuse
 from eventlog.core.tables import Column, Table, Tables
+from eventlog.publisher.column_record import ColumnRecord, halted
 from eventlog.publisher.comparing import ComparingSettings
 from eventlog.publisher.config import Config
-from eventlog.publisher.opening import read_readable, read_tables, source_of, table_named
+from eventlog.publisher.opening import gone_tables, read_readable, read_tables, source_of, table_named
 from eventlog.publisher.source import SourceView
 from eventlog.sql.catalogue import NoSuchTable
 from eventlog.sql.connect import ConnectionLost, DatabaseFailed
-from eventlog.sql.log.known import KnownStates, StateGone, StateLost, StateStep
+from eventlog.sql.log.known import FORMAT, Base, StateGone, StateLost, StateStep
 from eventlog.sql.log.store import Store
+from eventlog.sql.log.work import Work
 from eventlog.sql.readable import ReadableTable
 from eventlog.sql.schema.migrate import has_companion
 
 logger = logging.getLogger("eventlog.comparing")
+
+_KEYLESS = (
+    "it has no key by which its rows could be told apart: give it one, or leave it out of sync-tables, or"
+    " with exclude-table-filter out of sync-schema"
+)
+_DROPPED = (
+    'there is no such table any more, and the receiver keeps {}: on-dropped-table = "delete" deletes them,'
+    " a start with --startup-option future forgets them"
+)
 
 
 class NothingToCompare(Misuse):
@@ -38,10 +52,6 @@ class NothingToCompare(Misuse):
 
 class ZeroCharacter(EventlogError):
     """{0}: a text holds the character U+0000, which the database of the log cannot keep"""
-
-
-class KeylessTable(Misuse):
-    """publication-mode is compare, and {0} has no key by which its rows could be told apart"""
 
 
 class Comparison:
@@ -54,52 +64,75 @@ class Comparison:
         self._settings = settings
         self._source = source_of(config)
         self._begun = False
-        self._tables = Tables()  # that were compared last
+        self._tables = self._found = Tables()  # that were compared last, and that were found
+        self.changed = False  # whether the last poll found other tables than the one before
         self._awaited: set[str] = set()  # tables that are to be taken as they are when they are first read
         self.unread: dict[str, str] = {}  # tables that could not be compared, and why
+        self._columns = ColumnRecord()
         self._due = 0.0
         by_clock = config.given.get("time_of_day") is not None
         self._interval = 0.0 if by_clock else float(config.given.get("polling_interval", 10))
 
     def poll(self) -> int:
-        """Log what differs, if it is time to look; how many objects did."""
+        """Log what differs, if it is time to look. Return how many objects did."""
+        self.changed = False
         if time.monotonic() < self._due:
             return 0
         unread: dict[str, str] = {}
         absent: list[tuple[str, NoSuchTable]] = []
         store = self._store
-        found = read_tables(store.engine, store.log, self._config, lambda *one: absent.append(one))
+        before = self._settle()
+        found = read_tables(
+            store.engine, store.log, self._config, lambda *one: absent.append(one), before or {}
+        )
+        unread |= halted(found)
+        self.changed = not self._begun or list(found) != list(self._found)
+        self._found = found
         tables = self._tables = self._keyed(found, unread)
-        counts = self._begin(tables)
-        unread |= self._gone(absent, counts)
-        if not len(found) and not unread:
+        bases = self._begin(tables, before)
+        dropped = self._dropped(absent, bases, unread)
+        if not len(found) and not unread and not dropped:
             raise NothingToCompare
-        taken, late = self._take(tables, counts, unread)
+        taken, late = self._take(tables, dropped, bases, unread)
         if taken:
             logger.info("%d objects differ from what the receiver has", taken, extra={"objects": taken})
+        self._be_sure(bases, unread)
         self._tell(unread)
         self._begun = True
         self._due = 0.0 if late else time.monotonic() + self._interval
         return taken
 
     def _keyed(self, found: Tables, unread: dict[str, str]) -> Tables:
-        """The tables that have a key; a start refuses others, and later they are passed over."""
-        keyless = [table for table in found if not table.key]
-        if keyless and not self._begun:
-            raise KeylessTable(keyless[0])
-        unread |= {str(table): "it has no key any more" for table in keyless}
-        return Tables([table for table in found if table.key], found.dialect)
+        """Return the tables that can be compared, and name those without a key in `unread`."""
+        unread |= {str(table): _KEYLESS for table in found if not table.key}
+        return Tables([table for table in found if str(table) not in unread], found.dialect)
 
-    def _gone(self, absent: Iterable[tuple[str, NoSuchTable]], counts: Mapping[str, int]) -> dict[str, str]:
-        """The tables of these names, which are gone; NoSuchTable of a name that nothing is known of."""
-        known = Tables(map(table_named, counts))
-        gone = {}
-        for name, fault in absent:
-            table = known.find(name)
+    def _dropped(
+        self, absent: Iterable[tuple[str, NoSuchTable]], bases: dict[str, Base], unread: dict[str, str]
+    ) -> list[Table]:
+        """Return the tables that are gone and whose objects are to be deleted; others go to `unread`.
+        NoSuchTable for a name under which no table was compared."""
+        known = Tables(map(table_named, bases))
+        named = {name: (known.find(name), fault) for name, fault in absent}
+        for table, fault in named.values():
             if table is None and not self._begun:
                 raise fault
-            gone[name if table is None else str(table)] = str(fault)
-        return gone
+        faults = {name if table is None else str(table): str(fault) for name, (table, fault) in named.items()}
+        gone = {str(one): one for one in gone_tables(self._config, self._store.engine, bases, self._found)}
+        delete = self._settings.on_dropped_table == "delete"
+        for name in sorted(gone):
+            if not self._begun and self._settings.startup_option == "future":
+                self._forget(name, bases)
+            elif not delete:
+                unread[name] = faults.get(name) or _DROPPED.format(amount(bases[name].objects, "object"))
+        unread |= {name: fault for name, fault in faults.items() if name not in gone}
+        return [*gone.values()] if delete else []
+
+    def _forget(self, name: str, bases: dict[str, Base]) -> None:
+        """Take for true that the receiver has nothing of a table that is gone."""
+        bases[name] = bases[name]._replace(objects=0)
+        with self._store.work(self._epoch) as work:
+            work.known().begin(name, bases[name])
 
     def _tell(self, unread: dict[str, str]) -> None:
         """Say once which tables could not be compared, and once which can be again."""
@@ -110,66 +143,119 @@ class Comparison:
             logger.info("%s is compared again", table, extra={"table": table})
         self.unread = unread
 
-    def _begin(self, tables: Tables) -> dict[str, int]:
-        """Let the state follow what was settled; how many objects of each table it has."""
-        first = not self._begun
-        with self._store.work(self._epoch) as work:
-            known = work.known()
-            counts = self._counts(known, tables, first=first)
-            for table in map(str, tables):
-                if table not in counts:
-                    known.begin(table)
-                    counts[table] = 0
-            if first and self._settings.startup_option == "resync":
-                known.doubt()
-        return counts
-
-    def _counts(self, known: KnownStates, tables: Tables, *, first: bool) -> dict[str, int]:
-        """How many objects stand in the state; a state that is lost is begun anew where the start says what
-        the receiver has."""
+    def _settle(self) -> dict[str, Base] | None:
+        """Let the state follow what was settled. Return the bases of tables, None if the state is lost and
+        the start says what the receiver has."""
         try:
-            return known.settle()
+            with self._store.work(self._epoch) as work:
+                known = work.known()
+                bases = known.settle()
+                return self._renewed(work, bases)
         except DatabaseFailed as fault:
             with self._store.engine.connect() as connection:
                 if has_companion(connection, self._store.log, "known"):
                     raise
             raise StateGone(self._store.log.beside("known")) from fault
         except StateLost as fault:
-            if not first or self._settings.startup_option == "all":
+            if self._begun or self._settings.startup_option == "all":
                 raise
             logger.warning("%s", fault)
-        for table in map(str, tables):
-            known.begin(table)
-        return dict.fromkeys(map(str, tables), 0)
+            return None
 
-    def _take(self, tables: Tables, counts: dict[str, int], unread: dict[str, str]) -> tuple[int, bool]:
-        """Log what differs, in its order; how many objects, and whether there is more to tell of some. Of a
-        table that cannot be read to its end nothing is told, and it is named in `unread`."""
+    def _renewed(self, work: Work, bases: dict[str, Base]) -> dict[str, Base]:
+        """Return the bases; one that an earlier version wrote gets the names of columns that values have."""
+        for table, base in bases.items():
+            if base.form != FORMAT and base.mark is None:
+                names = dict.fromkeys(name for one in work.known().values_of(table) for name in names_in(one))
+                bases[table] = base._replace(form=FORMAT, names=tuple(names))
+                work.known().put(table, bases[table])
+        return bases
+
+    def _begin(self, tables: Tables, before: dict[str, Base] | None) -> dict[str, Base]:
+        """Begin the states of new tables, and put on record which columns leave from now on."""
+        first, resync = not self._begun, self._settings.startup_option == "resync"
+        bases = before or {}
+        with self._store.work(self._epoch) as work:
+            if not self._columns.is_current(self._found):
+                self._columns.write(work, self._found)
+            known = work.known()
+            for table in tables:
+                name, base = str(table), bases.get(str(table))
+                own = base or Base(unsure=first and resync)
+                names = dict.fromkeys((*own.names, *(column.name for column in table.data)))
+                leaving = {column.name for column in (*table.data, *table.gone)}
+                stale = dict.fromkeys((*own.stale, *(one for one in names if one not in leaving)))
+                bases[name] = own._replace(names=tuple(names), key=table.key, stale=tuple(stale))
+                if base is None:
+                    known.begin(name, bases[name])
+                elif bases[name] != base:
+                    known.put(name, bases[name])
+            for name in known.lost() - bases.keys() if before is None else ():
+                known.begin(name, Base())  # of a table that is gone too
+            if first and resync:
+                known.doubt()
+        return bases
+
+    def _be_sure(self, bases: dict[str, Base], unread: dict[str, str]) -> None:
+        """Put on record that the state has every object of the tables that were read to their end."""
+        sure = [table for table, base in bases.items() if base.unsure and table not in unread]
+        read = [table for table in sure if self._tables.find(table) is not None]
+        if read:
+            with self._store.work(self._epoch) as work:
+                for table in read:
+                    work.known().put(table, bases[table]._replace(unsure=False))
+
+    def _take(
+        self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]
+    ) -> tuple[int, bool]:
+        """Log what differs, in its order. Return how many objects, and whether more of some follows. Nothing
+        is logged of a table that cannot be read to its end, and it is named in `unread`."""
         if not self._begun and self._settings.startup_option == "future":
             self._awaited = set(map(str, tables))
-        order: Order[StateStep] = Order(tables, self._settings.compare_memory << 20)
+        memory = self._settings.compare_memory << 20
+        order: Order[StateStep] = Order([*tables, *dropped], memory)
+        kin = {str(table): SelfReferences(table, memory) for table in tables if own_references(table)}
+        dumped = dump if self._settings.state_values else dump_digests
         late = False
-        for table, found in self._differences(tables, counts, unread):
-            if str(table) in self._awaited:
-                step = as_it_is(str(table), table, found, values=self._settings.state_values)
-                order.add(Phase.NEW, table, found.key, step)
-                continue
+
+        def add(table: Table, found: PolledChange, depth: int = 0, circular: Sequence[str] = ()) -> bool:
+            name, base = str(table), bases[str(table)]
+            others = (column for column in table.data if column.reference != name)
+            later = [*circular, *(c.name for c in others if order.ranks.circular(table, c))]
+            keep = partial(dumped, stale=base.stale)
             phase, step, more = step_of(
-                str(table), table, found, order.ranks, values=self._settings.state_values
+                name, table, found, later, keep=keep, stale=base.stale, unsure=base.unsure
             )
-            order.add(phase, table, found.key, step)
-            late = late or more
+            order.add(phase, table, found.key, step, depth)
+            return more
+
+        for table, found in self._differences(tables, dropped, bases, unread):
+            name = str(table)
+            if table.withholds_all and found.texts is not None and found.known_digest is None:
+                continue  # there is nothing to send of it
+            if name in self._awaited:
+                order.add(
+                    Phase.NEW,
+                    table,
+                    found.key,
+                    as_it_is(name, table, found, keep=partial(dumped, stale=bases[name].stale)),
+                )
+            elif name not in kin or not kin[name].hold(found):
+                late = add(table, found) or late
+        for name, held in kin.items():
+            for found, depth, circular in held.placed():
+                late = add(tables.get(name), found, depth, circular) or late
         taken = 0
         whole = (step for *_, step in order if step.object_table not in unread)
         for chunk in in_chunks(whole):
             with self._store.work(self._epoch) as work:
-                work.known().take(chunk, counts)
+                work.known().take(chunk, bases)
             taken += sum(bool(step.rows) for step in chunk)
         self._awaited &= unread.keys()
         return taken, late
 
     def _differences(
-        self, tables: Tables, counts: dict[str, int], unread: dict[str, str]
+        self, tables: Tables, dropped: Sequence[Table], bases: dict[str, Base], unread: dict[str, str]
     ) -> Iterator[tuple[Table, PolledChange]]:
         """What differs of all tables, in one snapshot; of one with a fault, what was found before it too."""
         store, memory = self._store, self._settings.compare_memory << 20
@@ -189,13 +275,15 @@ class Comparison:
                     with connection.begin_nested(), _attempt(remote):
                         readable = self._readable(table)
                         version = self._version(readable.table)
-                        place = (connection, store.queries, name, readable, counts[name], memory)
+                        place = (connection, store.queries, name, readable, bases[name].objects, memory)
                         found = poll(*place, remote, version)
                         yield from ((table, one) for one in self._settled(found, readable, version))
                 except ConnectionLost:
                     raise
                 except EventlogError as fault:
                     unread[name] = str(fault)
+            for table in dropped:
+                yield from ((table, one) for one in every_object(connection, store.queries, str(table)))
 
     def _readable(self, table: Table) -> ReadableTable:
         if self._source is not None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError
@@ -50,9 +51,13 @@ class Publisher(Taking):
         batch_size: int,
         settings: PublisherSettings,
         stopping: Callable[[], bool] = lambda: False,
+        report: Callable[[], None] = lambda: None,
     ) -> None:
         super().__init__(store, make_reader, epoch, settings)
         self._stopping = stopping
+        self._report = report  # called after each reply
+        self.receiver_down: str | None = None  # why, by its last answer or fault
+        self._begun = 0.0  # when the cycle did
         self._sink = sink
         self._batch_size = batch_size
         self._was_down = False  # the receiver, in the last cycle
@@ -64,15 +69,21 @@ class Publisher(Taking):
 
     def cycle(self) -> Cycle:
         """One cycle; ReceiverFatal once everything that was answered is finished."""
-        begun = time.monotonic()
+        self._begun = time.monotonic()
         self._begin()
         with without_collections():
             for stage in (self._go_on, self._try_again, self._publish_new):
                 if not self._stopped:
                     stage()
         self._was_down = self._cycle.down is not None
-        self._cycle.seconds = time.monotonic() - begun
+        self._cycle.seconds = time.monotonic() - self._begun
         return self._cycle
+
+    @property
+    def progress(self) -> Cycle:
+        """The cycle so far; whether the receiver is down follows its last answer or fault, in any cycle."""
+        seconds = self._cycle.seconds or time.monotonic() - self._begun
+        return replace(self._cycle, down=self.receiver_down, seconds=seconds)
 
     def _go_on(self) -> None:
         """First what was about to go out when somebody stopped: the same rows under the same event-ids."""
@@ -182,6 +193,7 @@ class Publisher(Taking):
         replies = self._sink.deliver([draft.document(name_of) for draft in batch])
         for draft, reply in zip(batch, replies, strict=False):
             left += self._settle(draft, reply)
+            self._report()
             replied += 1
             halted = halted or reply.halts or (in_order and reply != ACCEPTED)
             if self._stopped and not self._more_replies():
@@ -191,6 +203,7 @@ class Publisher(Taking):
                 written = time.monotonic()
         if replied < len(batch) and not halted and not self._stopped:
             self._cycle.down = f"the sink replied to {replied} of {len(batch)} documents"
+            self.receiver_down = self._cycle.down
         self._cycle.delivery += time.monotonic() - begun
         return [*left, *batch[replied:]]
 
@@ -223,7 +236,8 @@ class Publisher(Taking):
                 logger.warning("event %s: %s: %s", event_id, facts["level"], status.text, extra=facts)
         if logger.isEnabledFor(logging.DEBUG):
             logger.debug("document %s: %d events", draft.name, draft.size, extra=_facts(draft))
-        self._faults = 0 if reply.fault is None else self._faults
+        if reply.fault is None:
+            self._faults, self.receiver_down = 0, None
         self._cycle.documents += 1
         self._cycle.events += draft.size
 
@@ -234,6 +248,7 @@ class Publisher(Taking):
         if self._faults >= DOWN_AFTER or not reply.arrived or reply.wait is not None:
             asked = [wait for wait in (self._cycle.wait, reply.wait) if wait is not None]
             self._cycle.down, self._cycle.wait = reply.fault, max(asked, default=None)
+            self.receiver_down = reply.fault
 
     def _remember(self, batch: Sequence[Draft], *, new: bool = False) -> None:
         """Write what the answers came to, and remember what goes next."""

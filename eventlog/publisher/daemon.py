@@ -67,7 +67,7 @@ class SinkDown(EventlogError):
 
 
 class TablesUnread(EventlogError):
-    """some tables could not be compared, the others were published: {0}"""
+    """some tables were not published, the others were: {0}"""
 
 
 class Daemon:
@@ -127,7 +127,8 @@ class Daemon:
             self._signals.sleep(STANDBY)
             if self._interrupted:
                 return
-        with PublishingSession(self._config, store, leader, self._signals, self._alive) as session:
+        report = self._monitor.progress
+        with PublishingSession(self._config, store, leader, self._signals, self._alive, report) as session:
             logger.info("leading", extra={"leader": name, "epoch": leader.epoch})
             self._begun = True
             self._monitor.leading(True)
@@ -151,7 +152,7 @@ class Daemon:
             self._sleep_until(session)
         while not self._interrupted:
             cycle = session.cycle()
-            self._monitor.cycle(cycle)
+            self._monitor.cycle(cycle if cycle.paused else session.progress)
             self._tell_pause(cycle.paused)
             self._alive()
             if self._once:

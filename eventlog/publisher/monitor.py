@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
+from dataclasses import replace
 
 from eventlog.core.errors import EventlogError
 from eventlog.publisher.metrics import Metrics
@@ -24,6 +26,7 @@ class Monitor:
         self._asked = 0.0
         self._alive = time.monotonic()
         self._longest = 0.0  # that the daemon may stay silent
+        self._reported = Cycle()  # what was counted of the present cycle
         self.ready = False
         self.leads = False
         for name in ("eventlog_leader", "eventlog_database_up", "eventlog_paused"):
@@ -56,23 +59,31 @@ class Monitor:
 
     def fault(self) -> None:
         """A session ended by a fault."""
+        self._reported = Cycle()
         self.metrics.add("eventlog_faults_total")
 
+    def progress(self, cycle: Cycle) -> None:
+        """Count what a cycle did since it was last reported, and show the receiver's state."""
+        metrics, before = self.metrics, self._reported
+        metrics.set("eventlog_sink_up", int(cycle.down is None))
+        metrics.add("eventlog_documents_total", cycle.documents - before.documents)
+        for (operation, level), events in (cycle.answers - before.answers).items():
+            metrics.add("eventlog_events_total", events, operation=operation, status=level)
+            metrics.add("eventlog_retries_total", events if level == "retry" else 0)
+        self._reported = replace(cycle, answers=Counter(cycle.answers))
+
     def cycle(self, cycle: Cycle) -> None:
-        """What a cycle did."""
+        """Count what a cycle did that has ended."""
         metrics = self.metrics
         metrics.set("eventlog_paused", int(cycle.paused))
         if cycle.paused:
             return
-        metrics.set("eventlog_sink_up", int(cycle.down is None))
+        self.progress(cycle)
+        self._reported = Cycle()
         metrics.set("eventlog_unread_tables", len(cycle.unread))
         metrics.add("eventlog_cycles_total")
         metrics.add("eventlog_rows_total", cycle.rows)
-        metrics.add("eventlog_documents_total", cycle.documents)
         metrics.add("eventlog_rows_refused_total", cycle.refused)
-        for (operation, level), events in cycle.answers.items():
-            metrics.add("eventlog_events_total", events, operation=operation, status=level)
-            metrics.add("eventlog_retries_total", events if level == "retry" else 0)
         metrics.observe("eventlog_cycle_seconds", cycle.seconds)
         metrics.observe("eventlog_query_back_seconds", cycle.query_back)
         metrics.observe("eventlog_delivery_seconds", cycle.delivery)

@@ -17,13 +17,16 @@ from eventlog.core.settings import setting
 from eventlog.core.tables import Column, Table, Tables
 from eventlog.core.values import Kind
 from eventlog.publisher.children import with_places
+from eventlog.publisher.column_record import read_column_record
 from eventlog.publisher.config import Config, names, statements
+from eventlog.publisher.former import former_tables, with_former
 from eventlog.publisher.published import Absent, published
 from eventlog.publisher.references import refer
 from eventlog.sql.catalogue import Catalogue, Directory, NoSuchTable
 from eventlog.sql.connect import connect_to_log, read_url
 from eventlog.sql.dialect.dialects import Dialect, dialect_of
 from eventlog.sql.log.binding import LAYOUTS, bind
+from eventlog.sql.log.known import Base
 from eventlog.sql.log.store import Store
 from eventlog.sql.names import Log, check_log_name, log_named
 from eventlog.sql.readable import ReadableTable, readable
@@ -166,9 +169,15 @@ def driver_user(engine: Engine, log: Log) -> str:
         return str(connection.exec_driver_sql(statement).scalar())
 
 
-def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None = None) -> Tables:
-    """The tables that are published, as the catalogue knows them. Where states are compared, a name that no
-    table has (any more) is told to `absent`, else to the log, and stops nothing."""
+def read_tables(
+    engine: Engine,
+    log: Log,
+    config: Config,
+    absent: Absent | None = None,
+    bases: Mapping[str, Base] | None = None,
+) -> Tables:
+    """Return the tables that are published, as the catalogue knows them. Where states are compared, a name
+    without a table goes to `absent`, else to the log; `bases` name columns that tables had."""
     settings = config.build(TablePublishing)
     compared = absent is not None or config.given.get("publication_mode") == "compare"
     if compared and absent is None:
@@ -183,16 +192,32 @@ def read_tables(engine: Engine, log: Log, config: Config, absent: Absent | None 
         gone.append(table_named(name))
         absent(name, fault)
 
+    def adapt(found: Sequence[Table], dialect: str) -> Tables:
+        return Tables([with_former(_adapt(t, found, settings), bases or {}) for t in found], dialect)
+
     source = source_of(config)
-    if source is not None:
-        found = source.published(*sync, children=children, absent=leave_out)
-        adapted = Tables([_adapt(t, found, settings) for t in found], source.dialect)
-        return _with_sections(adapted, config, source.standing, gone)
     with engine.connect() as connection:
-        found = published(connection, log, *sync, children=children, compared=compared, absent=leave_out)
-    return with_sections(
-        engine, Tables([_adapt(t, found, settings) for t in found], log.dialect.name), config, gone
-    )
+        before = read_column_record(connection, log)
+        if source is None:
+            found = published(connection, log, *sync, children=children, compared=compared, absent=leave_out)
+            adapted = adapt(found, log.dialect.name)
+            standing = Directory(Catalogue(connection)).standing
+            return _with_sections(adapted, config, standing, gone, before)
+    found = source.published(*sync, children=children, absent=leave_out)
+    adapted = adapt(found, source.dialect)
+    return _with_sections(adapted, config, source.standing, gone, before)
+
+
+def gone_tables(
+    config: Config, engine: Engine, bases: Mapping[str, Base], tables: Iterable[Table]
+) -> list[Table]:
+    """Return the tables that have a state with objects and are not in the database any more."""
+    former = {str(table): table for table in former_tables(bases, tables)}
+    source = source_of(config)
+    with engine.connect() as connection:
+        standing = source.standing if source else Directory(Catalogue(connection)).standing
+        there = {str(table) for table in standing(sorted(former))} if former else set[str]()
+    return [table for name, table in former.items() if name not in there]
 
 
 def table_named(name: str) -> Table:
@@ -215,11 +240,11 @@ def _tell_absent(name: str, fault: NoSuchTable) -> None:
     logger.warning("%s is not read: %s", name, fault)
 
 
-def with_sections(engine: Engine, tables: Tables, config: Config, gone: Sequence[Table] = ()) -> Tables:
-    """The tables with what the settings file says of each: what may leave, and how long a value may be; of
-    those that are gone nothing is said."""
+def with_sections(engine: Engine, log: Log, tables: Tables, config: Config) -> Tables:
+    """Return the tables with what the settings file says of each: what may leave, how long a value may be."""
     with engine.connect() as connection:
-        return _with_sections(tables, config, Directory(Catalogue(connection)).standing, gone)
+        before = read_column_record(connection, log)
+        return _with_sections(tables, config, Directory(Catalogue(connection)).standing, (), before)
 
 
 def _with_sections(
@@ -227,6 +252,7 @@ def _with_sections(
     config: Config,
     standing: Callable[[Iterable[str]], Iterator[Table]],
     gone: Sequence[Table],
+    before: Mapping[str, Table],
 ) -> Tables:
     sections = {name: (tables.find(name), entries) for name, entries in config.tables.items()}
     limits = {table: entries.get("max-value") for table, entries in sections.values() if table}
@@ -234,9 +260,8 @@ def _with_sections(
     lists = [read_lists(name, entries) for name, (_, entries) in sections.items()]
     absent = [name for name, (table, _) in sections.items() if table is None]
     away = Tables(gone, tables.dialect)
-    found = restrict(
-        known, lists, tables.dialect, standing(absent), [name for name in absent if away.find(name)]
-    )
+    left_out = [name for name in absent if away.find(name)]
+    found = restrict(known, lists, tables.dialect, standing(absent), left_out, before)
     for words in found.warnings:
         logger.warning(words)
     return found

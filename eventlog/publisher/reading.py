@@ -151,6 +151,7 @@ class Reader:
             inserts=inserts,
             object_of=self.object_of,
             canonical=self._canonical,
+            halted=self.tables.halted_spellings(),
             by_column=by_column,
         )
         finish = user is not None and rules.loopback_rows == "finish"

@@ -13,12 +13,15 @@ from types import TracebackType
 from typing import Self
 
 from eventlog.core.settings import setting
+from eventlog.core.tables import Tables
 from eventlog.fold import Rules
 from eventlog.publisher.answering import KnownTables, QueryAnswers
 from eventlog.publisher.children import told
-from eventlog.publisher.comparing import comparing
+from eventlog.publisher.column_record import ColumnRecord, halted
+from eventlog.publisher.comparing import ComparingSettings, comparing
 from eventlog.publisher.config import Config, statements
 from eventlog.publisher.cycle import Publisher
+from eventlog.publisher.former import former_tables, read_bases
 from eventlog.publisher.opening import driver_user, read_tables, readable_of
 from eventlog.publisher.postpoll import check_safe, run_statements
 from eventlog.publisher.reading import Reader
@@ -27,6 +30,7 @@ from eventlog.publisher.taking import Cycle
 from eventlog.publisher.wake import Bed, Signals, make_bed
 from eventlog.sinks import open_sink, sink_kind
 from eventlog.sinks.sink import OutgoingDocument
+from eventlog.sql.log.known import Base
 from eventlog.sql.log.leader import Leader
 from eventlog.sql.log.store import Store
 from eventlog.sql.stored import demand_time
@@ -37,6 +41,7 @@ logger = logging.getLogger("eventlog.publishing")
 
 ISOLATION_LEVELS = ("read committed", "repeatable read", "serializable")
 _NOTED_EVERY = 1.0  # seconds between two notes of the last cycle
+_READ_EVERY = 5.0  # seconds between two looks whether a withheld column was renamed
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +88,20 @@ def read_rules(config: Config, store: Store) -> Rules:
 
 def read_known(config: Config, store: Store) -> KnownTables:
     """What is known of the tables as the catalogue has them now, and how the settings tell their values."""
-    tables = read_tables(store.engine, store.log, config)
+    bases = read_former(config, store)
+    tables = read_tables(store.engine, store.log, config, bases=bases)
     readable = readable_of(config, store.engine, store.log, tables)
+    if config.build(ComparingSettings).on_dropped_table == "delete":
+        tables = tables.with_others(former_tables(bases, tables))
     return KnownTables(tables, readable, read_rules(config, store), config.build(XdsSettings))
+
+
+def read_former(config: Config, store: Store) -> dict[str, Base]:
+    """Return what is on record of the states of tables, where the publisher compares them."""
+    if config.build(ComparingSettings).publication_mode != "compare":
+        return {}
+    with store.engine.connect() as connection:
+        return read_bases(connection, store.log)
 
 
 def make_reader(config: Config, store: Store) -> Reader:
@@ -103,6 +119,7 @@ class PublishingSession:
         leader: Leader,
         signals: Signals,
         pulse: Callable[[], None] = lambda: None,
+        report: Callable[[Cycle], None] = lambda cycle: None,
     ) -> None:
         self.store = store
         self._config = config
@@ -111,8 +128,14 @@ class PublishingSession:
         self._after = statements(self._settings.post_poll_stmt)
         self._noted = 0.0
         self._said: list[str] = []  # of children that are read
+        self._halted: dict[str, str] = {}  # tables of which nothing is sent for now, and why
+        self._columns = ColumnRecord()
+        self._read = 0.0  # when the tables were last read
         self._signals = signals
-        self._pulse = pulse  # told before each document that we are alive
+        self._pulse = pulse  # called before each document: the publisher is alive
+        self._report = report  # takes how far a cycle is
+        self._noted_down: str | None = None  # why the receiver is down, as it was reported last
+        self._unread: dict[str, str] = {}  # tables of which nothing is published, and why
         with ExitStack() as stack:
             stack.callback(leader.close)
             with store.work(leader.epoch) as work:
@@ -137,6 +160,7 @@ class PublishingSession:
                 config.build(XdsSettings).batch_size,
                 config.build(PublisherSettings),
                 self._stopping,
+                self._progress,
             )
             self._comparing = comparing(config, store, leader.epoch)
             self._stack = stack.pop_all()
@@ -157,12 +181,18 @@ class PublishingSession:
                 return Cycle(paused=True)
         if self._comparing is not None:
             self._comparing.poll()
-        cycle = self._publisher.cycle()
+            if self._comparing.changed:
+                self._publisher.refresh()
+        elif self._publisher.tables.sure and time.monotonic() > self._read + _READ_EVERY:
+            self._publisher.refresh()
+        self._unread = halted(self._publisher.tables)
         if self._comparing is not None:
-            cycle.unread = self._comparing.unread
+            self._unread |= self._comparing.unread
+        cycle = self._publisher.cycle()
+        cycle.unread = self._unread
         if cycle.documents and self._after:
             run_statements(self.store, self._after, self._settings.transaction_isolation_level)
-        self._note(cycle)
+        self._note()
         return cycle
 
     def stay(self) -> None:
@@ -172,12 +202,23 @@ class PublishingSession:
     def _make_reader(self) -> Reader:
         """What reads rows with the tables as they are now; says which children are read, if that is new."""
         reader = make_reader(self._config, self.store)
+        self._read = time.monotonic()
+        if not self._columns.is_current(reader.tables):
+            with self.store.work(self._leader.epoch) as work:
+                self._columns.write(work, reader.tables)
+        for table, why in (self._halted_now(reader.tables)).items():
+            logger.warning("%s is not published: %s", table, why, extra={"table": table})
         said = list(told(reader.tables))
         if said != self._said:
             self._said = said
             for words in said:
                 logger.info(words)
         return reader
+
+    def _halted_now(self, tables: Tables) -> dict[str, str]:
+        """Return the tables that were not halted before, and why they are now."""
+        before, self._halted = self._halted, halted(tables)
+        return {table: why for table, why in self._halted.items() if before.get(table) != why}
 
     def _stopping(self) -> bool:
         self._pulse()
@@ -187,15 +228,35 @@ class PublishingSession:
         """Send a heartbeat; why it did not arrive."""
         name = f"heartbeat-{time.time_ns()}"
         (reply,) = self._sink.deliver([OutgoingDocument(name, (), HEARTBEAT)])
+        self._publisher.receiver_down = reply.fault
+        self._note()
         if reply.fault is None:
             with self.store.work(self._leader.epoch) as work:
                 work.record_heartbeat()
         return reply.fault
 
-    def _note(self, cycle: Cycle) -> None:
-        """Leave on record what `status` tells, not more often than people look."""
-        if time.monotonic() > self._noted + _NOTED_EVERY:
-            self._noted = time.monotonic()
+    @property
+    def progress(self) -> Cycle:
+        """The last cycle, or how far the present one is; `down` follows the receiver's last answer."""
+        return replace(self._publisher.progress, unread=self._unread)
+
+    def _progress(self) -> None:
+        """Report how far a cycle is, within it too."""
+        if self._is_due:
+            self._report(self.progress)
+            self._note()
+
+    @property
+    def _is_due(self) -> bool:
+        """Whether people should see how it stands: the receiver's state changed, or some time passed."""
+        changed = self._publisher.receiver_down != self._noted_down
+        return changed or time.monotonic() > self._noted + _NOTED_EVERY
+
+    def _note(self) -> None:
+        """Leave on record what `status` shows, not more often than people look."""
+        if self._is_due:
+            cycle = self.progress
+            self._noted, self._noted_down = time.monotonic(), cycle.down
             with self.store.work(self._leader.epoch) as work:
                 facts = asdict(replace(cycle, answers=Counter()))
                 work.record_cycle(json.dumps(facts))

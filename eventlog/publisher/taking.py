@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from eventlog.core.entry import Letter
 from eventlog.core.errors import EventlogError, shortened
+from eventlog.core.tables import Tables
 from eventlog.fold.understand import why_unknown
 from eventlog.publisher.batches import Remembered, Sending
 from eventlog.publisher.head import Head
@@ -188,9 +189,7 @@ class Taking:
         """What rows say. Before any is refused the catalogue is read again: perhaps the tables changed."""
         reading = self._read_once(read)
         if reading.doubtful or self._is_news(reading):
-            known, self._reader = list(self._reader.tables), self._make_reader()
-            if known != list(self._reader.tables):
-                self._name_holds()
+            self.refresh()
             self._reader.thorough = True
             try:
                 reading = self._read_once(read)
@@ -210,6 +209,18 @@ class Taking:
         for name in sorted(reading.unknown - self._unknown):
             logger.warning("%s", why_unknown(name), extra={"table": name[0], "column": name[1]})
         self._unknown |= reading.unknown
+
+    @property
+    def tables(self) -> Tables:
+        """The tables as they were when they were last read."""
+        return self._reader.tables
+
+    def refresh(self) -> None:
+        """Read the tables again: perhaps somebody changed them."""
+        known, self._reader = list(self._reader.tables), self._make_reader()
+        if known != list(self._reader.tables):
+            self._name_holds()
+            self._head = Head()  # rows of a table that was halted may go now
 
     def _read_once(self, read: Callable[[Reader, Snapshot], Reading]) -> Reading:
         with self._store.snapshot() as snapshot:

@@ -124,7 +124,6 @@ class FilesSink:
             self._write_aside(documents)
         except (OSError, FileInTheWay) as fault:
             if isinstance(fault, OSError) and fault.errno in (*_TOO_LARGE, *_FULL):
-                (self._aside / UNFINISHED).unlink(missing_ok=True)
                 return self._write_each(documents)
             return [self._not_written(documents[0], fault)], []
         return [ACCEPTED] * len(documents), [[document.name for document in documents]]

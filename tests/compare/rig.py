@@ -43,6 +43,8 @@ class Life:
     def cycle(self) -> int:
         """Poll and publish; how many objects differed."""
         found = self._comparing.poll()
+        if self._comparing.changed:
+            self._publisher.refresh()
         self._publisher.cycle()
         return found
 

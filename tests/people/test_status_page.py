@@ -52,6 +52,14 @@ def test_it_says_how_the_log_stands(watched: Watched) -> None:
     assert '<td data-label="Rows" class="number"><div>2</div></td>' in page
 
 
+def test_the_figures_of_pending_rows_agree(watched: Watched) -> None:
+    watched.board.sample(0.0)
+    watched.run("insert into usr values (1, 'Jack')")
+    page = watched.client.get()
+    assert "<dt>Pending</dt><dd>1</dd>" in page
+    assert "Pending rows: now 1, at most 1" in page
+
+
 @pytest.mark.parametrize(
     ("facts", "told"),
     [
@@ -344,7 +352,8 @@ def test_a_page_whose_publisher_is_gone_says_so(watched: Watched, tmp_path: Path
 def test_what_has_no_value_yet_has_no_line(watched: Watched) -> None:
     before = watched.client.get()
     assert "<dt>At (UTC)</dt>" not in before
-    assert "Pending rows: nothing measured yet" in before
+    assert "Pending rows: now 0" in before
+    assert "Events a second: nothing measured yet" in before
     assert "<dd></dd>" not in before
     with watched.store.work(1) as work:
         work.record_cycle("{}")

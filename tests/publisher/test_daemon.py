@@ -27,6 +27,7 @@ from eventlog.publisher.cycle import ReceiverFatal
 from eventlog.publisher.daemon import AnotherLeads, Daemon, Disabled, SinkDown
 from eventlog.publisher.monitor import Monitor
 from eventlog.publisher.schedule import read_times, seconds_until
+from eventlog.publisher.standing import read_standing
 from eventlog.publisher.wake import Signals
 from eventlog.sql.capture.choice import Choice
 from eventlog.sql.capture.track import track, untrack
@@ -119,6 +120,49 @@ def test_it_publishes_what_comes_and_stops_when_told(world: World, arrivals: Arr
         until(lambda: len(arrivals.documents) == 2)
         assert run.stop() < 2
     assert world.counts() == {"S": 2}
+
+
+def test_the_receivers_state_follows_its_last_answer(world: World, arrivals: Arrivals) -> None:
+    """Within a cycle too: the page, `status` and the metric no longer wait for its end."""
+    refusing, seen = threading.Event(), []
+    refusing.set()
+
+    def behave(handler: Any) -> None:
+        if refusing.is_set():
+            handler.reply(b"", status=503)
+            return
+        if len(arrivals.documents) == 2:  # two were taken in this cycle, and this one is on its way
+            seen.append((figures(run.monitor), read_standing(world.store).cycle))
+        handler.accept()
+
+    arrivals.behave = behave
+    world.write(*(key(number, event_type=4) for number in range(1, 6)))
+    with running(world, arrivals) as run:
+        until(lambda: figures(run.monitor).get("eventlog_sink_up") == "0")
+        until(lambda: read_standing(world.store).cycle.get("down"))
+        refusing.clear()
+        until(lambda: len(arrivals.documents) == 5)
+    ((metrics, cycle),) = seen
+    assert (metrics["eventlog_sink_up"], cycle["down"]) == ("1", None)
+    assert int(metrics['eventlog_events_total{operation="delete",status="success"}']) >= 1
+    assert cycle["events"] >= 1
+    assert figures(run.monitor)['eventlog_events_total{operation="delete",status="success"}'] == "5"
+
+
+def test_a_receiver_that_is_down_stays_so_where_nothing_is_due(world: World, arrivals: Arrivals) -> None:
+    arrivals.behave = lambda handler: handler.reply(b"", status=503)
+    world.write(key(1, event_type=4), key(2, event_type=4))
+    with running(world, arrivals, retry_wait=3600, retry_longest=3600) as run:
+        until(lambda: figures(run.monitor).get("eventlog_sink_up") == "0")
+        until(lambda: int(figures(run.monitor).get("eventlog_cycles_total", 0)) > 2)
+        assert figures(run.monitor)["eventlog_sink_up"] == "0"
+        assert read_standing(world.store).cycle["down"]
+
+
+def figures(monitor: Monitor) -> dict[str, str]:
+    """The numbers of a publisher's process."""
+    lines = (line for line in monitor.metrics.text().splitlines() if not line.startswith("#"))
+    return {name: value for name, _, value in (line.rpartition(" ") for line in lines)}
 
 
 def test_a_writer_wakes_it(world: World, arrivals: Arrivals) -> None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from sqlalchemy.engine import Connection
@@ -18,9 +20,11 @@ from eventlog.core.amount import amount
 from eventlog.core.errors import EventlogError
 from eventlog.sql.queries import Queries
 
-FORMAT = 1
+FORMAT = 2  # that of the digests: with the columns' names
+_FORMATS = (1, FORMAT)
 _CHECKSUM = 16  # digits
 _FETCHED = 1_000  # rows at a time
+DOUBT = "?"  # the digest of an object whose values at the receiver are unknown
 BASE = "base"  # stands for a key's digest in the row that counts the objects of a table
 _STEPS = ("known_redriven", "known_failed", "known_settled")
 
@@ -97,6 +101,18 @@ class Mark(NamedTuple):
     purged: int  # the last notice of rows that are gone
 
 
+class Base(NamedTuple):
+    """What is on record of a table's state as a whole."""
+
+    objects: int = 0
+    mark: Mark | None = None  # None of a state that a publisher keeps
+    names: tuple[str, ...] = ()  # of columns of which the receiver may have values
+    key: tuple[str, ...] = ()  # the columns of the key
+    stale: tuple[str, ...] = ()  # those that were withheld since: what a receiver has of them is not kept
+    unsure: bool = False  # the receiver may have objects that the state lacks
+    form: int = FORMAT  # of the digests, when it was written
+
+
 class KnownStates:
     """The state, in a transaction of whoever writes it."""
 
@@ -104,10 +120,9 @@ class KnownStates:
         self._connection = connection
         self._queries = queries
 
-    def marks(self) -> dict[str, Mark | None]:
-        """Up to where the log explains the state of each table; None of one that a publisher keeps."""
-        found = {table: _base(table, base).get("mark") for table, _, base in self._run("known_counts")}
-        return {table: None if mark is None else Mark(*mark) for table, mark in found.items()}
+    def bases(self) -> dict[str, Base]:
+        """Return what is on record of each table's state; StateLost if it is damaged."""
+        return {table: _base(table, words) for table, words in self._run("known_bases")}
 
     def mark(self) -> Mark:
         """Up to where the log stands now."""
@@ -119,58 +134,83 @@ class KnownStates:
         for table, key in self._run("compare_named", after=mark.newest):
             yield str(table), str(key)
 
-    def settle(self) -> dict[str, int]:
-        """Let the state follow what became of the events that were on their way; how many objects of each
-        table there are then. StateLost where they were not as many as there should be."""
+    def settle(self) -> dict[str, Base]:
+        """Let the state follow what became of the events that were on their way. Return each table's base;
+        StateLost if a table has not as many objects as it should have."""
         found = self.counted()
         for name in _STEPS:
             self._run(name)
         if self._run("known_gone").rowcount:
-            found = {table: objects for table, objects, _ in self._run("known_counts")}
-            for table, objects in found.items():
-                self._put_base(table, objects)
+            counts = dict(self._run("known_counts").all())
+            for table, base in found.items():
+                if counts[table] != base.objects:
+                    found[table] = base._replace(objects=int(counts[table]))
+                    self.put(table, found[table])
         return found
 
-    def counted(self) -> dict[str, int]:
-        """How many objects of each table there are."""
+    def counted(self) -> dict[str, Base]:
+        """Return the base of each table's state, which has as many objects as it says."""
         begun = {row[0] for row in self._run("compared_before")}
-        found: dict[str, int] = {}
-        for table, objects, base in self._run("known_counts"):
-            kept = int(_base(table, base)["objects"])
-            if kept != objects:
-                raise StateLost(table, f"{amount(objects, 'object')} of {kept}")
-            found[table] = objects
-        for table in sorted(begun - found.keys()):
+        bases = self.bases()
+        for table, objects in self._run("known_counts"):
+            base = bases.get(table)
+            if base is None:
+                raise StateLost(table, "its count is gone")
+            if base.objects != objects:
+                raise StateLost(table, f"{amount(int(objects), 'object')} of {base.objects}")
+        for table in sorted(begun - bases.keys()):
             raise StateLost(table, "there is none")
-        return found
+        return bases
+
+    def values_of(self, table: str) -> Iterator[str]:
+        """Return what is kept of the values of each object of a table, without what is damaged."""
+        for key, _, digest, values, *_ in known_of(self._connection, self._queries, table):
+            with suppress(StateLost):
+                if (kept := unsealed(table, key, digest, values)) is not None:
+                    yield kept
+
+    def lost(self) -> set[str]:
+        """Return the tables whose state was begun and is not what was kept."""
+        lost = {str(row[0]) for row in self._run("compared_before")}
+        counts = dict(self._run("known_counts").all())
+        for table, words in self._run("known_bases"):
+            with suppress(StateLost):
+                if _base(table, words).objects == counts[table]:
+                    lost.discard(table)
+        return lost
 
     def doubt(self) -> None:
         """Take the values of every object for unknown, so that all of them are told again."""
         self._run("known_doubt")
 
-    def begin(self, table: str, mark: Mark | None = None) -> None:
+    def begin(self, table: str, base: Base) -> None:
         """Begin the state of a table anew, with nothing in it."""
         self._run("known_forget_table", object_table=table)
-        self._put_base(table, 0, mark)
+        self.put(table, base)
         self._run("note", kind="compare", table_name=table, words="the state of this table begins")
 
-    def advance(self, table: str, objects: int, mark: Mark) -> None:
-        """Let the log explain the state of a table up to another mark."""
-        self._put_base(table, objects, mark)
+    def put(self, table: str, base: Base) -> None:
+        """Put on record what is known of a table's state as a whole."""
+        facts = {name: fact for name, fact in base._asdict().items() if name != "form"}
+        text = json.dumps({"format": FORMAT} | facts)
+        self._set("known_put", [_row(StateStep(table, BASE, BASE, None, None), {}) | {"row_values": text}])
 
-    def take(self, steps: Sequence[StateStep], counts: dict[str, int], mark: Mark | None = None) -> None:
-        """Log the rows of events, and keep to what they lead; `counts` go on with each table's objects. With
-        a mark the state is so at once, for what was logged is read back later."""
+    def take(self, steps: Sequence[StateStep], bases: dict[str, Base]) -> None:
+        """Log the rows of events, and keep to what they lead; `bases` follow with the numbers of objects.
+        Where a table's base has a mark its state is so at once, for what was logged is read back later."""
         places = self._log(steps)
-        if mark is not None:
-            places, steps = {}, [one._replace(rows=()) for one in steps]
+        marked = {one.object_table for one in steps if bases[one.object_table].mark is not None}
+        steps = [one._replace(rows=()) if one.object_table in marked else one for one in steps]
         self._set("known_forget", [_place(one) for one in steps if one.existed and one.forgets])
         self._set("known_next", [_next(one, places) for one in steps if one.goes_on])
-        self._set("known_put", [_row(one, places) for one in steps if not (one.forgets or one.goes_on)])
+        staying = [one for one in steps if not (one.forgets or one.goes_on)]
+        self._set("known_put", [_row(one, {} if one.object_table in marked else places) for one in staying])
+        more = Counter[str]()
         for one in steps:
-            counts[one.object_table] += (not one.forgets) - one.existed
-        for table in sorted({one.object_table for one in steps}):
-            self._put_base(table, counts[table], mark)
+            more[one.object_table] += (not one.forgets) - one.existed
+        for table, objects in sorted(more.items()):
+            bases[table] = bases[table]._replace(objects=bases[table].objects + objects)
+            self.put(table, bases[table])
 
     def _log(self, steps: Iterable[StateStep]) -> dict[tuple[str, str], tuple[int, int]]:
         """Write the rows of events; the first and the last record_id of each object's."""
@@ -193,10 +233,6 @@ class KnownStates:
         self._set("compare_log", written)
         found = self._run("compare_logged", after=before)
         return {(table, key): (int(first), int(last)) for table, key, first, last in found}
-
-    def _put_base(self, table: str, objects: int, mark: Mark | None = None) -> None:
-        text = json.dumps({"format": FORMAT, "objects": objects, "mark": mark})
-        self._set("known_put", [_row(StateStep(table, BASE, BASE, None, None), {}) | {"row_values": text}])
 
     def _set(self, name: str, rows: Sequence[dict[str, Any]]) -> None:
         self._queries.run_set(self._connection, name, rows)
@@ -232,18 +268,21 @@ def _next(one: StateStep, places: Mapping[tuple[str, str], tuple[int, int]]) -> 
     }
 
 
-def _base(table: str, text: str | None) -> dict[str, Any]:
-    """What is on record of a table's state as a whole."""
+def _base(table: str, text: str | None) -> Base:
+    """Return what a base row holds; an earlier version wrote its format and its count alone."""
     if text is None:
         raise StateLost(table, "its count is gone")
     try:
-        base: dict[str, Any] = json.loads(text)
-        form, _ = int(base["format"]), int(base["objects"])
-    except (ValueError, TypeError, KeyError):
+        facts: dict[str, Any] = json.loads(text)
+        form, mark = int(facts["format"]), facts.get("mark")
+        names, key, stale = (tuple(map(str, facts.get(name) or ())) for name in ("names", "key", "stale"))
+        objects, unsure = int(facts["objects"]), bool(facts.get("unsure"))
+        known = Base(objects, None if mark is None else Mark(*mark), names, key, stale, unsure, form)
+    except (ValueError, TypeError, KeyError, AttributeError):
         raise StateLost(table, "its count is damaged") from None
-    if form != FORMAT:
-        raise StateLost(table, f"it has format {form}, and this version knows {FORMAT}")
-    return base
+    if form not in _FORMATS:
+        raise StateLost(table, f"it has format {form}, and this version knows {FORMAT} and those before")
+    return known
 
 
 def known_of(connection: Connection, queries: Queries, table: str) -> Iterator[Any]:

@@ -49,6 +49,7 @@ class Selection:
     bounds: Bounds = BOUNDS  # of the rows beyond that complete inserts
     object_of: Callable[[object, object], ObjectName] = as_spelled  # of a row's table_name and table_key
     canonical: Canonical | None = None  # the same by column
+    halted: frozenset[str] = frozenset()  # table_names without case, whose rows are left for now
     by_column: bool = True  # rows come by column, where they can and `canonical` is known
 
 
@@ -260,8 +261,18 @@ def pending_statement(
         conditions.append("not_future")
     conditions.append("not_held")  # the dearest: MariaDB asks in this order
     holes = {
-        "conditions": queries.pieces(*conditions),
+        "conditions": f"{queries.pieces(*conditions)}{_not_halted(queries, values, choice.halted)}",
         "order": queries.piece("by_event_time" if choice.future else "by_record_id"),
         "rows": queries.relation(among.rows, in_order=not choice.future),
     }
     return queries.clause(name, **holes), values
+
+
+def _not_halted(queries: Queries, values: dict[str, Any], halted: frozenset[str]) -> str:
+    """Return the condition that leaves out the rows of halted tables, whose names it adds to the values."""
+    if not halted:
+        return ""
+    names = {f"halted_{number}": name for number, name in enumerate(sorted(halted))}
+    values |= names
+    column, marks = queries.name("table_name"), ", ".join(f":{name}" for name in names)
+    return f"\n    and ({column} is null or lower({column}) not in ({marks}))"

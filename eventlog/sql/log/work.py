@@ -163,6 +163,14 @@ class Work:
         """The notice of the last redrive, 0 where there was none; no other comes until the block ends."""
         return int(self._queries.run(self._connection, "latest_redrive").scalar())
 
+    def note(self, kind: str, words: str, table_name: str | None = None) -> None:
+        """Leave a notice."""
+        self._queries.run(self._connection, "note", kind=kind, table_name=table_name, words=words)
+
+    def noted_columns(self) -> dict[str, str]:
+        """Return the columns that are on record of each table."""
+        return {name: str(words) for name, words in self._queries.run(self._connection, "columns_noted")}
+
     def adopt(self) -> None:
         """Make what a former leader remembered our own."""
         self._queries.run(self._connection, "adopt", epoch=self.epoch)

@@ -97,6 +97,12 @@ class Board:
         self.down_since(standing)
         self.samples.append(Sample(now, standing.pending, standing.oldest_age or 0.0, self._process.events))
 
+    def samples_until(self, standing: Standing) -> list[Sample]:
+        """Return the samples, and how it stands now as the last one."""
+        samples = list(self.samples)
+        at = max(time.monotonic(), samples[-1].at if samples else 0.0)
+        return [*samples, Sample(at, standing.pending, standing.oldest_age or 0.0, self._process.events)]
+
     @property
     def leads(self) -> bool:
         return self._process.leads

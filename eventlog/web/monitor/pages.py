@@ -19,8 +19,8 @@ def status(board: Board) -> str:
     """Return the page of the whole: a word, four figures, their course, and details in small print."""
     standing = board.standing()
     failed = board.failed(standing)
-    samples = list(board.samples)
-    seen = samples[-1].at - samples[0].at if samples else 0.0
+    samples = board.samples_until(standing)
+    seen = samples[-1].at - samples[0].at
     charts = [
         chart("Pending rows", [float(sample.pending) for sample in samples], count, seen),
         chart("Age of the oldest", [sample.oldest for sample in samples], duration, seen),
@@ -125,7 +125,7 @@ def _small(text: str) -> Markup:
 def _facts(standing: Standing) -> Iterable[tuple[str, Node]]:
     cycle = standing.cycle
     for name, why in cycle.get("unread", {}).items():
-        yield "Not compared", clipped(f"{name}: {why}", 400)
+        yield "Not published", clipped(f"{name}: {why}", 400)
     yield "Waiting for a retry", count(standing.waiting)
     yield "Next retry (UTC)", f"{standing.next_retry or 'none'}"[:19]
     parts = ", ".join(f"{count(cycle.get(name, 0))} {name}" for name in ("rows", "events", "refused"))

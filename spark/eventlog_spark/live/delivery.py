@@ -82,7 +82,7 @@ def _source(backlog: Backlog, live: Live, epoch: int) -> LiveLog:
     """The log with the tables of a tables file, else those that the publisher publishes."""
     store, tables = live.store, backlog.job.tables
     if len(tables):
-        tables = with_sections(store.engine, tables, live.config)
+        tables = with_sections(store.engine, store.log, tables, live.config)
     else:
         tables = read_tables(store.engine, store.log, live.config)
     with store.work(epoch) as work:

@@ -81,7 +81,8 @@ def _freeze_rows(
     """The files of the pending rows, and how many each holds."""
     rules = source.rules
     user = None if rules.allow_loopback else rules.driver_user
-    choice = Selection(CHUNK, user, object_of=partial(_object_of, source.tables))
+    halted = source.tables.halted_spellings()
+    choice = Selection(CHUNK, user, object_of=partial(_object_of, source.tables), halted=halted)
     now = read_event_time(snapshot.now()) if rules.handle_future_events else None
     shares = share_out(snapshot, choice, access.shared is not None, frozen.files)
     reading = PendingRows(access, choice, now, without, frozen.files, shares, snapshot.held())

@@ -9,7 +9,7 @@ where {within}
 -- The rows of a table whose values are not those that the receiver is known to have.
 select n.key_text, n.key_hash, n.digest, k.key_hash, k.digest,
   (select v.row_values from {known} v where v.object_table = :object_table and v.key_hash = n.key_hash) as row_values,
-  k.failed{texts}
+  k.failed, k.next_digest{texts}
 from (
   select h.*, {digest} as digest, {key_hash} as key_hash
   from (select {key_text} as key_text{expressions} from {source} t{apart}) h
@@ -41,10 +41,14 @@ from {known}
 where object_table = :object_table and key_hash <> 'base'
 
 -- known_counts --
--- How many objects of each table stand in the state, and how many should.
-select k.object_table, count(case when k.key_hash <> 'base' then 1 end), max(case when k.key_hash = 'base' then k.row_values end)
+-- How many objects of each table are in the state.
+select k.object_table, count(case when k.key_hash <> 'base' then 1 end)
 from {known} k
 group by k.object_table
+
+-- known_bases --
+-- What is on record of each table's state as a whole.
+select object_table, row_values from {known} where key_hash = 'base'
 
 -- known_redriven --
 -- Marks as on its way what failed and was made new again.

@@ -152,3 +152,7 @@ delete from {done}
 -- forget_witness --
 -- Forgets what was noted of it.
 update {state} set done_last = null, done_time = null, done_id = null where one = 1
+
+-- columns_noted --
+-- The columns that are on record of each table, the last notice of each last.
+select table_name, words from {notice} where kind = 'columns' order by notice_id

@@ -2,7 +2,7 @@
 -- The rows of a table whose values are not those that the receiver is known to have.
 select n.key_text, {key_hash} as key_hash, n.digest, k.object_key, k.digest,
   (select v.row_values from {known} v where v.object_table = :object_table and v.key_hash = cast({key_hash} as char(32))) as row_values,
-  k.failed{texts}
+  k.failed, k.next_digest{texts}
 from (
   select h.*, {digest} as digest
   from (select {key_text} as key_text{expressions} from {source} t{apart}) h

@@ -1,0 +1,98 @@
+"""New objects of a table that refers to itself: those that others refer to go first.
+
+Only where objects refer to each other in a circle does one of them leave without its reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import NamedTuple
+
+from eventlog.compare.ordering import weight
+from eventlog.compare.polling import PolledChange
+from eventlog.core import tablekey
+from eventlog.core.tables import Column, Table
+from eventlog.files.sorting import Sorter
+
+
+class HeldObject(NamedTuple):
+    """A new object, how many others go before it at least, and the columns that it leaves out."""
+
+    found: PolledChange
+    depth: int
+    later: tuple[str, ...]
+
+
+class SelfReferences:
+    """Holds back the new objects of one table that refer to it, on disk beyond what memory holds."""
+
+    def __init__(self, table: Table, memory: int) -> None:
+        self._table = table
+        self._columns = own_references(table)
+        self._held: Sorter[PolledChange] = Sorter(lambda one: one.key.encode(), weight, memory)
+        self._targets: dict[str, frozenset[str]] = {}
+
+    def hold(self, found: PolledChange) -> bool:
+        """Hold an object back if it is new and refers to its own table."""
+        if found.known_digest is not None or found.texts is None:
+            return False
+        targets = frozenset(target for column in self._columns for target in self._keys(column, found))
+        if targets:
+            self._held.add(found)
+            self._targets[found.key] = targets
+        return bool(targets)
+
+    def placed(self) -> Iterator[HeldObject]:
+        """Return the objects that were held back, once."""
+        depth, cut = depths(self._targets)
+        for found in self._held:
+            later = [
+                column.name
+                for column in self._columns
+                if any((found.key, target) in cut for target in self._keys(column, found))
+            ]
+            yield HeldObject(found, depth[found.key], tuple(later))
+
+    def _keys(self, column: Column, found: PolledChange) -> Iterator[str]:
+        """Return the keys of the objects to which a column refers."""
+        names = [one.name for one in self._table.data]
+        own = dict(tablekey.read(found.key)) | dict(zip(names, found.texts or (), strict=True))
+        text = own[column.name]
+        if isinstance(text, tuple):
+            yield from (tablekey.write([(self._table.key[0], one)]) for one in text)
+            return
+        by = {theirs: own.get(mine) for mine, theirs in column.by} or {self._table.key[0]: text}
+        pairs = [(name, by.get(name)) for name in self._table.key]
+        whole = [(name, value) for name, value in pairs if isinstance(value, str)]
+        if len(whole) == len(pairs):
+            yield tablekey.write(whole)
+
+
+def own_references(table: Table) -> tuple[Column, ...]:
+    """Return the columns by which a table refers to itself."""
+    return tuple(column for column in table.data if column.reference == str(table))
+
+
+def depths(targets: Mapping[str, Collection[str]]) -> tuple[dict[str, int], set[tuple[str, str]]]:
+    """Return how deep each key is below those that refer to nothing here, and the references that close a
+    circle."""
+    depth: dict[str, int] = {}
+    cut: set[tuple[str, str]] = set()
+    for start in sorted(targets):
+        way = [] if start in depth else [(start, iter(sorted(targets[start])))]
+        entered = {start}
+        while way:
+            key, rest = way[-1]
+            for target in rest:
+                if target in entered:
+                    cut.add((key, target))
+                elif target in targets and target not in depth:
+                    way.append((target, iter(sorted(targets[target]))))
+                    entered.add(target)
+                    break
+            else:
+                way.pop()
+                entered.remove(key)
+                above = (depth.get(one, 0) for one in targets[key] if (key, one) not in cut)
+                depth[key] = 1 + max(above, default=0)
+    return depth, cut

@@ -1,8 +1,8 @@
 """Rows of a change table and the change that they state, both ways.
 
 What a null means (decision 3): on I rows the bits say what was supplied. On U rows a set bit makes
-a null a value; a clear one says "unchanged" where a value stands, or a null in the B row too, and
-"not captured" otherwise. On B and D rows what stands there was there before.
+a null a value; a clear one says "unchanged" where a value is, and "not captured" otherwise, also
+where the B row is null too. On B and D rows what is there was there before.
 """
 
 from __future__ import annotations
@@ -236,9 +236,16 @@ class RowReader:
         if None in values:
             after = list(values)
             for i, value in enumerate(values):
-                if value is None and not flags.set[i] and data[i] is not None and data[i] is not ABSENT:
-                    before[i], after[i] = self._plan.one(i, data[i]), ABSENT
+                if value is None and not flags.set[i]:
+                    before[i], after[i] = self._unchanged(i, data[i])
         return self._made_update(row, before, after)
+
+    def _unchanged(self, place: int, old: Any) -> tuple[Side, Side]:
+        """Return both sides of a column that is null in a U row whose bit is clear: an unchanged LOB is null in
+        the B row too, so that only in a key a null is a value."""
+        if old is None or old is ABSENT:
+            return (None, None) if place in self.structure.key else (ABSENT, ABSENT)
+        return self._plan.one(place, old), ABSENT
 
     def _before(self, image: ChangeRow) -> Sequence[Side]:
         told = zip(image.data, self._plan(image.data), strict=True)

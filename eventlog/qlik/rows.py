@@ -241,8 +241,10 @@ class RowReader:
         return self._made_update(row, before, after)
 
     def _unchanged(self, place: int, old: Any) -> tuple[Side, Side]:
-        """Return both sides of a column that is null in a U row whose bit is clear: an unchanged LOB is null in
-        the B row too, so that only in a key a null is a value."""
+        """Return both sides of a column that is null in a U row and whose bit is clear.
+
+        An unchanged LOB is null in the B row too, so that only in a key a null is a value.
+        """
         if old is None or old is ABSENT:
             return (None, None) if place in self.structure.key else (ABSENT, ABSENT)
         return self._plan.one(place, old), ABSENT

@@ -20,7 +20,7 @@ from eventlog.core.formats import Row, Source
 from eventlog.qlik import sequence
 from eventlog.qlik.ddl import Era
 from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
-from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, evidence, join, load, read, trimmed
+from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, evidence, join, read, trimmed
 from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
 from eventlog.qlik.plans import RowPlan
 from eventlog.qlik.sides import differing, sides
@@ -85,6 +85,7 @@ class RowReader:
         # what few rows differ in, worked out once
         self._letters: dict[tuple[object, object], str] = {}
         self._masks: dict[object, bytes] = {}
+        self._texts = MaskTexts(self.layout)
         self._proofs: dict[bytes, MaskOrder | None] = {}
         self._flags: dict[tuple[bytes, MaskOrder], RowFlags] = {}
 
@@ -176,7 +177,7 @@ class RowReader:
         return letter
 
     def _load_mask(self, cell: Any) -> bytes:
-        mask = self._masks[cell] = load(cell)
+        mask = self._masks[cell] = self._texts.load(cell)
         _bound(self._masks)
         return mask
 

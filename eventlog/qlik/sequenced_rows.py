@@ -21,7 +21,7 @@ from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
-from eventlog.qlik.sequenced import SequencePlace, WantedStretch, check_limits, lone_images, repeats
+from eventlog.qlik.sequenced import Met, SequencePlace, WantedStretch, check_limits, lone_images, repeats
 from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure, table_name
 
 _ROW = 400  # bytes that a row takes beside its cells
@@ -32,14 +32,6 @@ Skip = Callable[[str, str], bool]
 
 def _none(table: str, seq: str) -> bool:
     return False
-
-
-class Met(NamedTuple):
-    """The rows of one table under one change_seq."""
-
-    table: str
-    seq: str  # with the letters of its rows
-    changes: Callable[[], Sequence[Change]]
 
 
 class SequencedRow(NamedTuple):

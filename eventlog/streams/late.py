@@ -10,7 +10,7 @@ from eventlog.core.change import Change, Key, Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
 from eventlog.qlik import sequence
-from eventlog.qlik.sequenced_rows import Met
+from eventlog.qlik.sequenced import Met
 from eventlog.streams.again import Again, Standing
 from eventlog.streams.progress import Progress
 

@@ -83,8 +83,8 @@ def test_since_the_last_position_leaves_late_rows_out(tmp_path: Path) -> None:
     lines = [Line(n, 10 * n, f"{n:X}", "usr") for n in (1, 2, 4)]
     there = [*lines, Line(3, 30, "3", "usr")]
     said(tmp_path, "a", lines)
-    for chosen in ({"since": lines[-1].seq}, {}):
-        assert said(tmp_path, "b", there, **chosen) == []
+    for since in (lines[-1].seq, None):
+        assert said(tmp_path, "b", there, since=since) == []
     assert len(out(tmp_path)) == 3
 
 

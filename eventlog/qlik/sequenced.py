@@ -36,7 +36,7 @@ class SequencePlace(NamedTuple):
     number: int
 
 
-class Met(NamedTuple):
+class MetRows(NamedTuple):
     """The rows of one table under one change_seq."""
 
     table: str

@@ -21,7 +21,7 @@ from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
-from eventlog.qlik.sequenced import Met, SequencePlace, WantedStretch, check_limits, lone_images, repeats
+from eventlog.qlik.sequenced import MetRows, SequencePlace, WantedStretch, check_limits, lone_images, repeats
 from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure, table_name
 
 _ROW = 400  # bytes that a row takes beside its cells
@@ -66,7 +66,7 @@ class RowSequencer:
         until: str = "",
         skip: Skip = _none,
         control: Control | None = None,
-        look: Callable[[Iterable[Met]], None] | None = None,
+        look: Callable[[Iterable[MetRows]], None] | None = None,
     ) -> None:
         """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn, with
         the letters of the rows behind it; `look` gets all of them before.
@@ -260,14 +260,14 @@ class RowSequencer:
             else:
                 yield from self._of_sequence(found)
 
-    def _met(self, rows: Iterable[SequencedRow]) -> Iterator[Met]:
+    def _met(self, rows: Iterable[SequencedRow]) -> Iterator[MetRows]:
         """Yield the rows that have a change_seq, each table's under one together."""
         for finder in self._finders:
             finder.settle()
         for place, group in groupby(rows, key=_table_and_sequence):
             if not place[2]:
                 found = [self._restore(item) for item in group]
-                yield Met(*_named(found), partial(self._changes, found))
+                yield MetRows(*_named(found), partial(self._changes, found))
 
     def _changes(self, rows: Sequence[ChangeRow]) -> list[Change]:
         """Return the changes that rows state by themselves."""

@@ -25,7 +25,7 @@ class VisibleLate(EventlogError):
     """{0}: change_seq {1} became visible late, {2} was delivered before: {3}"""
 
 
-class Standing(enum.Enum):
+class Visibility(enum.Enum):
     """What a change that is met at or below the safe point is, compared with what was handed out."""
 
     DELIVERED = enum.auto()
@@ -48,28 +48,28 @@ class Again:
         self._last = {table: progress.last_of(table) for table in progress.tables}
         self._now: dict[str, tuple[HandedOut, str]] = {}
 
-    def meet(self, table: str, seq: str) -> Standing:
+    def meet(self, table: str, seq: str) -> Visibility:
         """Return what the next change is. Raise Changed if those before it are not what was handed out."""
         if seq[: sequence.LENGTH] > self._last.get(table, ""):
-            return Standing.NEW
+            return Visibility.NEW
         now, known = self._at(table, seq)
         if known.single is None and now != known:
             now.add(seq)
-            return Standing.DELIVERED
+            return Visibility.DELIVERED
         if known.holds(seq):
             now.add(seq)
-            return Standing.DELIVERED
+            return Visibility.DELIVERED
         parts = [part for part in parts_of(seq) if known.holds(part)]
         for part in parts:
             now.add(part)
         if seq.replace("B", "") in parts:
-            return Standing.IMAGE
+            return Visibility.IMAGE
         newest = self._known[table] and self._known[table][-1] is known
-        return Standing.NEW if newest and table not in self._progress.last else Standing.LATE
+        return Visibility.NEW if newest and table not in self._progress.last else Visibility.LATE
 
-    def need(self, table: str, seq: str, standing: Standing) -> None:
+    def need(self, table: str, seq: str, visibility: Visibility) -> None:
         """Raise VisibleLate if a change became visible late."""
-        if standing in (Standing.LATE, Standing.IMAGE):
+        if visibility in (Visibility.LATE, Visibility.IMAGE):
             raise VisibleLate(table, seq[: sequence.LENGTH], self._last[table], _WAYS)
 
     def close(self) -> None:

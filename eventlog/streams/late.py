@@ -10,8 +10,8 @@ from eventlog.core.change import Change, Key, Op
 from eventlog.core.errors import Refused
 from eventlog.core.formats import Placed
 from eventlog.qlik import sequence
-from eventlog.qlik.sequenced import Met
-from eventlog.streams.again import Again, Standing
+from eventlog.qlik.sequenced import MetRows
+from eventlog.streams.again import Again, Visibility
 from eventlog.streams.progress import Progress
 
 Row = tuple[str, str]  # a table, and a change_seq
@@ -48,7 +48,7 @@ class LateRows:
     """The late rows of a round, each with the position of a delivered change that overtook it."""
 
     def __init__(self, progress: Progress) -> None:
-        self._found: dict[Row, Standing] = {}  # of what was not delivered as it is now
+        self._found: dict[Row, Visibility] = {}  # of what was not delivered as it is now
         self._overtaken: dict[Row, str] = {}  # by which change_seq, if by any
         self._done = progress.done
         self._again = Again(progress, accept_late=True)
@@ -58,26 +58,26 @@ class LateRows:
         self._last: dict[str, str] = {}  # what was delivered of a table last, of any row,
         self._all: dict[str, str] = {}  # and of all rows
 
-    def look(self, rows: Iterable[Met]) -> None:
+    def look(self, rows: Iterable[MetRows]) -> None:
         """Go through rows that come in their order, up to the time that is done."""
         for met in rows:
             if met.seq[: sequence.TIME] > self._done:
                 break
-            standing = self._again.meet(met.table, met.seq)
-            if standing is not Standing.DELIVERED:
-                self._found[met.table, met.seq] = standing
-            if standing is Standing.LATE:
+            visibility = self._again.meet(met.table, met.seq)
+            if visibility is not Visibility.DELIVERED:
+                self._found[met.table, met.seq] = visibility
+            if visibility is Visibility.LATE:
                 self._add(met)
-            elif standing is not Standing.NEW and met.table in self._tables:
+            elif visibility is not Visibility.NEW and met.table in self._tables:
                 self._overtake(met)
         self._again.close()
         self._mark(self._unnamed, self._last)
         self._mark(self._tables, self._all)
         self._mark(self._tables, self._again.lacking)
 
-    def standing(self, table: str, seq: str) -> Standing:
+    def visibility(self, table: str, seq: str) -> Visibility:
         """Return what a change is, with the letters of its rows."""
-        return self._found.get((table, seq), Standing.DELIVERED)
+        return self._found.get((table, seq), Visibility.DELIVERED)
 
     def marked(self, placed: Placed) -> Placed:
         """Return a change with a mark if it is late."""
@@ -98,12 +98,12 @@ class LateRows:
         if self._overtaken:
             changes = amount(len(self._overtaken), "change")
             yield Refused(task, f"{changes} became visible late, delivered now and marked late", fault=False)
-        for (table, seq), standing in self._found.items():
-            if standing is Standing.IMAGE:
+        for (table, seq), visibility in self._found.items():
+            if visibility is Visibility.IMAGE:
                 said = "its B row became visible after its U row was delivered, and is left out"
                 yield Refused(f"{table}:{seq[: sequence.LENGTH]}", said, fault=False)
 
-    def _add(self, met: Met) -> None:
+    def _add(self, met: MetRows) -> None:
         row = met.table, met.seq[: sequence.LENGTH]
         self._overtaken[row] = ""
         self._tables.setdefault(met.table, []).append(row)
@@ -113,7 +113,7 @@ class LateRows:
             for key in _keys(change):
                 self._rows.setdefault((met.table, key), []).append(row)
 
-    def _overtake(self, met: Met) -> None:
+    def _overtake(self, met: MetRows) -> None:
         seq = self._last[met.table] = met.seq[: sequence.LENGTH]
         for change in met.changes():
             if _of_any_row(change):

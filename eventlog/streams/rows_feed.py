@@ -18,7 +18,7 @@ from eventlog.qlik import sequence
 from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.qlik.tables import TableSettings, table_name
-from eventlog.streams.again import Again, Changed, Standing
+from eventlog.streams.again import Again, Changed, Visibility
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
 from eventlog.streams.late import Lag, LateRows
 from eventlog.streams.ordered import ordered
@@ -204,15 +204,15 @@ class _Round:
             self._again.close()
             self._progress.meet(table, met)
             return False
-        standing = self._again.meet(table, met) if self._late is None else self._late.standing(table, met)
-        if standing is Standing.DELIVERED:
+        visibility = self._again.meet(table, met) if self._late is None else self._late.visibility(table, met)
+        if visibility is Visibility.DELIVERED:
             return True
         if self._late is None:
-            self._again.need(table, met, standing)
-        if standing is Standing.NEW:
+            self._again.need(table, met, visibility)
+        if visibility is Visibility.NEW:
             self._lag.note(table, met)
         self._progress.meet(table, met)
-        return standing is Standing.IMAGE
+        return visibility is Visibility.IMAGE
 
     def _fresh(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
         """The changes without the rows of full loads that were handed out."""

@@ -91,7 +91,7 @@ class Progress:
     """
 
     done: str = ""  # the time part of change_seq
-    ahead: dict[str, set[Key]] = field(default_factory=dict)  # by time
+    ahead: dict[str, dict[Key, int]] = field(default_factory=dict)  # by time; how many changes, or 0
     tables: dict[str, list[HandedOut]] = field(default_factory=dict)
     loaded: dict[str, Loaded] = field(default_factory=dict)
     last: dict[str, str] = field(default_factory=dict)  # the greatest change_seq of each table
@@ -106,13 +106,13 @@ class Progress:
         come in their order."""
         self._met.append((table, seq))
 
-    def hand_out(self, key: Key) -> None:
-        """Note a transaction whose time is not closed."""
-        self.ahead.setdefault(_time_of(key), set()).add(key)
+    def hand_out(self, key: Key, changes: int) -> None:
+        """Note a transaction whose time is not closed, and how many changes it has."""
+        self.ahead.setdefault(_time_of(key), {})[key] = changes
 
-    def was_handed_out(self, key: Key) -> bool:
-        """Return whether a transaction was handed out before its time was closed."""
-        return key in self.ahead.get(_time_of(key), ())
+    def handed_out(self, key: Key) -> int | None:
+        """Return how many changes of a transaction were handed out before its time was closed, if it was."""
+        return self.ahead.get(_time_of(key), {}).get(key)
 
     def close(self, time: str) -> None:
         """Everything that was met up to a time was handed out."""
@@ -195,7 +195,7 @@ class Progress:
         """The progress as JSON holds it."""
         known = {
             "done": self.done,
-            "ahead": sorted(key for keys in self.ahead.values() for key in keys),
+            "ahead": sorted((*key, count) for keys in self.ahead.values() for key, count in keys.items()),
             "tables": {table: [s.dump() for s in stretches] for table, stretches in self.tables.items()},
             "loaded": {s: (known.count, known.digest, known.table) for s, known in self.loaded.items()},
             "last": self.last,
@@ -237,7 +237,7 @@ def take_over(known: dict[str, Progress], name: str, tables: Sequence[str]) -> N
     moved = {table: kept.tables.pop(table) for table in own[other] if table in kept.tables}
     loaded = {source: one for source, one in kept.loaded.items() if not one.table or one.table in own[other]}
     kept.loaded = {source: one for source, one in kept.loaded.items() if one.table not in own[other]}
-    ahead = {time: set(keys) for time, keys in kept.ahead.items()}
+    ahead = {time: dict(keys) for time, keys in kept.ahead.items()}
     last = {table: kept.last.pop(table) for table in moved if table in kept.last}
     known[name] = Progress(kept.done, ahead, moved, loaded, last, kept.since)
     if not kept.known_tables:
@@ -252,9 +252,10 @@ def _among(table: str, tables: Sequence[str]) -> bool:
 def load_progress(found: Any) -> Progress:
     """Return the progress that JSON holds, of older versions too. Raise InvalidValue if it is none."""
     try:
-        ahead: dict[str, set[Key]] = {}
-        for key in (tuple(map(_text, key)) for key in found["ahead"]):
-            ahead.setdefault(_time_of(key), set()).add(key)
+        ahead: dict[str, dict[Key, int]] = {}
+        for name, time, *changes in found["ahead"]:
+            key = _text(name), _text(time)
+            ahead.setdefault(_time_of(key), {})[key] = _number(*changes or (0,))
         tables = {
             table: [_handed_out(*kept) for kept in stretches] for table, stretches in found["tables"].items()
         }

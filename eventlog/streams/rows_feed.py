@@ -180,8 +180,10 @@ class _Round:
             refused.clear()
             if isinstance(item, Refused):
                 yield item
-            elif not self._progress.was_handed_out(item.identity):
+            elif (count := self._progress.handed_out(item.identity)) is None:
                 yield self._delivery(item)
+            elif count not in (0, len(item.changes)):
+                raise Changed(_other_count(item, count))
         yield from refused
         self._again.close()
         self._need_loaded()
@@ -247,13 +249,21 @@ class _Round:
         time = (whole.changes[0].change.position or "")[: sequence.TIME]
         if time:
             self._progress.close(f"{int(time) - 1:016}")
-            self._progress.hand_out(whole.identity)
+            self._progress.hand_out(whole.identity, len(whole.changes))
         for placed in whole.changes if not time else ():
             told = placed.change
             table = f"{told.schema}.{told.table}" if told.schema else told.table
             self._progress.loaded.setdefault(placed.source, Loaded(table=table)).add(repr(told))
         overtaken = None if self._late is None else self._late.overtaken(whole.changes, time)
         return self._feed.delivery(whole, overtaken)
+
+
+def _other_count(whole: Whole, count: int) -> str:
+    """Return that a transaction has another number of changes than when it was handed out."""
+    changes = amount(len(whole.changes), "change")
+    return (
+        f"transaction {whole.identity[0]} at {whole.identity[1]} has {changes}, where {count} were delivered"
+    )
 
 
 def before(time: str, seconds: float) -> str:

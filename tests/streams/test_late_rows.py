@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +14,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from eventlog.streams.again import VisibleLate
-from tests.streams.test_states import HEADING, Line, changes, out, read, written
+from eventlog.convert.conversion import Job
+from eventlog.convert.deliveries import deliveries
+from eventlog.core.errors import Refused
+from eventlog.streams.again import Changed, VisibleLate
+from eventlog.streams.delivery import Delivery
+from tests.streams.test_states import HEADING, Line, changes, job, out, read, written
 
 pytestmark = pytest.mark.quick
 
@@ -173,3 +179,50 @@ def test_whatever_becomes_visible_when_each_change_comes_out_once(
         }
         assert set(late_of(folder)) == late
         assert said(folder, "end", lines) == []
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    seconds=st.lists(st.integers(0, 100), min_size=1, max_size=16),
+    chance=st.randoms(use_true_random=False),
+)
+def test_a_run_that_ends_behind_any_delivery_is_gone_on_from(
+    seconds: list[int], chance: random.Random
+) -> None:
+    """Also among late rows: the state of a delivery holds what came before it, and no more."""
+    lines = [Line(n, s, f"{n:X}", ("usr", "grp")[n % 2]) for n, s in enumerate(sorted(seconds), 1)]
+    seen = {line.seq: chance.randrange(3) for line in lines}
+    state: str | None = None
+    taken: list[str | None] = []
+    with tempfile.TemporaryDirectory() as name:
+        for turn in range(12):
+            there = [line for line in lines if seen[line.seq] <= turn]
+            tables = {line.table for line in there}
+            inputs = [
+                written(Path(name), str(turn), [line for line in there if line.table == t], 500)
+                for t in sorted(tables)
+            ]
+            if not inputs:
+                continue
+            most = chance.randrange(1, 5) if turn < 11 else 100
+            given = job(Path(name), inputs, accept_late=True, whole_transactions=True)
+            for item in itertools.islice(_delivered(given, state), most):
+                taken += [change.position for change in item.changes]
+                state = item.state
+    assert sorted(map(str, taken)) == [line.seq for line in lines]
+
+
+def _delivered(given: Job, state: str | None) -> Iterator[Delivery]:
+    return (item for item in deliveries(given, state) if not isinstance(item, Refused))
+
+
+def test_a_transaction_that_grew_after_it_was_delivered_is_an_error(tmp_path: Path) -> None:
+    """The run that delivered it ended before its time was closed; nothing of it is skipped in silence."""
+    lines = [Line(1, 1, "A", "usr"), Line(2, 1, "B", "usr"), Line(3, 1, "A", "usr")]
+    few, all_of_them = (
+        job(tmp_path, [written(tmp_path, name, there, 500)], whole_transactions=True)
+        for name, there in (("a", lines[:2]), ("b", lines))
+    )
+    state = next(_delivered(few, None)).state
+    with pytest.raises(Changed, match="transaction A at .* has 2 changes, where 1 were delivered"):
+        list(_delivered(all_of_them, state))

@@ -35,7 +35,7 @@ usr = spark.read.parquet(f"{lake}/usr")
 
 # %% Documents, in the order in which they leave; what is refused goes where somebody looks.
 sent = documents(log, tables, current={"usr": usr}).cache()
-sent.where("refused is null").orderBy("place").coalesce(1).select("document").write.text(f"{out}/documents")
+sent.where("refused is null").orderBy("order").coalesce(1).select("document").write.text(f"{out}/documents")
 sent.where("refused is not null").select("record_ids", "refused", "record").write.json(f"{out}/refused")
 
 # %% Changes with the types of the table, which SQL can ask.
@@ -50,4 +50,4 @@ renamed = spark.sql("""
 renamed.show()
 
 # %% The changes as a Delta table, for those who have no Spark.
-write_deltalake(f"{out}/usr_changes", told.orderBy("place").toArrow())
+write_deltalake(f"{out}/usr_changes", told.orderBy("order").toArrow())

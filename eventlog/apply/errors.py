@@ -48,7 +48,7 @@ class OtherApply(EventlogError):
 
 
 class Late(EventlogError):
-    """its transaction came after later ones had been applied, which changed rows of it, or may have"""
+    """its transaction came late: a change at {0} was applied before, which changed rows of it, or may have"""
 
 
 class Reload(EventlogError):

@@ -17,12 +17,14 @@ class Later:
         self._most = most
         self._rows: dict[tuple[_Named, Key], str] = {}
         self._tables: dict[_Named, str] = {}  # those of which any row may have changed
+        self._newest: dict[_Named, str] = {}  # of any row
         self._forgotten = forgotten  # to which position rows are no longer remembered
 
     def note(self, changes: Iterable[Change]) -> None:
         """These changes are applied."""
         for change in changes:
             named, position = (change.schema, change.table), change.position or ""
+            self._newest[named] = max(position, self._newest.get(named, ""))
             if change.op is Op.TRUNCATE or not change.key:
                 self._tables[named] = max(position, self._tables.get(named, ""))
                 continue
@@ -36,13 +38,19 @@ class Later:
             self._tables.clear()
 
     def allow(self, changes: Iterable[Change]) -> bool:
-        """Whether no row of changes that come late was changed by what stands behind them."""
-        return all(self._allows(change) for change in changes)
+        """Return whether no row of late changes was changed by what follows them."""
+        return self.overtaking(changes) is None
 
-    def _allows(self, change: Change) -> bool:
+    def overtaking(self, changes: Iterable[Change]) -> str | None:
+        """Return where a row of late changes was changed, or may have been, by what follows them."""
+        return next((at for at in map(self._overtaking, changes) if at is not None), None)
+
+    def _overtaking(self, change: Change) -> str | None:
         named, position = (change.schema, change.table), change.position or ""
-        if change.op is Op.TRUNCATE or not change.key or position <= self._forgotten:
-            return False
+        if change.op is Op.TRUNCATE or not change.key:
+            return self._newest.get(named, self._forgotten)
+        if position <= self._forgotten:
+            return self._forgotten
         rows = ((named, key) for key in (change.key, change.key_before))
         last = max(self._tables.get(named, ""), *(self._rows.get(row, "") for row in rows))
-        return last <= position
+        return last if last > position else None

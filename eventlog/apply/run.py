@@ -69,6 +69,7 @@ class Run:
         characters = 0
         begun = self._clock()
         last: Delivery | None = None
+        refused = self.tally.refused
         for delivery in deliveries:
             if isinstance(delivery, Refused):
                 self._refused(delivery)
@@ -81,12 +82,12 @@ class Run:
             characters += _characters(admitted)
             if self._full(len(held), characters, begun, delivery):
                 yield self._group(held, self._progress.state(delivery.state))
-                held = []
+                held, refused = [], self.tally.refused
             if self._stop():
                 break
         if self._target.until is not None and not self._together and not self._stop():
             raise HalfDone
-        if held and last is not None:
+        if last is not None and (held or self.tally.refused > refused):  # what was refused is noted too
             yield self._group(held, self._progress.state(last.state))
 
     def _admitted(self, delivery: Delivery) -> Sequence[Change]:
@@ -94,8 +95,8 @@ class Run:
         changes = list(delivery.changes)
         new, loaded, begun = self._progress.fresh(changes)
         self.tally.skipped += len(changes) - len(new)
-        if delivery.late and not (self._later and self._later.allow(new)):
-            self._refuse(new, Late())
+        if delivery.late and (position := self._overtaking(delivery, new)) is not None:
+            self._refuse(new, Late(position or "an unknown place"))
             return ()
         if self._later is not None:
             self._later.note(new)
@@ -105,6 +106,12 @@ class Run:
             if change.op is Op.SNAPSHOT:
                 self._refuse([change], Reload(change.table))
         return [change for change in new if change.op is not Op.SNAPSHOT]
+
+    def _overtaking(self, delivery: Delivery, changes: Sequence[Change]) -> str | None:
+        """Return where a later change of the rows of late changes was applied; None if there is none."""
+        if delivery.overtaken or self._later is None:
+            return delivery.overtaken
+        return self._later.overtaking(changes)
 
     def _full(self, held: int, characters: int, begun: float, delivery: Delivery) -> bool:
         """Whether a group ends here: one that is done again must end where it did."""

@@ -120,7 +120,7 @@ def leaving(deliveries: Iterable[Delivery | Refused], tables: Tables) -> Iterato
         yield from (one for one in told if isinstance(one, Refused))
         changes = [one for one in told if not isinstance(one, Refused)]
         of = delivery
-        yield Delivery(changes, partial(_state, of), of.late, of.incomplete, of.reload)
+        yield Delivery(changes, partial(_state, of), of.late, of.incomplete, of.reload, of.overtaken)
 
 
 def _state(delivery: Delivery) -> str | None:

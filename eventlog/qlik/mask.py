@@ -7,6 +7,7 @@ so do the messages, whose manual reads `0B` as 1011b: the order BIG.
 
 from __future__ import annotations
 
+import base64
 import enum
 import re
 from collections.abc import Iterable
@@ -14,7 +15,13 @@ from dataclasses import dataclass
 
 from eventlog.core.errors import EventlogError
 
-_HEX = re.compile(r"(?:0[xX]|\\x)?((?:[0-9A-Fa-f]{2})*+)")
+_HEX = re.compile(
+    r"(?:0[xX]|\\x)?(?P<plain>(?:[0-9A-Fa-f]{2})*+)"
+    r"|[xX]'(?P<quoted>(?:[0-9A-Fa-f]{2})*+)'"
+    r"|(?P<dashed>[0-9A-Fa-f]{2}(?:-[0-9A-Fa-f]{2})++)"
+)
+_BITS = re.compile(r"[bB]'([01]*+)'")
+_PREFIXES = ("0x", "0X")  # of what is to be hexadecimal
 MAX_BYTES = 1024  # eight times what the column of the change table holds
 
 
@@ -60,19 +67,44 @@ def whole(bits: int, columns: int, order: MaskOrder) -> bytes:
 
 
 def load(cell: bytes | str | None) -> bytes:
-    """The bytes of a mask, which text containers hold as hexadecimal digits; null is empty."""
+    """Return the bytes of a mask, whose text is hexadecimal or surely of another form; null is empty."""
     if cell is None:
         return b""
     if isinstance(cell, str):
-        match = _HEX.fullmatch(cell)
-        if match is None:
+        data = _hexadecimal(cell)
+        if data is None:
+            data = _other(cell)
+        if data is None:
             raise InvalidMask(f"mask {cell[:60]!r} is not an even number of hexadecimal digits")
-        cell = bytes.fromhex(match[1])
+        cell = data
     elif not isinstance(cell, bytes):
         raise InvalidMask(f"a mask is bytes or hexadecimal text, not {type(cell).__name__}")
     if len(cell) > MAX_BYTES:
         raise InvalidMask(f"mask of {len(cell)} bytes: at most {MAX_BYTES} are read")
     return cell
+
+
+def _hexadecimal(text: str) -> bytes | None:
+    match = _HEX.fullmatch(text)
+    if match is None:
+        return None
+    return bytes.fromhex((match["plain"] or match["quoted"] or match["dashed"] or "").replace("-", ""))
+
+
+def _other(text: str) -> bytes | None:
+    """Return what a bit string or a text in Base64 holds."""
+    if match := _BITS.fullmatch(text):
+        bits = match[1]
+        return int(bits or "0", 2).to_bytes((len(bits) + 7) // 8)
+    return None if text[:2] in _PREFIXES else _base64(text)
+
+
+def _base64(text: str) -> bytes | None:
+    try:
+        data = base64.b64decode(text, validate=True)
+    except ValueError:
+        return None
+    return data if text and base64.b64encode(data).decode() == text else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +121,12 @@ class MaskLayout:
         if header := bits & self.forbidden:
             return f"bit {split(header)[0]} is of a header column"
         return None
+
+
+def differs(data: bytes, layout: MaskLayout) -> bool:
+    """Return whether a mask says something else in each byte order, and both can be."""
+    little, big = read(data, MaskOrder.LITTLE), read(data, MaskOrder.BIG)
+    return little != big and layout.fault(little) is None and layout.fault(big) is None
 
 
 def evidence(data: bytes, layout: MaskLayout, differing: int | None = None) -> MaskOrder | None:
@@ -108,3 +146,42 @@ def evidence(data: bytes, layout: MaskLayout, differing: int | None = None) -> M
     if little_can == big_can:
         return None
     return MaskOrder.LITTLE if little_can else MaskOrder.BIG
+
+
+class MaskTexts:
+    """Reads the masks of one source, whose texts are all hexadecimal or all Base64.
+
+    Some texts are both: they are Base64 if another text proved that, or if the layout allows nothing else.
+    """
+
+    def __init__(self, layout: MaskLayout) -> None:
+        self._layout = layout
+        self._proof = ""  # a text that is Base64 alone
+        self._hexadecimal = False  # whether a text is hexadecimal alone
+        self._doubt = ""  # a text that was read as hexadecimal, and may be Base64
+
+    def load(self, cell: bytes | str | None) -> bytes:
+        """Return the bytes of a mask. Raise InvalidMask if it is none, or contradicts those before it."""
+        if not isinstance(cell, str) or not cell:
+            return load(cell)
+        digits, other = _hexadecimal(cell), _base64(cell)
+        if digits is None and other is not None:
+            if self._doubt:
+                raise InvalidMask(
+                    f"mask {cell[:60]!r} is Base64, but {self._doubt!r} was read as hexadecimal"
+                )
+            self._proof = cell
+        elif digits is not None and other is None:
+            self._hexadecimal = True
+        elif digits is not None and other is not None and not self._hexadecimal:
+            if self._proof or (self._fits(other) and not self._fits(digits)):
+                return load(other)
+            if self._fits(other):
+                self._doubt = self._doubt or cell[:60]
+        return load(cell)
+
+    def _fits(self, data: bytes) -> bool:
+        """Return whether the layout allows the bits of a mask, in any byte order."""
+        return len(data) <= MAX_BYTES and any(
+            self._layout.fault(read(data, order)) is None for order in MaskOrder
+        )

@@ -33,6 +33,7 @@ class MessageReader:
         self._order = None if settings.mask_order == "auto" else MaskOrder(settings.mask_order)
         self._only = next(iter(tables)) if len(tables) == 1 else None
         self._topic = settings.table
+        self._unproven: dict[str, bool] = {}  # tables, and whether that is still to be reported
         self._readers: dict[object, RecordReader] = {}
         self._nearest: dict[object, RecordReader] = {}
         self.known: dict[str, Metadata] = {m.schema_id: m for m in settings.published}
@@ -55,6 +56,7 @@ class MessageReader:
                 except EventlogError as fault:
                     yield Refused(source.at(record.where), str(fault), record.raw)
                     continue
+                yield from self.notices()
                 if change is not None and (not until or (change.position or "") <= until):
                     yield change
 
@@ -105,9 +107,21 @@ class MessageReader:
         if data is None:
             raise InvalidMessage("neither data nor beforeData holds the row")
         try:
-            return self._reader_of(body, _names(body, data)).change(body)
+            reader = self._reader_of(body, _names(body, data))
+            change = reader.change(body)
         except (TypeError, KeyError, AttributeError) as fault:
             raise InvalidMessage(f"it has not the form of one: {type(fault).__name__} {fault}") from fault
+        if reader.unproven:
+            self._unproven.setdefault(str(reader.structure), True)
+        return change
+
+    def notices(self) -> Iterator[Refused]:
+        """Report each table once whose masks do not prove their byte order."""
+        for table, new in self._unproven.items():
+            if new:
+                self._unproven[table] = False
+                said = "no columnMask proves the byte order of its masks: read as one number, big"
+                yield Refused(table, f"{said} (mask-order = little or big settles it)", fault=False)
 
     def _reader_of(self, body: Body, names: tuple[str, ...]) -> RecordReader:
         """What reads messages of this kind; mostly it is the one that read the last of their table."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.qlik import avro, plans, sequence
 from eventlog.qlik.envelope import Body, InvalidMessage
-from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, evidence, join, load, whole
+from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, differs, evidence, join, whole
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
@@ -62,6 +62,9 @@ class RecordReader:
         self._places = tuple(structure.index[name] for name in own.names)
         self._load = plans.loading(own.columns)
         self._order = order
+        self._layout = MaskLayout(0, len(structure.columns))
+        self._texts = MaskTexts(self._layout)
+        self.unproven = False  # whether masks were read whose byte order nothing proves
         self._flags: dict[tuple[object, object], MessageFlags] = {}
 
     def change(self, body: Body) -> Change:
@@ -182,11 +185,14 @@ class RecordReader:
         return flags
 
     def _read_masks(self, change_mask: Any, column_mask: Any) -> MessageFlags:
-        change_data, column_data = (
-            load(m) if m not in (None, "") else None for m in (change_mask, column_mask)
+        column_data, change_data = (
+            self._texts.load(mask) if mask not in (None, "") else None for mask in (column_mask, change_mask)
         )
-        layout = MaskLayout(0, len(self.structure.columns))
-        order = self._order or (evidence(column_data, layout) if column_data else None) or MaskOrder.BIG
+        layout = self._layout
+        order = self._order or (evidence(column_data, layout) if column_data else None)
+        if order is None:
+            self.unproven |= any(differs(data, layout) for data in (change_data, column_data) if data)
+            order = MaskOrder.BIG
         changed = self._bits("changeMask", change_data, order, layout)
         captured = self._bits("columnMask", column_data, order, layout)
         places = tuple(i for i, bit in enumerate(changed or ()) if bit)

@@ -1,8 +1,8 @@
 """Rows of a change table and the change that they state, both ways.
 
 What a null means (decision 3): on I rows the bits say what was supplied. On U rows a set bit makes
-a null a value; a clear one says "unchanged" where a value stands, or a null in the B row too, and
-"not captured" otherwise. On B and D rows what stands there was there before.
+a null a value; a clear one says "unchanged" where a value is, and "not captured" otherwise, also
+where the B row is null too. On B and D rows what is there was there before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from eventlog.core.formats import Row, Source
 from eventlog.qlik import sequence
 from eventlog.qlik.ddl import Era
 from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
-from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, evidence, join, load, read, trimmed
+from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, evidence, join, read, trimmed
 from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
 from eventlog.qlik.plans import RowPlan
 from eventlog.qlik.sides import differing, sides
@@ -85,6 +85,7 @@ class RowReader:
         # what few rows differ in, worked out once
         self._letters: dict[tuple[object, object], str] = {(None, None): "I"} if heading.full_load else {}
         self._masks: dict[object, bytes] = {}
+        self._texts = MaskTexts(self.layout)
         self._proofs: dict[bytes, MaskOrder | None] = {}
         self._flags: dict[tuple[bytes, MaskOrder], RowFlags] = {}
 
@@ -176,7 +177,7 @@ class RowReader:
         return letter
 
     def _load_mask(self, cell: Any) -> bytes:
-        mask = self._masks[cell] = load(cell)
+        mask = self._masks[cell] = self._texts.load(cell)
         _bound(self._masks)
         return mask
 
@@ -236,9 +237,18 @@ class RowReader:
         if None in values:
             after = list(values)
             for i, value in enumerate(values):
-                if value is None and not flags.set[i] and data[i] is not None and data[i] is not ABSENT:
-                    before[i], after[i] = self._plan.one(i, data[i]), ABSENT
+                if value is None and not flags.set[i]:
+                    before[i], after[i] = self._unchanged(i, data[i])
         return self._made_update(row, before, after)
+
+    def _unchanged(self, place: int, old: Any) -> tuple[Side, Side]:
+        """Return both sides of a column that is null in a U row and whose bit is clear.
+
+        An unchanged LOB is null in the B row too, so that only in a key a null is a value.
+        """
+        if old is None or old is ABSENT:
+            return (None, None) if place in self.structure.key else (ABSENT, ABSENT)
+        return self._plan.one(place, old), ABSENT
 
     def _before(self, image: ChangeRow) -> Sequence[Side]:
         told = zip(image.data, self._plan(image.data), strict=True)

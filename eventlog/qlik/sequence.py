@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from functools import lru_cache
 
@@ -59,3 +60,9 @@ def following(last: str, time: str) -> str:
     if number > _LAST_NUMBER:
         raise InvalidSequence(f"no change number of 19 digits follows {last}")
     return f"{max(last[:TIME], time)}{number:019}"
+
+
+def seconds_between(first: str, last: str) -> float:
+    """Return the seconds from the time of a change_seq to that of another."""
+    one, other = (dt.datetime.strptime(seq[:14], "%Y%m%d%H%M%S") for seq in (first, last))
+    return (other - one).total_seconds() + (int(last[14:TIME]) - int(first[14:TIME])) / 100

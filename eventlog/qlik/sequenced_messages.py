@@ -110,12 +110,14 @@ class MessageSequencer:
                 self._early.append(_Early((task, named), source, record, stretch, stretch.mark()))
             else:
                 yield from self._read((task, named), source, record, stretch)
+        yield from self.reader.notices()
 
     def rest(self) -> Iterator[SequencedMessage | Refused]:
         """What waited for metadata: by now all that there is was read."""
         for early in self._early:
             yield from self._read(*early)
         self._early.clear()
+        yield from self.reader.notices()
 
     def _read(
         self,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from eventlog.core.change import Change
 from eventlog.core.counted import Counted
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Placed, Row, Source
@@ -19,7 +21,7 @@ from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.ordering import DOCUMENTED, Finder, Seen
 from eventlog.qlik.pairing import pair
 from eventlog.qlik.rows import ChangeRow, RowReader
-from eventlog.qlik.sequenced import SequencePlace, WantedStretch, check_limits, lone_images, repeats
+from eventlog.qlik.sequenced import MetRows, SequencePlace, WantedStretch, check_limits, lone_images, repeats
 from eventlog.qlik.tables import TableSettings, described_by_dfm, read_structure, table_name
 
 _ROW = 400  # bytes that a row takes beside its cells
@@ -64,9 +66,10 @@ class RowSequencer:
         until: str = "",
         skip: Skip = _none,
         control: Control | None = None,
+        look: Callable[[Iterable[MetRows]], None] | None = None,
     ) -> None:
         """`until` wins over that of the settings; `skip` is asked for each table and change_seq in turn, with
-        the letters of the rows behind it.
+        the letters of the rows behind it; `look` gets all of them before.
 
         What control tables say counts for the sources that come behind them.
         """
@@ -76,6 +79,7 @@ class RowSequencer:
         self._since = since
         self._until = until or settings.until
         self._skip = skip
+        self._look = look
         self._control = control or Control(settings.suffix)
         self._tasks: dict[tuple[int, str], int] = {}
         self._history_of: dict[RowReader, tuple[Ddl, ...]] = {}
@@ -231,6 +235,8 @@ class RowSequencer:
         """
         if self.needs_pairs:
             self.look_at_pairs(rows())
+        if self._look is not None:
+            self._look(self._met(rows()))
         yield from self.joined(rows())
         for tally in self.tallies:
             yield from tally.told()
@@ -249,14 +255,26 @@ class RowSequencer:
                 yield from self._without_sequence(group)
                 continue
             found = [self._restore(item) for item in group]
-            if self._skip(
-                str(found[0].table.structure), place[1] + "".join(sorted({r.letter for r in found}))
-            ):
+            if self._skip(*_named(found)):
                 continue
             if len(found) == 1 and found[0].letter != "B":
                 yield self._change(found[0], None)
             else:
                 yield from self._of_sequence(found)
+
+    def _met(self, rows: Iterable[SequencedRow]) -> Iterator[MetRows]:
+        """Yield the rows that have a change_seq, each table's under one together."""
+        for finder in self._finders:
+            finder.settle()
+        for place, group in groupby(rows, key=_table_and_sequence):
+            if not place[2]:
+                found = [self._restore(item) for item in group]
+                yield MetRows(*_named(found), partial(self._changes, found))
+
+    def _changes(self, rows: Sequence[ChangeRow]) -> list[Change]:
+        """Return the changes that rows state by themselves."""
+        made = [self._change(row, None) for row in rows if row.letter != "B"]
+        return [placed.change for placed in made if isinstance(placed, Placed)]
 
     def _restore(self, item: SequencedRow) -> ChangeRow:
         place, where, letter, mask, cells, raw = item
@@ -360,6 +378,11 @@ class RowSequencer:
 
 def _table_and_sequence(row: SequencedRow) -> tuple[Any, ...]:
     return row.place[:4]
+
+
+def _named(rows: Sequence[ChangeRow]) -> tuple[str, str]:
+    """Return the table of rows, and their change_seq with their letters."""
+    return str(rows[0].table.structure), (rows[0].seq or "") + "".join(sorted({row.letter for row in rows}))
 
 
 def _at(row: ChangeRow) -> str:

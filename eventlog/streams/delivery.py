@@ -22,7 +22,7 @@ class Delivery:
     before the next delivery is taken: Stale says that it was not.
     """
 
-    __slots__ = ("_state", "changes", "incomplete", "late", "reload")
+    __slots__ = ("_state", "changes", "incomplete", "late", "overtaken", "reload")
 
     def __init__(
         self,
@@ -31,9 +31,11 @@ class Delivery:
         late: bool = False,
         incomplete: bool = False,
         reload: bool = False,
+        overtaken: str = "",
     ) -> None:
         self.changes = changes  # in their order; what is large is read from disk as it is gone through
         self.late = late  # one that stands behind it in the sequence was handed out before
+        self.overtaken = overtaken  # where a delivered change follows that changed a row of it, or may have
         self.incomplete = incomplete  # some of its changes never came (--open-transactions deliver)
         self.reload = reload  # a row of a full load
         self._state = state

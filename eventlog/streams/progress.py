@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any, Final
 
-from eventlog.core.amount import amount
-from eventlog.core.errors import EventlogError, InvalidValue, Misuse
+from eventlog.core.errors import InvalidValue, Misuse
 from eventlog.qlik import sequence
 
 Key = tuple[str, ...]
-_MINUTE: Final = 12  # digits of a change_seq
+MINUTE: Final = 12  # digits of a change_seq
 _MOST: Final = 96  # stretches that are kept of a table
 _LOOK_BACK: Final = 3  # stretches that a database is asked for again
 _MASK: Final = (1 << 64) - 1
-
-
-class Changed(EventlogError):
-    """{0}; --since leaves out what is known to be delivered"""
+_BYTES: Final = 6  # of the digest that stands for one change
+SINGLE: Final = 25_000  # changes of a task that a state keeps one by one
 
 
 @dataclass(slots=True)
@@ -30,16 +30,42 @@ class HandedOut:
     until: str
     count: int = 0
     total: int = 0  # of the hashes of its sequences, whatever their order
+    single: dict[bytes, None] | None = field(default=None, compare=False)  # the changes, if kept one by one
 
     def add(self, seq: str) -> None:
-        """One more sequence."""
+        """Add one sequence."""
+        digest = _digest(seq)
         self.count += 1
-        digest = hashlib.blake2b(seq.encode(), digest_size=8).digest()
         self.total = (self.total + int.from_bytes(digest)) & _MASK
+        if self.single is not None:
+            self.single[digest[:_BYTES]] = None
+
+    def holds(self, seq: str) -> bool:
+        """Return whether a sequence is in it, which must keep its changes one by one."""
+        return self.single is not None and _digest(seq)[:_BYTES] in self.single
+
+    def remove(self, seq: str) -> None:
+        """Take one sequence out, if it is in it."""
+        if self.single is not None and self.holds(seq):
+            digest = _digest(seq)
+            self.count -= 1
+            self.total = (self.total - int.from_bytes(digest)) & _MASK
+            del self.single[digest[:_BYTES]]
 
     def join(self, other: HandedOut) -> HandedOut:
-        """Both as one."""
-        return HandedOut(other.until, self.count + other.count, (self.total + other.total) & _MASK)
+        """Return both as one."""
+        both = self.single is not None and other.single is not None
+        single = {**self.single, **other.single} if both else None  # type: ignore[dict-item]
+        return HandedOut(other.until, self.count + other.count, (self.total + other.total) & _MASK, single)
+
+    def dump(self) -> list[Any]:
+        """Return it as JSON holds it."""
+        known: list[Any] = [self.until, self.count, self.total]
+        return known if self.single is None else [*known, base64.b64encode(b"".join(self.single)).decode()]
+
+
+def _digest(seq: str) -> bytes:
+    return hashlib.blake2b(seq.encode(), digest_size=8).digest()
 
 
 @dataclass(slots=True)
@@ -58,17 +84,20 @@ class Loaded:
 
 @dataclass(slots=True)
 class Progress:
-    """Everything up to a time was handed out, and some transactions of the time that comes next.
+    """Everything up to a time was handed out, and some transactions of times that are not closed.
 
     Of what lies behind, each table keeps how many changes it had, minute by minute, in fewer and
-    longer stretches as it ages: a change that turns up there later shows.
+    longer stretches as it ages, and the newest changes one by one: a change that turns up there later shows.
     """
 
     done: str = ""  # the time part of change_seq
-    ahead: set[Key] = field(default_factory=set)
+    ahead: dict[str, dict[Key, int]] = field(default_factory=dict)  # by time; how many changes, or 0
     tables: dict[str, list[HandedOut]] = field(default_factory=dict)
     loaded: dict[str, Loaded] = field(default_factory=dict)
+    last: dict[str, str] = field(default_factory=dict)  # the greatest change_seq of each table
+    since: str | None = ""  # everything up to here is left out; None in states of older versions
     _met: deque[tuple[str, str]] = field(default_factory=deque)
+    _single: int = 0  # changes that are kept one by one
 
     # --- what is handed out
 
@@ -77,29 +106,68 @@ class Progress:
         come in their order."""
         self._met.append((table, seq))
 
-    def hand_out(self, key: Key) -> None:
-        """A transaction of the time that comes next."""
-        self.ahead.add(key)
+    def hand_out(self, key: Key, changes: int) -> None:
+        """Note a transaction whose time is not closed, and how many changes it has."""
+        self.ahead.setdefault(_time_of(key), {})[key] = changes
+
+    def handed_out(self, key: Key) -> int | None:
+        """Return how many changes of a transaction were handed out before its time was closed, if it was."""
+        return self.ahead.get(_time_of(key), {}).get(key)
 
     def close(self, time: str) -> None:
-        """Everything up to a time was handed out."""
+        """Everything that was met up to a time was handed out."""
         while self._met and self._met[0][1][: sequence.TIME] <= time:
-            table, seq = self._met.popleft()
-            stretches = self.tables.setdefault(table, [])
-            until = seq[:_MINUTE]
-            if not stretches or stretches[-1].until < until:
-                stretches.append(HandedOut(until))
-                if len(stretches) > _MOST:
-                    stretches[: _MOST // 2] = [_joined(stretches[: _MOST // 2])]
-            stretches[-1].add(seq)
-        if time > self.done:
-            self.done = time
-            self.ahead.clear()
+            self._note(*self._met.popleft())
+        for closed in [closed for closed in self.ahead if closed <= time]:
+            del self.ahead[closed]
+        self.done = max(self.done, time)
 
     def close_all(self) -> None:
         """Everything that was met was handed out."""
         if self._met:
             self.close(self._met[-1][1][: sequence.TIME])
+
+    def restart(self, since: str) -> None:
+        """Start after a position: what is known of changes and of full loads is forgotten."""
+        self.done, self.since, self._single = "", since, 0
+        for known in (self.ahead, self.tables, self.loaded, self.last):
+            known.clear()
+
+    def starts_after(self, since: str) -> bool:
+        """Return whether this position is the one after which all that is known was handed out.
+
+        A state of an older version does not contain the position; then its stretches tell.
+        """
+        if self.since is not None:
+            return since == self.since
+        return all(s.until >= since[:MINUTE] for known in self.tables.values() for s in known)
+
+    def _note(self, table: str, seq: str) -> None:
+        """Add a change to the stretch of its table that its minute lies in."""
+        stretches = self.tables.setdefault(table, [])
+        until = seq[:MINUTE]
+        if not stretches or stretches[-1].until < until:
+            stretches.append(HandedOut(until, single={}))
+            if len(stretches) > _MOST:
+                stretches[: _MOST // 2] = [_joined(stretches[: _MOST // 2])]
+        stretch = stretches[bisect_left(stretches, until, key=_until)]
+        if seq[: sequence.LENGTH] <= self.last.get(table, ""):
+            for part in parts_of(seq):
+                stretch.remove(part)
+        stretch.add(seq)
+        self.last[table] = max(self.last.get(table, ""), seq[: sequence.LENGTH])
+        self._single += stretch.single is not None
+        if self._single > 2 * SINGLE:
+            self._keep_fewer()
+
+    def _keep_fewer(self) -> None:
+        """Keep the newest changes alone one by one."""
+        stretches = sorted((s for known in self.tables.values() for s in known), key=_until, reverse=True)
+        self._single = 0
+        for stretch in stretches:
+            if stretch.single is not None and self._single + len(stretch.single) > SINGLE:
+                stretch.single = None
+            self._single += len(stretch.single or ())
 
     # --- what is met again
 
@@ -108,25 +176,47 @@ class Progress:
         stretches = self.tables.get(table, [])
         return stretches[-_LOOK_BACK - 1].until if len(stretches) > _LOOK_BACK else ""
 
+    def last_of(self, table: str) -> str:
+        """Return up to where a table was handed out; in states of older versions to the end of a minute."""
+        known = self.tables.get(table)
+        if not known:
+            return ""
+        end = known[-1].until.ljust(sequence.LENGTH, "9")
+        return self.last.get(table) or min(end, self.done.ljust(sequence.LENGTH, "9"))
+
     @property
     def known_tables(self) -> list[str]:
         """The tables of which something was handed out."""
         return list(dict.fromkeys((*self.tables, *(one.table for one in self.loaded.values() if one.table))))
 
-    def again(self) -> Again:
-        """What checks the changes that are met although everything there was handed out."""
-        return Again(self)
-
     # --- as text
 
     def dump(self) -> dict[str, Any]:
         """The progress as JSON holds it."""
-        return {
+        known = {
             "done": self.done,
-            "ahead": sorted(self.ahead),
-            "tables": {t: [(s.until, s.count, s.total) for s in found] for t, found in self.tables.items()},
+            "ahead": sorted((*key, count) for keys in self.ahead.values() for key, count in keys.items()),
+            "tables": {table: [s.dump() for s in stretches] for table, stretches in self.tables.items()},
             "loaded": {s: (known.count, known.digest, known.table) for s, known in self.loaded.items()},
+            "last": self.last,
         }
+        return known if self.since is None else {**known, "since": self.since}
+
+
+def _time_of(key: Key) -> str:
+    """Return the time part of the sequences of what is handed out together."""
+    return key[1][: sequence.TIME]
+
+
+def _until(stretch: HandedOut) -> str:
+    return stretch.until
+
+
+def parts_of(seq: str) -> list[str]:
+    """Return what may have been noted of a change_seq when fewer of its rows were visible."""
+    letters = seq[sequence.LENGTH :]
+    fewer = [some for n in range(1, len(letters)) for some in combinations(letters, n)]
+    return [seq[: sequence.LENGTH] + "".join(some) for some in fewer]
 
 
 def take_over(known: dict[str, Progress], name: str, tables: Sequence[str]) -> None:
@@ -147,7 +237,9 @@ def take_over(known: dict[str, Progress], name: str, tables: Sequence[str]) -> N
     moved = {table: kept.tables.pop(table) for table in own[other] if table in kept.tables}
     loaded = {source: one for source, one in kept.loaded.items() if not one.table or one.table in own[other]}
     kept.loaded = {source: one for source, one in kept.loaded.items() if one.table not in own[other]}
-    known[name] = Progress(kept.done, set(kept.ahead), moved, loaded)
+    ahead = {time: dict(keys) for time, keys in kept.ahead.items()}
+    last = {table: kept.last.pop(table) for table in moved if table in kept.last}
+    known[name] = Progress(kept.done, ahead, moved, loaded, last, kept.since)
     if not kept.known_tables:
         del known[other]
 
@@ -157,66 +249,35 @@ def _among(table: str, tables: Sequence[str]) -> bool:
     return table in tables or table.rpartition(".")[2] in tables
 
 
-class Again:
-    """Changes of what lies behind, which come in their order: they must be those that were handed out."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._known = {table: deque(stretches) for table, stretches in progress.tables.items()}
-        self._now: dict[str, tuple[HandedOut, str]] = {}
-
-    def meet(self, table: str, seq: str) -> None:
-        """One more; Changed where those before it are not what was handed out."""
-        now = self._now.get(table)
-        if now is None or now[0].until < seq[:_MINUTE]:
-            if now is not None:
-                self._compare(table, *now)
-            known = self._known.get(table, deque())
-            while known and known[0].until < seq[:_MINUTE]:
-                known.popleft()
-            now = self._now[table] = (
-                HandedOut(known[0].until if known else self._progress.done),
-                seq[: sequence.LENGTH],
-            )
-        now[0].add(seq)
-
-    def close(self) -> None:
-        """Compare what was met last."""
-        for table, now in self._now.items():
-            self._compare(table, *now)
-        self._now.clear()
-
-    def _compare(self, table: str, now: HandedOut, first: str) -> None:
-        known = self._known.get(table)
-        told = known[0] if known and known[0].until == now.until else HandedOut(now.until)
-        if now != told:
-            stand = amount(now.count, "change stands", "changes stand")
-            raise Changed(
-                f"{table}: {stand} from {first} on up to {now.until}, where {told.count}"
-                f" were delivered, and everything up to {self._progress.done} was: some became visible late,"
-                " or are gone"
-            )
-
-
 def load_progress(found: Any) -> Progress:
-    """The progress that was kept; InvalidValue if it is none."""
+    """Return the progress that JSON holds, of older versions too. Raise InvalidValue if it is none."""
     try:
-        return Progress(
-            _text(found["done"]),
-            {tuple(map(_text, key)) for key in found["ahead"]},
-            {
-                table: [
-                    HandedOut(_text(until), _number(count), _number(total)) for until, count, total in kept
-                ]
-                for table, kept in found["tables"].items()
-            },
-            {
-                source: Loaded(_number(count), _text(digest), *map(_text, table))
-                for source, (count, digest, *table) in found["loaded"].items()
-            },
-        )
-    except (KeyError, TypeError, ValueError, AttributeError):
+        ahead: dict[str, dict[Key, int]] = {}
+        for name, time, *changes in found["ahead"]:
+            key = _text(name), _text(time)
+            ahead.setdefault(_time_of(key), {})[key] = _number(*changes or (0,))
+        tables = {
+            table: [_handed_out(*kept) for kept in stretches] for table, stretches in found["tables"].items()
+        }
+        loaded = {
+            source: Loaded(_number(count), _text(digest), *map(_text, table))
+            for source, (count, digest, *table) in found["loaded"].items()
+        }
+        last = {table: _text(seq) for table, seq in found.get("last", {}).items()}
+        since = _text(found["since"]) if "since" in found else None
+        single = sum(len(s.single or ()) for stretches in tables.values() for s in stretches)
+        return Progress(_text(found["done"]), ahead, tables, loaded, last, since, _single=single)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError):
         raise InvalidValue(str(found)[:40], "the state of change tables") from None
+
+
+def _handed_out(until: Any, count: Any, total: Any, single: str | None = None) -> HandedOut:
+    """Return a stretch as JSON holds it."""
+    made = HandedOut(_text(until), _number(count), _number(total))
+    if single is not None:
+        digests = base64.b64decode(_text(single), validate=True)
+        made.single = {digests[i : i + _BYTES]: None for i in range(0, len(digests), _BYTES)}
+    return made
 
 
 def _text(found: Any) -> str:

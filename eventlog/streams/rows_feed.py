@@ -6,6 +6,7 @@ import datetime as dt
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 from eventlog.core.amount import amount
@@ -17,9 +18,11 @@ from eventlog.qlik import sequence
 from eventlog.qlik.control import Control, control_table
 from eventlog.qlik.sequenced_rows import RowSequencer
 from eventlog.qlik.tables import TableSettings, table_name
+from eventlog.streams.again import Again, Changed, Visibility
 from eventlog.streams.delivery import ChangesOf, Delivery, Stale
+from eventlog.streams.late import Lag, LateRows
 from eventlog.streams.ordered import ordered
-from eventlog.streams.progress import Changed, Loaded, Progress, load_progress, take_over
+from eventlog.streams.progress import Loaded, Progress, load_progress, take_over
 from eventlog.streams.settings import StreamSettings
 from eventlog.streams.transactions import Whole, assemble
 
@@ -70,13 +73,14 @@ class RowsFeed:
         """The state behind everything that was handed out."""
         return json.dumps({"tasks": {name: known.dump() for name, known in self._known.items()}})
 
-    def delivery(self, whole: Whole) -> Delivery:
-        """What is handed out, with the state as it is then."""
+    def delivery(self, whole: Whole, overtaken: str | None = None) -> Delivery:
+        """Return what is handed out, with the state as it is then, and where late changes were overtaken."""
         self._turns += 1
         turn = self._turns
         changes = ChangesOf(whole.changes)
         reload = changes[0].op is Op.SNAPSHOT
-        return Delivery(changes, lambda: self._state_at(turn), incomplete=whole.incomplete, reload=reload)
+        state = partial(self._state_at, turn)
+        return Delivery(changes, state, overtaken is not None, whole.incomplete, reload, overtaken or "")
 
     def _state_at(self, turn: int) -> str | None:
         if turn != self._turns:
@@ -147,17 +151,24 @@ class _Round:
 
     def __init__(self, feed: RowsFeed, part: _Part, control: Control, progress: Progress) -> None:
         self._feed = feed
-        self._stream = feed._stream
+        self._stream = stream = feed._stream
         self._part = part
         self._progress = progress
-        self._again = progress.again()
+        if stream.since and not progress.starts_after(stream.since):
+            progress.restart(stream.since)
+        progress.since = stream.since or progress.since
+        self._again = Again(progress)
+        self._late = LateRows(progress) if stream.accept_late else None
+        self._lag = Lag(progress)
         self._loading: dict[str, Loaded] = {}
         self._loaded = {source: known.count for source, known in progress.loaded.items()}
-        limit = part.safe(self._stream.settle, control) + _LAST[sequence.TIME :]
+        limit = part.safe(stream.settle, control) + _LAST[sequence.TIME :]
         self._until = min(feed._reading.until or _LAST, limit)
         self._left_by_age = self._until == limit
+        look = None if self._late is None else self._late.look
+        since = progress.since or ""
         self._sequencer = RowSequencer(
-            feed._tables, feed._reading, self._stream.since, self._until, self._skip, control
+            feed._tables, feed._reading, since, self._until, self._skip, control, look
         )
 
     def run(self) -> Iterator[Delivery | Refused]:
@@ -169,32 +180,51 @@ class _Round:
             refused.clear()
             if isinstance(item, Refused):
                 yield item
-            elif item.identity not in self._progress.ahead:
+            elif (count := self._progress.handed_out(item.identity)) is None:
                 yield self._delivery(item)
+            elif count not in (0, len(item.changes)):
+                raise Changed(_other_count(item, count))
         yield from refused
         self._again.close()
         self._need_loaded()
         self._progress.close_all()
+        yield from self._notices()
+
+    def _notices(self) -> Iterator[Refused]:
+        """Report what was left to the next run, and what became visible late."""
+        task = self._part.name or "change tables"
         if self._sequencer.beyond and self._left_by_age:
             rows = amount(self._sequencer.beyond, "row is", "rows are")
-            said = f"{rows} younger than --settle and left to the next run"
-            yield Refused(self._part.name or "change tables", said, fault=False)
+            yield Refused(task, f"{rows} younger than --settle and left to the next run", fault=False)
+        yield from self._lag.told(task)
+        if self._late is not None:
+            yield from self._late.told(task)
 
-    def _skip(self, table: str, seq: str) -> bool:
-        """Whether the rows of a table under one change_seq were handed out by an earlier round."""
-        if seq[: sequence.TIME] <= self._progress.done:
-            self._again.meet(table, seq)
+    def _skip(self, table: str, met: str) -> bool:
+        """Return whether the rows of a table under one change_seq were handed out by an earlier round."""
+        if met[: sequence.TIME] > self._progress.done:
+            self._again.close()
+            self._progress.meet(table, met)
+            return False
+        visibility = self._again.meet(table, met) if self._late is None else self._late.visibility(table, met)
+        if visibility is Visibility.DELIVERED:
             return True
-        self._again.close()
-        self._progress.meet(table, seq)
-        return False
+        if self._late is None:
+            self._again.need(table, met, visibility)
+        if visibility is Visibility.NEW:
+            self._lag.note(table, met)
+        self._progress.meet(table, met)
+        return visibility is Visibility.IMAGE
 
     def _fresh(self, items: Iterable[Placed | Refused]) -> Iterator[Placed | Refused]:
         """The changes without the rows of full loads that were handed out."""
         for item in items:
-            if isinstance(item, Placed) and not item.change.position and self._was_loaded(item):
-                continue
-            yield item
+            if isinstance(item, Refused):
+                yield item
+            elif item.change.position:
+                yield item if self._late is None else self._late.marked(item)
+            elif not self._was_loaded(item):
+                yield item
 
     def _was_loaded(self, placed: Placed) -> bool:
         known = self._progress.loaded.get(placed.source)
@@ -219,12 +249,21 @@ class _Round:
         time = (whole.changes[0].change.position or "")[: sequence.TIME]
         if time:
             self._progress.close(f"{int(time) - 1:016}")
-            self._progress.hand_out(whole.identity)
+            self._progress.hand_out(whole.identity, len(whole.changes))
         for placed in whole.changes if not time else ():
             told = placed.change
             table = f"{told.schema}.{told.table}" if told.schema else told.table
             self._progress.loaded.setdefault(placed.source, Loaded(table=table)).add(repr(told))
-        return self._feed.delivery(whole)
+        overtaken = None if self._late is None else self._late.overtaken(whole.changes, time)
+        return self._feed.delivery(whole, overtaken)
+
+
+def _other_count(whole: Whole, count: int) -> str:
+    """Return that a transaction has another number of changes than when it was handed out."""
+    changes = amount(len(whole.changes), "change")
+    return (
+        f"transaction {whole.identity[0]} at {whole.identity[1]} has {changes}, where {count} were delivered"
+    )
 
 
 def before(time: str, seconds: float) -> str:

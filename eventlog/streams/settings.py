@@ -35,6 +35,9 @@ class StreamSettings:
         metavar="SECONDS",
         within=(0, 86_400),
     )
+    accept_late: bool = setting(
+        False, "deliver rows of change tables now that became visible after later ones were delivered"
+    )
     poll_interval: float = setting(
         5.0, "seconds between two looks with --follow", metavar="SECONDS", within=(0.1, 86_400)
     )

@@ -31,7 +31,7 @@ from eventlog_spark.input import frames
 from eventlog_spark.input.batches import bounded
 from eventlog_spark.input.frames import LogKnown, keyed_rows
 from eventlog_spark.input.kinds import FATES, UNREADABLE
-from eventlog_spark.output.told import Changes, Documents, FrameForm
+from eventlog_spark.output.told import Changes, Documents, FrameForm, in_order
 from eventlog_spark.sequence.frames import change_tables
 from eventlog_spark.sequence.message_frames import messages
 
@@ -98,7 +98,7 @@ def documents(
     partitions: int | None = None,
     **given: Any,
 ) -> Any:
-    """The documents of the rows of a log, which are one pick-up, one event each; `place` orders them."""
+    """The documents of the rows of a log, which are one pick-up, one event each; `order` sorts them."""
     if "batch_size" in given:
         raise Misuse("batch_size: a document has one event here")
     found = read_given(given, Rules, LogSettings, XdsSettings)
@@ -137,13 +137,13 @@ def changes(
         raise Misuse(f"current and unique are of a log, and this is {source}")
     if partitions:
         reading: Any = settings.build(form_of.settings, found)
-        return _in_many_tasks(records, source, tables, reading, form, partitions, name)
+        return in_order(_in_many_tasks(records, source, tables, reading, form, partitions, name))
     if isinstance(records, Mapping):
         raise Misuse("several DataFrames are the change tables of a task: say in how many partitions")
     together = single.in_one_task(records, source)
     columns = tuple(together.columns) if form_of.shape is Shape.ROWS else ()
     task = single.OneTask(source, tables, found, name, columns, form)
-    return frames.by_number(together).mapInArrow(task, from_arrow_schema(form.schema))
+    return in_order(frames.by_number(together).mapInArrow(task, from_arrow_schema(form.schema)))
 
 
 def _in_many_tasks(

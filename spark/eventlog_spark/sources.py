@@ -257,10 +257,11 @@ class _StretchesReader(DataSourceReader):
         captures, file = self._captures, self._file
         apart = max(file.size // self._partitions, 1)
         cuts = captures.cuts(file, apart) if captures.worth_cutting([file], apart) else []
-        return [InputPiece(stretch) for stretch in between(file, cuts)]
+        return [InputPiece(numbered) for numbered in enumerate(between(file, cuts))]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         heard: list[Refused] = []
         good = heard_of(heard)
-        changes = good(allowed(good(self._captures.read(partition.value)), self._captures.tables))
-        return bounded(told_of(self._changes, changes, heard), self._changes.schema)
+        piece, stretch = partition.value
+        changes = good(allowed(good(self._captures.read(stretch)), self._captures.tables))
+        return bounded(told_of(self._changes, changes, heard, piece << 33), self._changes.schema)

@@ -52,6 +52,17 @@ def url(database: Database) -> str:
     return database.url.render_as_string(hide_password=False)
 
 
+def test_a_column_whose_bit_is_clear_keeps_its_value(shell: Shell, postgres: Database) -> None:
+    """Both rows of an update hold null for an unchanged LOB."""
+    engine, position = connect(postgres.url), "20231114221320" + "00" + "0" * 18
+    heading = ",".join(f"header__change_{name}" for name in ("seq", "oper", "mask")) + ",idu,fname,photo"
+    lines = [f"{position}1,I,38,1,Jack,long", f"{position}2,B,,1,Jack,", f"{position}2,U,10,1,John,"]
+    (shell.folder / "usr__ct.csv").write_text("\n".join([heading, *lines, ""]))
+    done = shell.run("apply", "--tables", "tables.toml", "--to-url", url(postgres), "usr__ct.csv")
+    assert done.code == 0, done.stderr
+    assert rows(engine, "select fname, photo from usr") == [("John", "long")]
+
+
 def test_every_format_goes_into_one_table_once(shell: Shell, postgres: Database) -> None:
     engine, to = connect(postgres.url), ("--to-url", url(postgres), "--tables", "tables.toml")
     current = ("--current", "usr=usr.csv")

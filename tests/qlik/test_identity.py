@@ -36,7 +36,16 @@ HEADER_COUNT = 7
 def test_change_table(case: Case, order: str, csv: bool) -> None:
     written = write_rows(case.changes, case.tables, mask_order=order, no_op_updates="write")
     again = read_rows(*as_sources(written, csv=csv), known=case.tables, mask_order=order)
-    assert list(map(told, again)) == list(map(told, case.changes))
+    assert list(map(told, again)) == [told(_without_nulls(change)) for change in case.changes]
+
+
+def _without_nulls(change: Change) -> Change:
+    """A null that did not change is read as not captured, except in a key."""
+    if change.op is not Op.UPDATE:
+        return change
+    key = dict(change.key)
+    kept = (f for f in change.fields if f.column in key or (f.before, f.after) != (None, None))
+    return change._replace(fields=tuple(kept))
 
 
 @settings(max_examples=drawn(80))
@@ -48,14 +57,19 @@ def test_json_messages(case: Case, order: str, names: str) -> None:
         json.dumps(write_messages(case.changes, case.tables, mask_order=order, table_names=names))
     )
     again = read_messages(written, mask_order=order)
-    assert list(map(told, again)) == list(map(told, case.changes))
+    assert list(map(told, _changes(again))) == list(map(told, case.changes))
+
+
+def _changes(found: list[Change | Refused]) -> list[Change | Refused]:
+    """What was read, without notices."""
+    return [item for item in found if not isinstance(item, Refused) or item.fault]
 
 
 @settings(max_examples=drawn(80))
 @given(cases(tabular=False, exact_lacks=False), st.booleans())
 def test_avro_messages(case: Case, logical: bool) -> None:
     written = write_messages(case.changes, case.tables, encoding="avro", logical_types=logical)
-    again = read_messages(written)
+    again = _changes(read_messages(written))
     assert list(map(told, again)) == list(map(told, case.changes))
 
 
@@ -76,7 +90,7 @@ def test_a_zero_that_loses_its_sign_is_a_change(sides: tuple[float, float]) -> N
 @given(cases(tabular=False))
 def test_json_messages_without_a_tables_file(case: Case) -> None:
     """Types guessed from the values are enough to read the same values again."""
-    again = read_messages(write_messages(case.changes))
+    again = _changes(read_messages(write_messages(case.changes)))
     assert list(map(_sorted, again)) == list(map(_sorted, case.changes))
 
 

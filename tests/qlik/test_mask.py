@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +12,7 @@ from eventlog.qlik.mask import (
     InvalidMask,
     MaskLayout,
     MaskOrder,
+    MaskTexts,
     evidence,
     join,
     load,
@@ -95,3 +98,44 @@ def test_a_bit_past_the_last_column_and_one_of_a_header_prove_the_order() -> Non
     )
     assert evidence(bytes.fromhex("8008"), layout) is MaskOrder.LITTLE, "as a number it would be bit 15 of 12"
     assert evidence(b"\x80", layout) is None
+
+
+# 7 headers and 20 columns: what a mask of the columns at places 7, 16 and 19 is in other texts
+TEXTS = {
+    "090080": "hexadecimal digits",
+    "0x090080": "with a prefix",
+    "X'090080'": "as SQL writes it",
+    "09-00-80": "as .NET writes it",
+    "B'000010010000000010000000'": "a bit string",
+    "B'10010000000010000000'": "a bit string without its leading zeros",
+}
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=TEXTS.values())
+def test_the_texts_of_a_mask(text: str) -> None:
+    assert split(read(MaskTexts(MaskLayout(0x7F, 27)).load(text), MaskOrder.BIG)) == (7, 16, 19)
+
+
+@given(st.sets(st.integers(7, 26), min_size=1), st.sampled_from(MaskOrder), st.booleans())
+def test_masks_in_base64_are_known_by_what_header_columns_allow(
+    places: set[int], order: MaskOrder, hexadecimal: bool
+) -> None:
+    """BigQuery writes Base64, of which some texts are hexadecimal digits too."""
+    data = trimmed(join(places), order)
+    text = data.hex().upper() if hexadecimal else base64.b64encode(data).decode()
+    texts = MaskTexts(MaskLayout(0x7F, 27))
+    texts.load("gA" + "==" if not hexadecimal else "80")  # one of a neighbour, whose form is plain
+    assert texts.load(text) == data
+
+
+def test_a_text_that_is_both_is_what_the_layout_allows() -> None:
+    texts = MaskTexts(MaskLayout(0x7F, 27))
+    assert texts.load("AAAB") == b"\0\0\1"
+    assert MaskTexts(MaskLayout(0, 64)).load("AAAB") == b"\xaa\xab"
+
+
+def test_a_text_that_was_read_as_hexadecimal_among_base64_is_an_error() -> None:
+    texts = MaskTexts(MaskLayout(0, 64))
+    texts.load("AAAB")
+    with pytest.raises(InvalidMask, match="'gA==' is Base64, but 'AAAB' was read as hexadecimal"):
+        texts.load("gA==")

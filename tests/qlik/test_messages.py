@@ -169,6 +169,25 @@ def test_the_other_byte_order_is_read_when_column_mask_proves_it() -> None:
     assert [f.column for f in only(message).fields if f.before is ABSENT] == ["c1"]
 
 
+@pytest.mark.parametrize("masks", [("AQAA", "//8A"), ("X'010000'", "X'FFFF00'"), ("01-00-00", "FF-FF-00")])
+def test_masks_in_other_texts(masks: tuple[str, str]) -> None:
+    """JSON of warehouses holds Base64, of which columnMask is the proof."""
+    data = {f"c{i}": i for i in range(1, 17)}
+    message = altered(body(data=data, beforeData=None), changeMask=masks[0], columnMask=masks[1])
+    assert [f.column for f in only(message).fields if f.before is ABSENT] == ["c1"]
+
+
+def test_masks_that_do_not_prove_their_byte_order_are_reported_once_for_a_table() -> None:
+    data = {f"c{i}": i for i in range(1, 17)}
+    message = altered(body(data=data, beforeData=None, table="usr"), changeMask="0101", columnMask="0102")
+    proved = altered(body(data=data, beforeData=None, table="grp"), changeMask="010000", columnMask="FFFF00")
+    found = [one for one in read_messages([message, message, proved]) if isinstance(one, Refused)]
+    assert [(one.where, one.fault) for one in found] == [("usr", False)]
+    assert "no columnMask proves the byte order" in found[0].reason
+    settled = read_messages([message], mask_order="big")
+    assert not any(isinstance(one, Refused) for one in settled)
+
+
 def test_insert_and_delete_masks() -> None:
     fields = (Field("id", ABSENT, 1), Field("name", ABSENT, None))
     inserted = Change(Op.INSERT, "app", "usr", (("id", 1),), fields, seq(1))

@@ -100,9 +100,15 @@ def test_a_clear_bit_and_a_null_say_not_captured_without_a_before_image() -> Non
     assert only(row(1, "U", NAME, "1", "y", None)).fields == (Field("id", 1, 1), Field("name", ABSENT, "y"))
 
 
-def test_a_clear_bit_and_a_null_say_null_where_the_before_image_is_null_too() -> None:
+def test_a_clear_bit_and_nulls_in_both_rows_say_not_captured() -> None:
+    """An unchanged LOB is null in both rows."""
     both = only(row(1, "B", "", "1", "x", None), row(1, "U", NAME, "1", "y", None))
-    assert both.fields[2] == Field("age", None, None)
+    assert both.fields == (Field("id", 1, 1), Field("name", "x", "y"))
+
+
+def test_a_null_of_a_key_is_a_value_under_a_clear_bit() -> None:
+    both = only(row(1, "B", "", None, "x", "7"), row(1, "U", NAME, None, "y", "7"))
+    assert both.key == (("id", None),)
 
 
 def test_a_clear_bit_and_a_null_say_not_captured_after_where_the_before_image_has_a_value() -> None:

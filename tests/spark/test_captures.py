@@ -82,10 +82,11 @@ def test_captures_in_data_frames(
 
 
 def told_by(frame: Any) -> tuple[list[str], set[tuple[str, str]]]:
-    """The changes of a DataFrame in its order, and what is refused."""
-    rows = frame.select("change", "refused").collect()
+    """The changes of a DataFrame in the order of its column, and what is refused."""
+    rows = frame.coalesce(1).select("order", "change", "refused").collect()
     refused = {row.refused.partition(": ")[::2] for row in rows if row.refused is not None}
-    return [row.change for row in rows if row.change is not None], refused
+    good = sorted((row.order, row.change) for row in rows if row.change is not None)
+    return [change for _, change in good], refused
 
 
 @pytest.mark.parametrize("kind", ["framed", "unsound", "empty"])

@@ -68,8 +68,9 @@ def current_frames(spark: Any) -> dict[str, Any]:
 
 def told_by(frame: Any, column: str) -> tuple[list[str], Counter[str]]:
     """What a DataFrame tells, in the order of the log, and why rows were refused, with how often."""
-    rows = frame.select(column, "place", "refused").collect()
-    good = sorted((row for row in rows if row.refused is None), key=lambda row: tuple(row.place))
+    rows = frame.select(column, "order", "place", "refused").collect()
+    good = sorted((row for row in rows if row.refused is None), key=lambda row: row.order)
+    assert good == sorted(good, key=lambda row: tuple(row.place))
     return [row[0] for row in good], Counter(row.refused for row in rows if row.refused is not None)
 
 
@@ -121,7 +122,7 @@ def test_each_row_tells_its_document(spark: Any) -> None:
     rows = [
         (n, "N", n % 4 + 1, TIME, None, "USR", f"IDU={n % 3}", "fname", "a", f"v{n}") for n in range(1, 14)
     ]
-    told = eventlog_spark.documents(frame(spark, rows), KNOWN).orderBy("place").collect()
+    told = eventlog_spark.documents(frame(spark, rows), KNOWN).orderBy("order").collect()
     plain = eventlog.documents([dict(zip(NAMES, row, strict=True)) for row in rows], KNOWN)
     found = [(row.document, row.event_id, row.op, row.table, row.key, tuple(row.record_ids)) for row in told]
     assert found == [(d.text, d.event_id, d.op, d.table, d.key, d.settles) for d in plain]

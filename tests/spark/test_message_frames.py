@@ -6,6 +6,7 @@ import itertools
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,14 @@ def frame_of(spark: Any, inputs: Sequence[Path]) -> Any:
 
 
 def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
-    """The changes of a DataFrame in its order, and what is refused, with its place."""
-    rows = frame.select("change", "refused").collect()
+    """The changes of a DataFrame in the order of its column, and what is refused, with its place."""
+    rows = frame.select("order", "change", "refused", "place").collect()
     refused = Counter(row.refused for row in rows if row.refused is not None)
-    return [row.change for row in rows if row.change is not None], refused
+    good = [row for row in rows if row.refused is None]
+    changes = [row.change for row in sorted(good, key=attrgetter("order"))]
+    assert changes == [row.change for row in sorted(good, key=lambda row: row.place.number)]
+    assert len({row.order for row in good}) == len(good)
+    return changes, refused
 
 
 def in_many(frame: Any, partitions: int | None, **given: Any) -> tuple[list[str], Counter[str]]:

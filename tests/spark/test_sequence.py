@@ -212,10 +212,11 @@ def frames_of(spark: Any, inputs: list[Path]) -> dict[str, Any]:
 
 
 def told_by(frame: Any) -> tuple[list[str], Counter[str]]:
-    """The changes of a DataFrame in its order, and the reasons of what is refused."""
-    rows = frame.select("change", "refused").collect()
+    """The changes of a DataFrame in the order of its column, and the reasons of what is refused."""
+    rows = frame.coalesce(1).select("order", "change", "refused").collect()
     reasons = Counter(row.refused.partition(": ")[2] for row in rows if row.refused is not None)
-    return [row.change for row in rows if row.change is not None], reasons
+    good = sorted((row.order, row.change) for row in rows if row.change is not None)
+    return [change for _, change in good], reasons
 
 
 @pytest.mark.long

@@ -22,7 +22,7 @@ from eventlog.publisher.references import among
 from eventlog_spark.comparing.meeting import PLACE, Pair, differing
 from eventlog_spark.comparing.sides import TableState
 from eventlog_spark.input.batches import bounded
-from eventlog_spark.output.told import Changes, Told, told_of
+from eventlog_spark.output.told import Changes, Told, order_of, told_of
 
 _OPS = {Phase.GONE: Op.DELETE, Phase.NEW: Op.INSERT, Phase.CHANGED: Op.UPDATE}
 
@@ -31,7 +31,7 @@ def compare(
     old: Mapping[str, Any], new: Mapping[str, Any], tables: Tables, *, typed: str | None = None
 ) -> Any:
     """The changes that make the one state the other, each table's rows being a DataFrame under its name; a
-    row for each, as `changes` has them, `place` being their order; with `typed` those of one table alone,
+    row for each, as `changes` has them, `order` being their order; with `typed` those of one table alone,
     with columns of its types."""
     pairs = _pairs(old, new, tables)
     model = Tables(among(list(pairs)), tables.dialect)
@@ -64,13 +64,12 @@ def _told(numbered: Any, tables: list[Table], form: Changes) -> Any:
     table = f.col("table") + 1
     names = f.array(*(f.lit(str(one)) for one in tables))
     position = f.col("position").cast("string")
-    place = {"time": f.lit(None), "number": f.col("position"), "part": f.lit(None)}
     made = {
         "op": f.element_at(f.array(*(f.lit(_OPS[phase].value) for phase in Phase)), f.col("phase") + 1),
         "schema": f.element_at(f.array(*(f.lit(one.schema) for one in tables)), table),
         "table": f.element_at(f.array(*(f.lit(one.name) for one in tables)), table),
         "position": position,
-        "place": f.struct(*(value.alias(name) for name, value in place.items())),
+        **order_of(f.col("position")),
         "change": f.concat("head", f.lit('"'), position, f.lit(f'"{END}')),
     }
     refused = f.concat(f.element_at(names, table), f.lit(" "), "key", f.lit(": "), "refused")
@@ -96,6 +95,6 @@ class _Tell:
         for row in (row for batch in batches for row in batch.to_pylist()):
             if row["refused"] is None:
                 change = load(json.loads(line(row["head"], row["position"])))
-                yield from told_of(self.form, [change], [])
+                yield from told_of(self.form, [change], [], row["position"])
             else:
                 yield self.form.refused(f"{known[row['table']]} {row['key']}: {row['refused']}", None)

@@ -6,9 +6,10 @@ import decimal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 
 import pyarrow as pa
+from pyspark.sql import functions as f
 
 from eventlog.apply.cells import ToCell
 from eventlog.apply.delta_types import type_of, value_maker
@@ -24,6 +25,8 @@ from eventlog.xds.write import EventWriter
 Told = tuple[Any, ...]
 
 _NUMBER = pa.decimal128(38, 0)
+_DIGITS: Final = 20
+_HALF: Final = 5 * 10**38  # so that also numbers below zero sort as text
 _PLACE = pa.struct([("time", pa.string()), ("number", _NUMBER), ("part", pa.int32())])
 _REFUSAL = [("refused", pa.string()), ("record", pa.string())]
 _DOCUMENT = [
@@ -35,6 +38,7 @@ _DOCUMENT = [
     ("first_record_id", pa.int64()),
     ("last_record_id", pa.int64()),
     ("record_ids", pa.list_(pa.int64())),
+    ("order", pa.string()),
     ("place", _PLACE),
 ]
 _CHANGE = [
@@ -45,6 +49,7 @@ _CHANGE = [
     ("transaction", pa.string()),
     ("time", pa.string()),
     ("user", pa.string()),
+    ("order", pa.string()),
     ("place", _PLACE),
     ("change", pa.string()),
 ]
@@ -59,18 +64,20 @@ class FrameForm(Protocol):
     def of_event(self, event: Event) -> Iterator[Told | Refused]:
         """The rows of an event of a log."""
 
-    def of_change(self, change: Change) -> Iterator[Told | Refused]:
-        """The rows of a change of another source."""
+    def of_change(self, change: Change, number: int) -> Iterator[Told | Refused]:
+        """The rows of a change of another source, which has a number among those of the source."""
 
     def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> Told:
         """The row of what was refused."""
 
 
-def told_of(form: FrameForm, changes: Iterable[Change], heard: list[Refused]) -> Iterator[Told]:
+def told_of(
+    form: FrameForm, changes: Iterable[Change], heard: list[Refused], first: int = 0
+) -> Iterator[Told]:
     """The rows of changes that are read, and of what is `heard` to be refused meanwhile."""
-    for change in changes:
+    for number, change in enumerate(changes, first):
         yield from _refusals(form, heard)
-        for told in form.of_change(change):
+        for told in form.of_change(change, number):
             yield from _refusals(form, [told]) if isinstance(told, Refused) else (told,)
     yield from _refusals(form, heard)
 
@@ -123,14 +130,15 @@ class Documents:
             else:
                 text, event_id, op, table, key, settles = found
                 ids = settles[0], settles[-1], list(settles)
-                yield (text, event_id, table, key, str(op), *ids, _place(*event.place), None, None)
+                yield (text, event_id, table, key, str(op), *ids, *_order(*event.place), None, None)
 
-    def of_change(self, change: Change) -> Iterator[Told | Refused]:
+    def of_change(self, change: Change, number: int) -> Iterator[Told | Refused]:
         raise NotImplementedError("documents are made of a log")
 
     def refused(self, reason: str, record: str | None, record_ids: Sequence[int] = ()) -> Told:
         ids = list(record_ids)
-        return (*[None] * 5, ids[0] if ids else None, ids[-1] if ids else None, ids, None, reason, record)
+        ends = ids[0] if ids else None, ids[-1] if ids else None
+        return (*[None] * 5, *ends, ids, None, None, reason, record)
 
 
 @dataclass(frozen=True)
@@ -153,14 +161,12 @@ class Changes:
         return pa.schema(_CHANGE + (_typed(self.table) if self.table is not None else []) + _REFUSAL)
 
     def of_event(self, event: Event) -> Iterator[Told | Refused]:
-        return self._rows(event.change, _place(*event.place))
+        return self._rows(event.change, _order(*event.place))
 
-    def of_change(self, change: Change) -> Iterator[Told | Refused]:
-        position = change.position or ""
-        number = int(position) if position.isdecimal() and len(position) <= _NUMBER.precision else None
-        return self._rows(change, _place(None, number, None))
+    def of_change(self, change: Change, number: int) -> Iterator[Told | Refused]:
+        return self._rows(change, _numbered(number))
 
-    def _rows(self, change: Change, place: Mapping[str, Any]) -> Iterator[Told | Refused]:
+    def _rows(self, change: Change, order: Told) -> Iterator[Told | Refused]:
         schema, table = change.schema, change.table
         if self.table is not None and self.tables.of(schema, table) != self.table:
             return
@@ -174,7 +180,7 @@ class Changes:
             yield refuse(change, fault)
         else:
             facts = change.position, change.transaction, change.time, change.user
-            yield (change.op.value, schema, table, *facts, place, line, *typed, None, None)
+            yield (change.op.value, schema, table, *facts, *order, line, *typed, None, None)
 
     def _cells(self, change: Change) -> Told:
         assert self.table is not None
@@ -225,5 +231,34 @@ def _field(column: Column) -> pa.Field:
     return pa.field(column.name, pa.list_(kind) if column.multivalued else kind)
 
 
-def _place(time: str | None, number: int | None, part: int | None) -> dict[str, Any]:
-    return {"time": time, "number": None if number is None else decimal.Decimal(number), "part": part}
+def _order(time: str, number: int, part: int) -> Told:
+    """Return where an event is in its log, as text that sorts and as its parts."""
+    text = f"{time} {number + _HALF:039} {part:010}".lstrip()
+    return text, {"time": time, "number": decimal.Decimal(number), "part": part}
+
+
+def _numbered(number: int) -> Told:
+    """Return the same of a change that has a number."""
+    return f"{number:0{_DIGITS}}", {"time": None, "number": decimal.Decimal(number), "part": None}
+
+
+def order_of(number: Any) -> dict[str, Any]:
+    """Return the columns that `_numbered` fills, of a column of numbers."""
+    place = {"time": f.lit(None), "number": number, "part": f.lit(None)}
+    return {
+        "order": f.lpad(number.cast("string"), _DIGITS, "0"),
+        "place": f.struct(*(value.alias(name) for name, value in place.items())),
+    }
+
+
+def in_order(frame: Any) -> Any:
+    """Return changes that come in their order, each with its place in it.
+
+    Spark numbers them, for no task knows how many changes the tasks before it have.
+    """
+    columns = order_of(f.monotonically_increasing_id())
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    there = f.col("change").isNotNull()
+    return frame.withColumns(
+        {name: f.when(there, value).cast(types[name]) for name, value in columns.items()}
+    )

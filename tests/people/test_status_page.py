@@ -117,7 +117,12 @@ def test_the_banner_is_never_green_while_rows_have_failed(watched: Watched) -> N
     assert 'class="state error"' in page
     assert '<a href="/errors">1 row failed</a>' in page
     assert '<dt>Errors</dt><dd><a href="/errors" class="error">1</a></dd>' in page
-    watched.run("delete from eventlog_failed", "update eventlog set status = 'F'")
+
+
+def test_rows_that_failed_without_a_reason_count_too(watched: Watched) -> None:
+    watched.run(
+        "insert into eventlog (status, event_type, table_name, table_key) values ('F', 6, 'usr', 'a=1')"
+    )
     assert "1 row failed" in watched.client.get()
 
 

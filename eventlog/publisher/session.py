@@ -135,6 +135,7 @@ class PublishingSession:
         self._pulse = pulse  # called before each document: the publisher is alive
         self._report = report  # takes how far a cycle is
         self._noted_down: str | None = None  # why the receiver is down, as it was reported last
+        self._partial = False  # whether a cycle was noted before its end
         self._unread: dict[str, str] = {}  # tables of which nothing is published, and why
         with ExitStack() as stack:
             stack.callback(leader.close)
@@ -245,6 +246,7 @@ class PublishingSession:
         if self._is_due:
             self._report(self.progress)
             self._note()
+            self._partial = True
 
     @property
     def _is_due(self) -> bool:
@@ -254,8 +256,8 @@ class PublishingSession:
 
     def _note(self) -> None:
         """Leave on record what `status` shows, not more often than people look."""
-        if self._is_due:
-            cycle = self.progress
+        if self._is_due or self._partial:
+            cycle, self._partial = self.progress, False
             self._noted, self._noted_down = time.monotonic(), cycle.down
             with self.store.work(self._leader.epoch) as work:
                 facts = asdict(replace(cycle, answers=Counter()))

@@ -84,6 +84,16 @@ def test_two_rows_of_one_key_are_an_error_that_names_both(tmp_path: Path) -> Non
     assert "b.csv:4 have the same key, idu=1" in found
 
 
+def test_a_change_that_cannot_be_written_is_left_out_and_the_command_fails(tmp_path: Path) -> None:
+    (tmp_path / "usr.toml").write_text(USR)
+    (tmp_path / "a.csv").write_text(HEADER)
+    (tmp_path / "b.csv").write_text(HEADER + "1,\x01,,\n2,b,,\n")
+    words = ("--tables", "usr.toml", "--rows-of", "usr", "--to", "xds")
+    done = shell_in(tmp_path).run("compare", "a.csv", "b.csv", *words)
+    assert (done.code, done.stdout.count("<add ")) == (1, 1)
+    assert "1 change was left out" in done.stderr
+
+
 @pytest.mark.parametrize("memory", [1, 1 << 20])
 def test_rows_of_one_key_on_disk_too(memory: int) -> None:
     rows = [("b:1", ("x",), (None, None, None)), ("b:2", ("x",), (None, None, None))]

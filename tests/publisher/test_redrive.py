@@ -14,6 +14,7 @@ from eventlog.operate.finishing import change_mode
 from eventlog.publisher.postpoll import run_statements
 from eventlog.sinks.sink import ACCEPTED, OutgoingDocument, Reply
 from eventlog.sql.log.finishing import FinishMode
+from eventlog.xds.answers import Level, Status
 from tests.publisher.test_commands import busy, call, fail
 from tests.publisher.test_done_beside import purge_all
 from tests.publisher.world import Receiver, World, key
@@ -55,12 +56,12 @@ def failed_add(world: World) -> None:
     world.cycle(Receiver(fail))
 
 
-def failed_alone(world: World) -> None:
-    """Row 2 of an add could not be understood; the other one was sent."""
+def failed_alone(world: World, level: Level = Level.SUCCESS) -> None:
+    """Row 2 of an add could not be understood; the other one was sent, and answered with this level."""
     world.user(1)
     world.write(insert(1, "fname", "Jack"), insert(1, "lname", BAD))
-    world.cycle(Receiver())
-    assert world.letters() == {1: "S", 2: "E"}
+    world.cycle(Receiver(lambda document: Reply([Status(level)])))
+    assert world.letters() == {1: level.name[0], 2: "E"}
 
 
 def sent(world: World) -> list[str]:
@@ -123,8 +124,9 @@ def test_an_event_that_waits_is_skipped_whole(world: World) -> None:
     assert world.letters() == {1: "W", 2: "W", 3: "N"}
 
 
-def test_a_row_of_an_insert_that_failed_alone_goes_read_back(world: World) -> None:
-    failed_alone(world)
+@pytest.mark.parametrize("level", [Level.SUCCESS, Level.WARNING])
+def test_a_row_of_an_insert_that_failed_alone_goes_read_back(world: World, level: Level) -> None:
+    failed_alone(world, level)
     told = said(world, "redrive", "2")
     assert "row 2 goes read back (type 8)" in told
     assert "other rows of the insert were sent" in told

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 
 import pytest
 from sqlalchemy.engine import URL
 
 from eventlog.demo.embedded import Server
-from tests.databases import EMBEDDED, fresh, installed, server_url
+from tests.databases import EMBEDDED, Database, fresh, installed, server_url
 from tests.sql.tracked import Tracked, tracked
 
 
@@ -21,9 +20,17 @@ def template(server: tuple[str, URL]) -> Iterator[str]:
 
 
 @pytest.fixture
-def tracking(server: tuple[str, URL], template: str) -> Iterator[Tracked]:
+def database(server: tuple[str, URL], request: pytest.FixtureRequest) -> Iterator[Database]:
+    """A database on each server at hand: empty, or with an installed log if the test asks for `tracking`."""
+    template = request.getfixturevalue("template") if "tracking" in request.fixturenames else "template0"
+    with fresh(*server, template=template) as made:
+        yield made
+
+
+@pytest.fixture
+def tracking(database: Database) -> Iterator[Tracked]:
     """A log on each server at hand."""
-    with fresh(*server, template=template) as database, tracked(database) as made:
+    with tracked(database) as made:
         yield made
 
 
@@ -35,9 +42,16 @@ def postgres_template(embedded: Server) -> Iterator[str]:
 
 
 @pytest.fixture
-def postgres_tracking(embedded: Server, postgres_template: str) -> Iterator[Tracked]:
+def postgres(embedded: Server, request: pytest.FixtureRequest) -> Iterator[Database]:
+    """The same on the embedded PostgreSQL alone; its log is there for `postgres_tracking`."""
+    copied = "postgres_tracking" in request.fixturenames
+    template = request.getfixturevalue("postgres_template") if copied else "template0"
+    with server_url(EMBEDDED, embedded) as url, fresh(EMBEDDED, url, template=template) as made:
+        yield made
+
+
+@pytest.fixture
+def postgres_tracking(postgres: Database) -> Iterator[Tracked]:
     """A log on the embedded PostgreSQL alone."""
-    with contextlib.ExitStack() as stack:
-        url = stack.enter_context(server_url(EMBEDDED, embedded))
-        database = stack.enter_context(fresh(EMBEDDED, url, template=postgres_template))
-        yield stack.enter_context(tracked(database))
+    with tracked(postgres) as made:
+        yield made

@@ -36,7 +36,12 @@ class NotMade(EventlogError):
 
 
 class NoKnownKey(EventlogError):
-    """{0} has no key that is known: state it in the tables file, or give the table a primary key"""
+    """{0} has no key that is known: name it (--key {0}=COLUMN,...), state it in a tables file, or give the
+    table a primary key"""
+
+
+class TooManyColumns(EventlogError):
+    """{0} would have {1} columns: {2} has at most {3} for a table that takes changes"""
 
 
 class OwnTable(EventlogError):

@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import click
 
-from eventlog.apply.settings import ApplySettings
+from eventlog.apply.settings import ApplySettings, read_key
 from eventlog.cli.apart import need_apart
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import DECLARING as CONVERTING
@@ -43,6 +43,13 @@ DECLARING = [("the target", ApplySettings), *CONVERTING, ("a stream", StreamSett
     "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
 )
 @tables_option
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="TABLE=COLUMN,...",
+    help="the key of a table that is made, once for each table; without TABLE= of all",
+)
 @current_option
 @click.option("--url", help="the database where the source stands: INPUTS name its tables")
 @click.option("--follow", is_flag=True, help="apply what comes later too, until a signal ends it")
@@ -57,6 +64,7 @@ def apply(
     to_delta: Path | None,
     container: str | None,
     tables_file: Path | None,
+    keys: tuple[str, ...],
     current: tuple[tuple[str, str], ...],
     url: str | None,
     follow: bool,
@@ -72,6 +80,9 @@ def apply(
 
     With --follow it looks for more every --poll-interval seconds; TERM or INT ends it, behind a whole
     transaction.
+
+    A table that no source describes is made with types that follow its values, which is reported; --key names
+    its key where no source does.
 
     Changes that cannot be applied are reported on standard error and left out; the exit code is then 1.
     """
@@ -95,7 +106,7 @@ def apply(
         given=given,
         url=url,
     )
-    chosen = settings.build(ApplySettings, given)
+    chosen = settings.build(ApplySettings, {**given, "keys": tuple(map(read_key, keys))})
     read = () if url else job.inputs
     need_apart({"--refused": refused}, (*read, *(name for _, name in current), tables_file))
     with ExitStack() as stack:
@@ -106,9 +117,9 @@ def apply(
         advance = stack.enter_context(progress(job.inputs))
         if to_url is not None:
             going = stack.enter_context(Signals().caught()) if follow else None
-            tally = apply_to_database(job, to_url, chosen, report, clock(), advance, going)
+            tally = apply_to_database(job, to_url, chosen, report, clock(), advance, going, say)
         elif to_delta is not None:
-            tally = apply_to_delta(job, to_delta, chosen, report, clock(), advance)
+            tally = apply_to_delta(job, to_delta, chosen, report, clock(), advance, say)
     say(str(tally))
     if report.refused:
         sys.exit(1)

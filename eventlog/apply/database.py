@@ -19,6 +19,7 @@ from eventlog.apply.errors import FixedNumber, OtherApply, refuse
 from eventlog.apply.goal import Act, Goal, Step
 from eventlog.apply.rows import RowSteps
 from eventlog.apply.settings import ApplySettings
+from eventlog.apply.span import check_position
 from eventlog.apply.staging import Collision
 from eventlog.apply.tally import StepsTold, Tally
 from eventlog.apply.target import Group
@@ -190,6 +191,8 @@ class Database:
                 continue
             for at, change, act in zip(block.numbers, block.changes, acts_of(goal, block), strict=True):
                 try:
+                    if self._settings.history:
+                        check_position(change)
                     found[at] = goal.steps(change) if act is None else act
                 except EventlogError as fault:
                     refused[at] = refuse(change, fault)

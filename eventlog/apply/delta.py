@@ -31,14 +31,13 @@ from eventlog.apply.goal import Act, Emptied, Goal, RowKey, Step
 from eventlog.apply.guessing import guessed_types
 from eventlog.apply.reduction import ASKED, Reduced, reduce
 from eventlog.apply.settings import ApplySettings, Named
-from eventlog.apply.span import SPAN, sequence_of, time_of
+from eventlog.apply.span import SPAN, check_position, sequence_of, time_of
 from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.apply.target import Group
 from eventlog.core.change import Change
 from eventlog.core.errors import EventlogError, Refused
 from eventlog.core.tables import Table, Tables
 from eventlog.qlik.types import Spec
-from eventlog.sql.dialect.capacity import IllegalName
 
 LOGGER = logging.getLogger(__name__)
 _MANY = "multiple source rows"  # of errors in which merge is wrong, or says what bad keys do
@@ -113,7 +112,9 @@ class Delta:
         for number, change in enumerate(group.changes):
             try:
                 path = folder_of(self._folder, change)
-            except IllegalName as fault:
+                if self._settings.history:
+                    check_position(change)
+            except EventlogError as fault:
                 self._refuse([refuse(change, fault)], told)
                 continue
             by_table.setdefault(path, []).append(change)

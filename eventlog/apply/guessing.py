@@ -17,6 +17,7 @@ from eventlog.qlik.types import NON_FINITE, Spec
 
 _NUMBER = re.compile(r"(0|-?[1-9]\d{0,400}|-?0(?=\.))(\.\d{1,400})?", re.ASCII)
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)?", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _TEXT = Spec("CLOB")
 _WIDER = {frozenset(("INT8", "NUMERIC")): "NUMERIC", frozenset(("INT8", "REAL8")): "REAL8"}
 
@@ -60,6 +61,8 @@ def _spec_of(value: Value) -> Spec:
     """Return the data type of one value."""
     if not isinstance(value, str):
         return spec_of_value(value)
+    if not value.isascii() and not value.isprintable() and _SURROGATE.search(value):
+        raise NotExpressible("it is no text in UTF-8")
     if number := _NUMBER.fullmatch(value):
         wide = len(number[1]) > 18
         return Spec("NUMERIC", 0, len(value), 0) if number[2] or wide else Spec("INT8", 19)

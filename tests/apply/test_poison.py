@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy
 from deltalake import DeltaTable
 from sqlalchemy.engine import Engine
 
@@ -47,6 +48,7 @@ POISONS = {
     **{f"in a table of its own, {kind}": inserted("bad", 7, {name: 1}) for kind, name in NAMES.items()},
     "1 700 columns": inserted("good", 7, MANY),
     "1 700 columns in a table of its own": inserted("bad", 7, MANY),
+    "a surrogate in the key": inserted("good", "\ud800", {"v": 1}),
     "4 000 digits": inserted("good", 7, {"v": int("9" * 4_000)}),
     "4 000 digits below zero": inserted("good", 7, {"v": -int("9" * 4_000)}),
     "4 000 digits in the key": inserted("good", int("9" * 4_000), {"v": 1}),
@@ -75,6 +77,21 @@ def mixed(engine: Engine) -> Iterator[tuple[str, Change]]:
     yield "", inserted("good", 99, {"v": 0, "w": "b"})
 
 
+def text_columns(engine: Engine) -> set[str]:
+    """The columns of the good table that are texts, but for those of versions."""
+    columns = sqlalchemy.inspect(engine).get_columns("good")
+    return {c["name"] for c in columns if isinstance(c["type"], sqlalchemy.String) and c["name"][0] != "_"}
+
+
+@pytest.mark.parametrize("position", ["7\0", "8" * 101, "\ud800"])
+def test_a_position_that_no_version_can_have_costs_its_change(engine: Engine, position: str) -> None:
+    changes = [inserted("good", n, {"v": n}) for n in (1, 2, 3)]
+    changes = [c._replace(position=p) for c, p in zip(changes, ("1", position, "9"), strict=True)]
+    tally, refused = apply(engine, changes, tables=Tables(), history=True)
+    assert (tally.inserted, len(refused)) == (2, 1)
+    assert rows(engine, "select id from good order by id") == [(1,), (3,)]
+
+
 @pytest.mark.parametrize("group", [1, 1_000])
 @pytest.mark.parametrize("history", [False, True])
 def test_each_poisonous_change_costs_itself(engine: Engine, group: int, history: bool) -> None:
@@ -82,6 +99,7 @@ def test_each_poisonous_change_costs_itself(engine: Engine, group: int, history:
     told = list(mixed(engine))
     changes = [c._replace(position=f"{n:035}", transaction=str(n)) for n, (_, c) in enumerate(told)]
     tally, refused = apply(engine, changes, tables=Tables(), history=history, group=group)
+    assert text_columns(engine) == {"w"}
     numbers = {one.where.rpartition(":")[2]: one.reason for one in refused}
     poisons = {c.position: kind for c, (kind, _) in zip(changes, told, strict=True) if kind}
     assert [kind for position, kind in poisons.items() if position not in numbers] == []

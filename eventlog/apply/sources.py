@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
 
-from eventlog.apply.database import LOGGER, Database
+from eventlog.apply.database import Database
 from eventlog.apply.described import Described
 from eventlog.apply.progress import read_state
 from eventlog.apply.run import Run
@@ -44,7 +44,6 @@ def apply_to_database(
     clock: str,
     advance: Advance,
     going: Going | None = None,
-    inform: Callable[[str], None] = LOGGER.warning,
 ) -> Tally:
     """Apply the changes of a job to the tables of a database; while `going`, what comes later too."""
     has_states = _has_states(job, clock)
@@ -52,7 +51,9 @@ def apply_to_database(
         raise Misuse(f"--follow: {job.source_format} there has no positions to go on from")
     name = _name(job, chosen)
     described, job = _described(job)
-    target = Database(connect(url), name, job.tables, chosen, report.refuse, described, report.flush, inform)
+    target = Database(
+        connect(url), name, job.tables, chosen, report.refuse, described, report.flush, report.inform
+    )
     with closing(target):
         if not has_states:
             return _apply_again(job, target, chosen, report, clock, advance)
@@ -69,13 +70,7 @@ def apply_to_database(
 
 
 def apply_to_delta(
-    job: Job,
-    folder: Path,
-    chosen: ApplySettings,
-    report: Report,
-    clock: str,
-    advance: Advance,
-    inform: Callable[[str], None] = LOGGER.warning,
+    job: Job, folder: Path, chosen: ApplySettings, report: Report, clock: str, advance: Advance
 ) -> Tally:
     """Apply the changes of a job to the Delta tables of a folder."""
     with extra("delta", "--to-delta"):
@@ -83,7 +78,7 @@ def apply_to_delta(
 
     described, job = _described(job)
     name = _name(job, chosen)
-    target = Delta(folder, name, job.tables, chosen, report.refuse, described, report.flush, inform)
+    target = Delta(folder, name, job.tables, chosen, report.refuse, described, report.flush, report.inform)
     with closing(target):
         return _apply_again(job, target, chosen, report, clock, advance)
 

@@ -113,13 +113,13 @@ def apply(
         keep: IO[bytes] | None = stack.enter_context(added(refused)) if refused else None
         complaints = Complaints()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, keep, strict)
+        report = Report(complaints.tell, keep, strict, say)
         advance = stack.enter_context(progress(job.inputs))
         if to_url is not None:
             going = stack.enter_context(Signals().caught()) if follow else None
-            tally = apply_to_database(job, to_url, chosen, report, clock(), advance, going, say)
+            tally = apply_to_database(job, to_url, chosen, report, clock(), advance, going)
         elif to_delta is not None:
-            tally = apply_to_delta(job, to_delta, chosen, report, clock(), advance, say)
+            tally = apply_to_delta(job, to_delta, chosen, report, clock(), advance)
     say(str(tally))
     if report.refused:
         sys.exit(1)

@@ -122,7 +122,7 @@ def convert(
         )
         complaints = Complaints()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, keep, strict)
+        report = Report(complaints.tell, keep, strict, say)
         in_parts = state is not None and is_folder(wanted.output)
         in_transactions = bool(given.get("kafka_transactional_id"))
         if (

@@ -153,7 +153,8 @@ class _Run:
         self._position = delivery.state
 
     def _changes(self, changes: Iterable[Change]) -> Iterable[Change]:
-        told = self._report.good(allowed(changes, self._job.tables))
+        target = format_named(self._job.target_format)
+        told = self._report.keyless(self._report.good(allowed(changes, self._job.tables)), target)
         if self._job.expand_truncate:
             return self._report.good(expand_truncates(told, self._job.tables, self._current))
         return told

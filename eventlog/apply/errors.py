@@ -61,7 +61,8 @@ class Reload(EventlogError):
 
 
 class NoHistory(Misuse):
-    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key"""
+    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key; drop it so
+    that it is made with them, or apply without history"""
 
 
 class KeepsVersions(Misuse):
@@ -81,7 +82,7 @@ class HalfDone(EventlogError):
 
 
 class TwoSchemas(EventlogError):
-    """{0} of the schemas {1} and {2} would be one table of the target: apply them to two"""
+    """{0} of the schemas {1} and {2} would be one table of the target (--schemas source makes two)"""
 
 
 def refuse(change: Change, fault: EventlogError) -> Refused:

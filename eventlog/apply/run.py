@@ -86,7 +86,7 @@ class Run:
                 break
         if self._target.until is not None and not self._together and not self._stop():
             raise HalfDone
-        if held and last is not None:
+        if last is not None and (held or not last.changes):
             yield self._group(held, self._progress.state(last.state))
 
     def _admitted(self, delivery: Delivery) -> Sequence[Change]:

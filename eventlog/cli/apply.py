@@ -24,10 +24,18 @@ from eventlog.core.errors import Misuse
 from eventlog.files.inputs import files_of
 from eventlog.files.written import added
 from eventlog.formats import FORMATS
+from eventlog.places.capture import CaptureSettings
+from eventlog.places.capture_feed import is_live
 from eventlog.publisher.wake import Signals
 from eventlog.streams.settings import StreamSettings
 
-DECLARING = [("the target", ApplySettings), *CONVERTING, ("a stream", StreamSettings)]
+_SESSION = "a live capture"
+DECLARING = [
+    ("the target", ApplySettings),
+    *CONVERTING,
+    ("a stream", StreamSettings),
+    (_SESSION, CaptureSettings),
+]
 
 
 @click.command(cls=SettingsCommand, short_help="Make rows of changes, in a database or a Delta table.")
@@ -79,7 +87,8 @@ def apply(
     Whole transactions are applied together with the note of what was applied: any repeat is harmless.
 
     With --follow it looks for more every --poll-interval seconds; TERM or INT ends it, behind a whole
-    transaction.
+    transaction. With --url informix://USER@HOST:PORT/DB?server=NAME the source is a live capture of
+    Informix or GBase 8s, and INPUTS are its tables (DB:OWNER.TABLE).
 
     A table that no source describes is made with types that follow its values, which is reported; --key names
     its key where no source does.
@@ -94,8 +103,10 @@ def apply(
         raise Misuse("name the target: --to-url URL, or --to-delta FOLDER")
     if follow and to_delta is not None:
         raise Misuse("--follow needs a database: --to-url")
-    wanted = guess(source_format, "changes", inputs, "-")
-    refuse_strangers(DECLARING, {"the target", "a stream", *taking_part(wanted.source, wanted.source)})
+    live = is_live(url)
+    wanted = guess(source_format or ("gbase" if live else None), "changes", inputs, "-")
+    parts = {"the target", "a stream", *taking_part(wanted.source, wanted.source)}
+    refuse_strangers(DECLARING, parts | ({_SESSION} if live else set()))
     job = Job(
         source_format=wanted.source,
         target_format="changes",

@@ -133,9 +133,10 @@ class _Run:
         """The next delivery; what was refused is told. A fault ends the round behind what was handed out."""
         try:
             for item in items:
-                if not isinstance(item, Refused):
+                if isinstance(item, Refused):
+                    self._report.refuse(item)
+                elif item.changes:
                     return item
-                self._report.refuse(item)
         except EventlogError as fault:
             self._fault = fault
         return None

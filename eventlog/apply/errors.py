@@ -61,8 +61,8 @@ class Reload(EventlogError):
 
 
 class NoHistory(Misuse):
-    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key; drop it so
-    that it is made with them, or apply without history"""
+    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key; drop it,
+    so that it is made with them, or apply without history"""
 
 
 class KeepsVersions(Misuse):

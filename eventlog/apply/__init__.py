@@ -5,7 +5,8 @@ progress    what was applied of a source, and is passed over when it is read aga
 later       which rows what comes late must leave alone
 target      what a target must do
 database    a database as one: a group in one transaction, with what was applied
-catalogue   its tables, found or made
+catalogue   its tables, found or made; `definitions` the statements that make them
+blame       what is to blame for an error of a database
 described   what a source tells of its tables beside changes
 goal        a table: what a change does to which row
 cells       what a value becomes in a column; `cell_columns` the same for many values at once

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.engine import Connection
 
+from eventlog.apply.blame import blames_definition
 from eventlog.apply.blocks import Block
 from eventlog.apply.cell_columns import to_column
 from eventlog.apply.cells import to_cell
+from eventlog.apply.definitions import Definitions, wanted
 from eventlog.apply.described import Described
 from eventlog.apply.errors import ComputedKey, NoKnownKey, NoTable, NotMade, NotTable, OwnTable, TwoSchemas
 from eventlog.apply.goal import Goal
-from eventlog.apply.guessing import guessed, values_of
-from eventlog.apply.settings import ApplySettings
-from eventlog.apply.span import FROM_SEQ, FROM_TIME, OP, SEQ_LENGTH, TO_SEQ, TO_TIME, without_span
-from eventlog.core.change import Change
+from eventlog.apply.guessing import guessed_types
+from eventlog.apply.settings import ApplySettings, Named
+from eventlog.apply.span import without_span
 from eventlog.core.errors import EventlogError
 from eventlog.core.tables import Table, Tables
-from eventlog.places.sql_cells import SQL_TYPES
-from eventlog.qlik.sqltypes import spec_of
-from eventlog.qlik.types import Spec
 from eventlog.sql.catalogue import Catalogue
 from eventlog.sql.connect import DatabaseFailed, execute_plain
+from eventlog.sql.dialect.capacity import IllegalName
 from eventlog.sql.dialect.dialects import Dialect
 from eventlog.sql.relation import qualified
 from eventlog.sql.statements import templates
 
 OWN = ("eventlog_applied", "eventlog_applied_marks", "eventlog_applied_ddl")
-_LONGEST_KEY = 250  # characters of a text in a key that nobody declared
-Named = tuple[str | None, str]
+Shape = tuple[str | None, str, tuple[str, ...]]  # of changes: their table, and the columns that they need
 
 
 class Goals:
@@ -45,70 +43,137 @@ class Goals:
         tables: Tables,
         settings: ApplySettings,
         described: Described,
+        inform: Callable[[str], None],
     ) -> None:
         self._connection = connection
         self._dialect = dialect
         self._tables = tables
-        self._described = described
+        self._settings = settings
         self._policy = settings.schema_changes
-        self._history = settings.history
+        self._inform = inform
+        self._definitions = Definitions(dialect, connection.dialect, tables, described, settings)
         self._catalogue = Catalogue(connection)
         self._home = self._catalogue.home()
         self._found: dict[Named, Goal | None] = {}
         self._faults: dict[Named, EventlogError] = {}
-        self._claimed: dict[str, str | None] = {}  # the schema from which each table comes
+        self._unfit: dict[Shape, EventlogError] = {}  # of the changes that were prepared last
+        self._claimed: dict[tuple[str, str], str | None] = {}  # the schema from which each table comes
 
-    def get(self, change: Change) -> Goal | None:
-        """The table for a change; None where changes of tables that the target lacks are left out."""
-        named = change.schema, change.table
-        if named in self._faults:
-            raise self._faults[named]
+    def get(self, block: Block) -> Goal | None:
+        """Return the table for changes; None where changes of tables that the target lacks are left out."""
+        named = _named(block)
+        if fault := self._faults.get(named) or self._unfit.get(_shape(block)):
+            raise fault
         goal = self._found[named]
         if goal is None and self._policy != "ignore":
-            raise NoTable(change.table)
+            raise NoTable(named[1])
         return goal
 
     def prepare(self, blocks: Iterable[Block]) -> Iterator[str]:
-        """Look up the tables of changes, make what they lack if that is wanted; yields what was done."""
-        by_table: dict[Named, list[Change]] = {}
+        """Look up the tables of changes, and make what they lack if that is wanted; yields each statement."""
+        by_table: dict[Named, list[Block]] = {}
+        self._unfit.clear()
         for block in blocks:
-            change = block.changes[0]
-            named = change.schema, change.table
+            named = _named(block)
             goal = self._found.get(named)
-            if named not in self._faults and (goal is None or goal.lacks(change)):
-                by_table.setdefault(named, []).extend(block.changes)
-        for named, wanting in by_table.items():
+            if named not in self._faults and (goal is None or goal.lacks(block.changes[0])):
+                by_table.setdefault(named, []).append(block)
+        for named, lacking in by_table.items():
             try:
-                yield from self._prepare(named, wanting)
-            except (NoKnownKey, OwnTable, TwoSchemas, NotTable, ComputedKey) as fault:
+                yield from self._prepare(named, lacking)
+            except (NoKnownKey, OwnTable, TwoSchemas, NotTable, ComputedKey, IllegalName) as fault:
                 self._faults[named] = fault
 
-    def _prepare(self, named: Named, changes: list[Change]) -> Iterator[str]:
+    def _prepare(self, named: Named, blocks: Sequence[Block]) -> Iterator[str]:
         goal = self._found.get(named) or self._look_up(named)
         if self._policy == "apply":
             made = False
-            for statement in self._statements(named, goal, changes):
-                self._execute(named[1], statement)
+            for statement in self._made(named, goal, self._fitting(named, goal, blocks)):
                 made = True
                 yield statement
             goal = self._look_up(named) if made else goal
         self._found[named] = goal
 
-    def _execute(self, name: str, statement: str) -> None:
+    def _fitting(self, named: Named, goal: Goal | None, blocks: Sequence[Block]) -> list[Block]:
+        """Return the blocks whose columns the table can have; the others are refused."""
+        admitted: dict[str, None] = {}
+        fitting = []
+        for block in blocks:
+            names = wanted(block) if goal is None else goal.lacks(block.changes[0])
+            try:
+                if goal is None:
+                    self._dialect.capacity.check_name(self._place(named)[1])
+                self._definitions.check(named, [*admitted, *names], 0 if goal is None else len(goal.columns))
+            except (OwnTable, TwoSchemas):
+                raise
+            except EventlogError as fault:
+                self._unfit[_shape(block)] = fault
+                continue
+            admitted |= dict.fromkeys(names)
+            fitting.append(block)
+        return fitting
+
+    def _made(self, named: Named, goal: Goal | None, blocks: Sequence[Block]) -> Iterator[str]:
+        """Make the table of changes and its columns, and yield each statement that was run."""
+        if goal is None and blocks:
+            yield from self._make_schema(named)
+            yield from self._make_table(named, blocks)
+            goal = self._look_up(named)
+        if goal is not None:
+            yield from self._add_columns(named, goal, blocks)
+
+    def _make_schema(self, named: Named) -> Iterator[str]:
+        schema, _ = self._place(named)
+        if schema == self._home or schema in self._catalogue.schemas():
+            return
+        statement = templates.statement(
+            self._dialect, "apply_create_schema", schema=self._dialect.quote(schema)
+        )
+        if (fault := self._refusal(named[1], statement)) is not None:
+            raise fault
+        yield statement
+
+    def _make_table(self, named: Named, blocks: Sequence[Block]) -> Iterator[str]:
+        """Make a table for all changes together, else for the first of them that the database can hold."""
+        for some in (blocks, *([block] for block in blocks if len(blocks) > 1)):
+            statement, guesses = self._definitions.table(named, self._place(named), some)
+            fault = self._refusal(named[1], statement)
+            if fault is None:
+                if guesses:
+                    self._inform(guessed_types(named[1], guesses))
+                yield statement
+                return
+            if len(some) == 1:
+                self._unfit[_shape(some[0])] = fault
+
+    def _add_columns(self, named: Named, goal: Goal, blocks: Sequence[Block]) -> Iterator[str]:
+        """Add the columns that changes lack; changes whose column the database refuses are refused."""
+        changes = [change for block in blocks for change in block.changes]
+        capacity, done = self._dialect.capacity, dict[str, EventlogError | None]()
+        for block in blocks:
+            for name in goal.lacks(block.changes[0]) if _shape(block) not in self._unfit else ():
+                own = capacity.same(self._dialect.fold(name))
+                if own not in done:
+                    statement, guess = self._definitions.column(named, goal, name, changes)
+                    done[own] = self._refusal(named[1], statement)
+                    if done[own] is None:
+                        if guess:
+                            self._inform(guessed_types(named[1], guess))
+                        yield statement
+                if fault := done[own]:
+                    self._unfit[_shape(block)] = fault
+
+    def _refusal(self, name: str, statement: str) -> NotMade | None:
+        """Run a statement and return None, or why no database could run it; NotMade for any other reason."""
         try:
             execute_plain(self._connection, statement)
         except DatabaseFailed as fault:
-            raise NotMade(name, fault) from fault
-
-    def _statements(self, named: Named, goal: Goal | None, changes: list[Change]) -> Iterator[str]:
-        """The statements by which the target can take the changes."""
-        if goal is None:
-            yield self._creation(named, changes)
-            return
-        specs = self._specs(named)
-        for name in dict.fromkeys(name for change in changes for name in goal.lacks(change)):
-            column = f"{self._quoted(name)} {self._type(name, specs, changes, keyed=False)}"
-            yield templates.statement(self._dialect, "apply_add_column", table=goal.name, column=column)
+            refusal = NotMade(name, fault)
+            if not blames_definition(fault, self._dialect):
+                raise refusal from fault
+            self._connection.rollback()
+            return refusal
+        return None
 
     def _look_up(self, named: Named) -> Goal | None:
         """The table of the target as it stands now."""
@@ -128,7 +193,7 @@ class Goals:
         if not computed.keys().isdisjoint(relation.table.key):
             raise ComputedKey(name)
         table = replace(relation.table, columns=columns)
-        if self._history:
+        if self._settings.history:
             table = without_span(table, self._dialect)
         return Goal(
             table,
@@ -148,81 +213,31 @@ class Goals:
         return [{str(key).lower(): value for key, value in row.items()} for row in found.mappings()]
 
     def _place(self, named: Named) -> tuple[str, str]:
-        """Where the table of a change stands, or would: in the connection's own schema, whatever its own is
-        called, for on one server that may be the source itself."""
+        """Return the schema and the name of a table in the target.
+
+        The schema is the source's only where that was chosen: on one server it may be the source itself.
+        """
         schema, name = named
         if name.lower() in OWN:
             raise OwnTable(name)
-        place = self._dialect.fold(name)
+        home = self._home
+        if schema is not None and self._settings.schemas == "source":
+            home = self._dialect.fold(schema)
+            self._dialect.capacity.check_schema(home)
+        place = home, self._dialect.fold(name)
         first = self._claimed.setdefault(place, schema)
         if first != schema:
             raise TwoSchemas(name, first, schema)
-        return self._home, place
+        return place
 
-    def _creation(self, named: Named, changes: list[Change]) -> str:
-        """The statement that makes the table of changes; an EventlogError if too little is known of it."""
-        source = self._tables.of(*named)
-        specs = self._specs(named)
-        key = (source.key if source is not None else ()) or tuple(self._described.key(named))
-        key = key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
-        if not key:
-            raise NoKnownKey(named[1])
-        names = dict.fromkeys([*specs, *key, *(f.column for change in changes for f in change.fields)])
-        columns = [
-            f"{self._quoted(name)} {self._type(name, specs, changes, keyed=name in key)}"
-            + (" not null" if name in key else "")
-            for name in names
-        ]
-        if self._history:
-            columns += self._span()
-            key = (*key, FROM_SEQ)
-        schema, table = self._place(named)
-        return templates.statement(
-            self._dialect,
-            "apply_create",
-            table=qualified(self._dialect, schema, table),
-            columns=",\n  ".join(columns),
-            key_name=self._quoted(_shortened(f"{table}_key", self._dialect.max_name)),
-            key=", ".join(map(self._quoted, key)),
-            table_options=self._dialect.table_options,
-        )
 
-    def _span(self) -> list[str]:
-        """The columns that say from where to where a version holds."""
-        specs = {FROM_SEQ: "", TO_SEQ: "", FROM_TIME: "DATETIME", TO_TIME: "DATETIME", OP: ""}
-        made = [
-            f"{self._quoted(name)} {self._made(Spec(kind, 0, 0, 6) if kind else Spec('STRING', SEQ_LENGTH))}"
-            for name, kind in specs.items()
-        ]
-        return [f"{made[0]} not null", *made[1:]]
+def _named(block: Block) -> Named:
+    return block.changes[0].schema, block.changes[0].table
 
-    def _quoted(self, name: str) -> str:
-        return self._dialect.quote(self._dialect.fold(name))
 
-    def _specs(self, named: Named) -> dict[str, Spec]:
-        """The types of a table's columns: as the tables file has them, else as the source tells them."""
-        source = self._tables.of(*named)
-        if source is not None and source.columns:
-            return {name: spec_of(column) for name, column in source.columns.items()}
-        return self._described.columns(named)
-
-    def _type(self, name: str, specs: dict[str, Spec], changes: list[Change], *, keyed: bool) -> str:
-        """The type of a column in the target's words."""
-        spec = specs.get(name) or guessed(values_of(name, changes))
-        if keyed and spec.length == 0 and spec.name in _UNBOUNDED:
-            spec = Spec("STRING" if spec.name != "BYTES" else "BYTES", _LONGEST_KEY)
-        return self._made(spec)
-
-    def _made(self, spec: Spec) -> str:
-        return str(SQL_TYPES[spec.name](spec).compile(dialect=self._connection.dialect))
+def _shape(block: Block) -> Shape:
+    return (*_named(block), wanted(block))
 
 
 def _is_view(kind: str) -> bool:
     return kind.endswith("view")
-
-
-_UNBOUNDED = frozenset(("STRING", "WSTRING", "CLOB", "NCLOB", "BYTES"))
-
-
-def _shortened(name: str, most: int) -> str:
-    return name.encode()[:most].decode(errors="ignore")

@@ -28,6 +28,7 @@ SIZES = re.compile(r"\(\s*(\d{1,9})[^,)]*(?:,\s*(-?\d{1,9})\s*)?\)")
 _ZONE = re.compile(r"(?:Z|[+-]\d\d(?::?\d\d)?)$", re.ASCII)
 _PLAIN = re.compile(r"-?[0-9]{1,100}(?:\.[0-9]{1,100})?")
 _INTEGER = re.compile(r" *[+-]?[0-9]{1,1000} *")
+_ZEROS = re.compile(r" *[+-]?0[0-9]")
 _PLAIN_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _PLAIN_MOMENT = re.compile(_PLAIN_DATE.pattern + r"(?:[ T]\d\d:\d\d:\d\d)?", re.ASCII)
 _PLAIN_TIME = re.compile(r"\d\d:\d\d:\d\d", re.ASCII)
@@ -74,6 +75,8 @@ def _integer(value: Value) -> Cell:
     if isinstance(found, bool | float) and found == int(found):
         return int(found)
     if isinstance(found, str) and _INTEGER.fullmatch(found):
+        if _ZEROS.match(found):
+            raise _refuse(value, "begins with a zero, which the column's integers would lose")
         return int(found)
     raise _refuse(value, "is no integer, as the column holds")
 

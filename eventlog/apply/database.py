@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from sqlalchemy import text
 from sqlalchemy.engine import Connection, Engine
 
+from eventlog.apply.blame import blames_row, met_another
 from eventlog.apply.blocks import NEW, Block, acts_of, blocks_of
 from eventlog.apply.catalogue import OWN, Goals
 from eventlog.apply.described import Described
@@ -17,6 +19,7 @@ from eventlog.apply.errors import FixedNumber, OtherApply, refuse
 from eventlog.apply.goal import Act, Goal, Step
 from eventlog.apply.rows import RowSteps
 from eventlog.apply.settings import ApplySettings
+from eventlog.apply.span import check_position
 from eventlog.apply.staging import Collision
 from eventlog.apply.tally import StepsTold, Tally
 from eventlog.apply.target import Group
@@ -29,6 +32,7 @@ from eventlog.sql.queries import unbound
 from eventlog.sql.relation import qualified
 from eventlog.sql.statements import templates
 
+LOGGER = logging.getLogger(__name__)
 PAUSES = (0.01, 0.1, 0.5, 2.0, 5.0)  # seconds before a group that met another transaction is done again
 
 
@@ -46,6 +50,7 @@ class Database:
         refused: Callable[[Refused], None],
         described: Described | None = None,
         flush: Callable[[], None] = lambda: None,
+        inform: Callable[[str], None] = LOGGER.warning,
     ) -> None:
         self._source = source
         self._settings = settings
@@ -55,7 +60,9 @@ class Database:
         self._connection: Connection = engine.connect()
         self._home = Catalogue(self._connection).home()
         self._prepare_own()
-        self._goals = Goals(self._connection, self._dialect, tables, settings, described or Described())
+        self._goals = Goals(
+            self._connection, self._dialect, tables, settings, described or Described(), inform
+        )
         doer: type[RowSteps | VersionSteps] = VersionSteps if settings.history else RowSteps
         self._doer = doer(self._connection, self._dialect, settings)
         self.state, self._rounds = self._begin()
@@ -86,7 +93,7 @@ class Database:
                 break
             except DatabaseFailed as fault:
                 pause = next(pauses, None)
-                if pause is None or not self._met_another(fault):
+                if pause is None or not met_another(fault, self._dialect):
                     raise
                 self._connection.rollback()
                 time.sleep(pause)
@@ -163,7 +170,7 @@ class Database:
     def _new(self, blocks: Iterable[Block]) -> Sequence[tuple[Goal, Block]]:
         """The blocks with their tables, if all their changes make rows; else none."""
         try:
-            goals = [(self._goals.get(block.changes[0]), block) for block in blocks]
+            goals = [(self._goals.get(block), block) for block in blocks]
         except EventlogError:
             return ()
         new = [(goal, block) for goal, block in goals if goal is not None and block.op in NEW]
@@ -175,7 +182,7 @@ class Database:
         refused: dict[int, Refused] = {}
         for block in blocks:
             try:
-                goal = self._goals.get(block.changes[0])
+                goal = self._goals.get(block)
             except EventlogError as fault:
                 refused |= {at: refuse(c, fault) for at, c in zip(block.numbers, block.changes, strict=True)}
                 continue
@@ -184,6 +191,8 @@ class Database:
                 continue
             for at, change, act in zip(block.numbers, block.changes, acts_of(goal, block), strict=True):
                 try:
+                    if self._settings.history:
+                        check_position(change)
                     found[at] = goal.steps(change) if act is None else act
                 except EventlogError as fault:
                     refused[at] = refuse(change, fault)
@@ -234,10 +243,10 @@ class Database:
         try:
             done = work()
         except (DatabaseFailed, Collision, FixedNumber) as fault:
-            if isinstance(fault, DatabaseFailed) and self._met_another(fault):
+            if isinstance(fault, DatabaseFailed) and met_another(fault, self._dialect):
                 raise  # it may have taken the savepoint with it
             point.rollback()
-            if isinstance(fault, DatabaseFailed) and not self._blames_row(fault):
+            if isinstance(fault, DatabaseFailed) and not blames_row(fault, self._connection, self._dialect):
                 raise
             return fault
         point.commit()
@@ -276,18 +285,6 @@ class Database:
             told.refused.append(refuse(own[0].change, _as_error(fault)))
         self._do(steps[len(own) :], told, checked=checked)
 
-    def _blames_row(self, fault: DatabaseFailed) -> bool:
-        """Whether a row is to blame for what the database said, and not the database or its settings."""
-        driver: Any = self._connection.dialect.loaded_dbapi
-        cause = fault.__cause__
-        if isinstance(cause, driver.DataError | driver.IntegrityError):
-            return True
-        return not self._dialect.refusals.isdisjoint(_numbers(fault))
-
-    def _met_another(self, fault: DatabaseFailed) -> bool:
-        """Whether another transaction stood in the way, and ours may succeed when it is done again."""
-        return not self._dialect.conflicts.isdisjoint(_numbers(fault))
-
     # --- statements
 
     def _run(self, name: str, holes: dict[str, str] | None = None, **values: object) -> Any:
@@ -316,10 +313,3 @@ Blaming = DatabaseFailed | Collision | FixedNumber  # what a row, or several, ma
 
 def _as_error(fault: Blaming) -> EventlogError:
     return fault if isinstance(fault, EventlogError) else EventlogError("its keys are one row of the target")
-
-
-def _numbers(fault: DatabaseFailed) -> set[str]:
-    """The numbers by which the database calls what it said."""
-    cause: Any = fault.__cause__
-    told = cause.args[0] if cause is not None and cause.args else None
-    return set(map(str, (getattr(cause, "sqlstate", None), getattr(told, "code", None), told)))

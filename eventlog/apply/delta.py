@@ -9,6 +9,7 @@ commit: the next run has those that lack.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,23 +22,24 @@ from deltalake.exceptions import DeltaError
 
 from eventlog.apply import delta_history, delta_marks
 from eventlog.apply.delta_marks import Marks
-from eventlog.apply.delta_rows import Rewriting, existing, predicate_of
+from eventlog.apply.delta_names import folder_of, nameable
+from eventlog.apply.delta_rows import Rewriting, existing, merge, predicate_of
 from eventlog.apply.delta_types import fields_for, goal_of
 from eventlog.apply.described import Described
 from eventlog.apply.errors import ForgottenState, NoKnownKey, NoTable, refuse
 from eventlog.apply.goal import Act, Emptied, Goal, RowKey, Step
-from eventlog.apply.reduction import ASKED, Effect, Reduced, reduce
-from eventlog.apply.settings import ApplySettings
-from eventlog.apply.span import SPAN, sequence_of, time_of
+from eventlog.apply.guessing import guessed_types
+from eventlog.apply.reduction import ASKED, Reduced, reduce
+from eventlog.apply.settings import ApplySettings, Named
+from eventlog.apply.span import SPAN, check_position, sequence_of, time_of
 from eventlog.apply.tally import StepsTold, Tally, unmet
 from eventlog.apply.target import Group
-from eventlog.core.change import ABSENT, Change
-from eventlog.core.errors import EventlogError, Misuse, Refused
-from eventlog.core.tables import Tables
-from eventlog.files.places import is_file_name
-from eventlog.sql.dialect.dialects import POSTGRESQL
+from eventlog.core.change import Change
+from eventlog.core.errors import EventlogError, Refused
+from eventlog.core.tables import Table, Tables
+from eventlog.qlik.types import Spec
 
-Named = tuple[str | None, str]
+LOGGER = logging.getLogger(__name__)
 _MANY = "multiple source rows"  # of errors in which merge is wrong, or says what bad keys do
 
 
@@ -62,6 +64,7 @@ class Delta:
         refused: Callable[[Refused], None],
         described: Described | None = None,
         flush: Callable[[], None] = lambda: None,
+        inform: Callable[[str], None] = LOGGER.warning,
     ) -> None:
         self._folder = folder
         self._source = source
@@ -70,6 +73,7 @@ class Delta:
         self._settings = settings
         self._refused = refused
         self._flush = flush  # brings what was refused safely to where it is kept
+        self._inform = inform
         self._goals: dict[Named, Goal] = {}
         kept = {path: self._kept(path) for path in self._standing()}
         known = [found for found in kept.values() if found is not None]
@@ -106,7 +110,13 @@ class Delta:
         marks: dict[Path, list[str]] = {}
         self._numbers = {id(change): number for number, change in enumerate(group.changes)}
         for number, change in enumerate(group.changes):
-            path = self._path(change.schema, change.table)
+            try:
+                path = folder_of(self._folder, change)
+                if self._settings.history:
+                    check_position(change)
+            except EventlogError as fault:
+                self._refuse([refuse(change, fault)], told)
+                continue
             by_table.setdefault(path, []).append(change)
             if group.marks:
                 marks.setdefault(path, []).append(group.marks[number])
@@ -188,19 +198,12 @@ class Delta:
 
     # --- tables
 
-    def _path(self, schema: str | None, name: str) -> Path:
-        """The folder of a table; a name that would lead elsewhere is none."""
-        parts = [part for part in (schema, name) if part is not None]
-        for part in parts:
-            if not is_file_name(part) or part.startswith("_"):
-                raise Misuse(f"{part!r} cannot name a folder of a Delta table")
-        return self._folder.joinpath(*parts)
-
     def _goal(self, path: Path, changes: Sequence[Change]) -> Goal | None:
         """The table for changes, made or extended if it lacks something and that is wanted."""
         named = changes[0].schema, changes[0].table
         source = self._tables.of(*named)
-        key = (source.key if source is not None else ()) or tuple(self._described.key(named))
+        key = tuple(self._settings.key_of(named)) or (source.key if source is not None else ())
+        key = key or tuple(self._described.key(named))
         described = self._described.columns(named)
         key = key or next((tuple(name for name, _ in change.key) for change in changes if change.key), ())
         goal = self._goals.get(named)
@@ -210,15 +213,26 @@ class Delta:
                     return None
                 if not key:
                     raise NoKnownKey(named[1])
-                DeltaTable.create(path, self._schema(fields_for(changes, source, key, described)))
+                fields = list(fields_for(changes, source, key, described))
+                DeltaTable.create(path, self._schema(fields))
+                self._tell_guesses(named[1], fields, source, described)
             goal = goal_of(DeltaTable(path), named, source, key, self._settings)
         lacking = dict.fromkeys(name for change in changes for name in goal.lacks(change) if name not in SPAN)
         if lacking and self._settings.schema_changes == "apply":
             fields = [f for f in fields_for(changes, source, goal.table.key, described) if f.name in lacking]
             DeltaTable(path).alter.add_columns([_delta_field(f) for f in fields])
+            self._tell_guesses(named[1], fields, source, described)
             goal = goal_of(DeltaTable(path), named, source, key, self._settings)
         self._goals[named] = goal
         return goal
+
+    def _tell_guesses(
+        self, name: str, fields: Iterable[pa.Field], source: Table | None, described: Mapping[str, Spec]
+    ) -> None:
+        """Report the columns whose types follow their values."""
+        known = source.columns if source is not None and source.columns else described
+        if guesses := ", ".join(f"{f.name} {f.type}" for f in fields if f.name not in known):
+            self._inform(guessed_types(name, guesses))
 
     def _schema(self, fields: Iterable[pa.Field]) -> pa.Schema:
         """The columns of a table that is made."""
@@ -231,8 +245,10 @@ class Delta:
     def _apply_table(
         self, path: Path, changes: Sequence[Change], state: str | None, marks: Sequence[str], told: StepsTold
     ) -> None:
+        changes, poisonous = nameable(changes)
+        self._refuse(poisonous, told)
         try:
-            goal = self._goal(path, changes)
+            goal = self._goal(path, changes) if changes else None
         except NoKnownKey as fault:
             self._refuse([refuse(change, fault) for change in changes], told)
             return
@@ -378,47 +394,6 @@ def _faults_of(path: Path) -> Iterator[None]:
 def _committed(table: DeltaTable, name: str, part: str) -> bool:
     """Whether a commit of a table names a file of marks."""
     return table.transaction_version(f"{name}/{part}") is not None
-
-
-def merge(table: DeltaTable, goal: Goal, effects: Sequence[Effect], commit: CommitProperties) -> None:
-    """Merge one row for each key into a table."""
-    schema = pa.schema(table.schema().to_arrow())
-    rows = [_row(effect, goal) for effect in effects]
-    columns: dict[str, pa.Array] = {"act": pa.array([row[0] for row in rows], pa.string())}
-    updates: dict[str, str] = {}
-    inserts: dict[str, str] = {}
-    for place, name in enumerate(goal.columns):
-        cells = [row[1][place] for row in rows]
-        quoted, new = _quoted(name), f"s.c{place}"
-        columns[f"c{place}"] = pa.array(
-            [None if cell is ABSENT else cell for cell in cells], schema.field(name).type
-        )
-        inserts[quoted] = new
-        if ABSENT in cells:
-            columns[f"m{place}"] = pa.array([cell is not ABSENT for cell in cells])
-            updates[quoted] = f"case when s.m{place} then {new} else t.{quoted} end"
-        elif place not in goal.key:
-            updates[quoted] = new
-    same = " and ".join(f"t.{_quoted(goal.columns[place])} = s.c{place}" for place in goal.key)
-    merging = table.merge(pa.table(columns), same, "s", "t", commit_properties=commit)
-    merging = merging.when_matched_delete("s.act = 'd'")
-    if updates:
-        merging = merging.when_matched_update(updates, "s.act <> 'd'")
-    merging.when_not_matched_insert(inserts, "s.act = 'w'").execute()
-
-
-def _row(effect: Effect, goal: Goal) -> tuple[str, Sequence[Any]]:
-    """What becomes of a row, and its cells: a replaced one has null where nothing is supplied."""
-    if not effect.write:
-        known = dict(zip(goal.key, effect.key, strict=True))
-        return "d", [known.get(place) for place in range(len(goal.columns))]
-    if effect.gone:
-        return "w", [None if cell is ABSENT else cell for cell in effect.cells]
-    return effect.write, effect.cells
-
-
-def _quoted(name: str) -> str:
-    return POSTGRESQL.quote(name)
 
 
 def _delta_field(field: pa.Field) -> Any:

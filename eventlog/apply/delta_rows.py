@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 
 from eventlog.apply.goal import Act, Deed, Emptied, Goal, Moved, RowKey, Step
+from eventlog.apply.reduction import Effect
 from eventlog.core.change import ABSENT, Change, Op
 from eventlog.sql.dialect.dialects import POSTGRESQL, literal
 
@@ -105,3 +106,44 @@ def _literal(value: Any) -> str:
     if isinstance(value, dt.datetime):
         return f"timestamp '{value.isoformat()}'"
     return f"date '{value.isoformat()}'" if isinstance(value, dt.date) else str(value)
+
+
+def merge(table: Any, goal: Goal, effects: Sequence[Effect], commit: Any) -> None:
+    """Merge one row for each key into a table."""
+    schema = pa.schema(table.schema().to_arrow())
+    rows = [_row(effect, goal) for effect in effects]
+    columns: dict[str, pa.Array] = {"act": pa.array([row[0] for row in rows], pa.string())}
+    updates: dict[str, str] = {}
+    inserts: dict[str, str] = {}
+    for place, name in enumerate(goal.columns):
+        cells = [row[1][place] for row in rows]
+        quoted, new = _quoted(name), f"s.c{place}"
+        columns[f"c{place}"] = pa.array(
+            [None if cell is ABSENT else cell for cell in cells], schema.field(name).type
+        )
+        inserts[quoted] = new
+        if ABSENT in cells:
+            columns[f"m{place}"] = pa.array([cell is not ABSENT for cell in cells])
+            updates[quoted] = f"case when s.m{place} then {new} else t.{quoted} end"
+        elif place not in goal.key:
+            updates[quoted] = new
+    same = " and ".join(f"t.{_quoted(goal.columns[place])} = s.c{place}" for place in goal.key)
+    merging = table.merge(pa.table(columns), same, "s", "t", commit_properties=commit)
+    merging = merging.when_matched_delete("s.act = 'd'")
+    if updates:
+        merging = merging.when_matched_update(updates, "s.act <> 'd'")
+    merging.when_not_matched_insert(inserts, "s.act = 'w'").execute()
+
+
+def _row(effect: Effect, goal: Goal) -> tuple[str, Sequence[Any]]:
+    """What becomes of a row, and its cells: a replaced one has null where nothing is supplied."""
+    if not effect.write:
+        known = dict(zip(goal.key, effect.key, strict=True))
+        return "d", [known.get(place) for place in range(len(goal.columns))]
+    if effect.gone:
+        return "w", [None if cell is ABSENT else cell for cell in effect.cells]
+    return effect.write, effect.cells
+
+
+def _quoted(name: str) -> str:
+    return POSTGRESQL.quote(name)

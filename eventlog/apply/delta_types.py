@@ -16,7 +16,7 @@ from eventlog.apply.goal import Goal
 from eventlog.apply.guessing import guessed, values_of
 from eventlog.apply.settings import ApplySettings
 from eventlog.apply.span import SPAN
-from eventlog.core.change import Change, Value
+from eventlog.core.change import Change, Op, Value
 from eventlog.core.errors import NotExpressible
 from eventlog.core.tables import Column, Table
 from eventlog.core.typenames import kind_of, number_of
@@ -57,8 +57,15 @@ def fields_for(
     known = {name: ARROW_TYPES[spec.name](spec) for name, spec in described.items()}
     if source is not None and source.columns:
         known = {name: type_of(column) for name, column in source.columns.items()}
-    told = [*known, *key, *(f.column for change in changes for f in change.fields)]
-    for name in dict.fromkeys(told):
+    names = [
+        *known,
+        *key,
+        *(f.column for change in changes if change.op is not Op.DELETE for f in change.fields),
+    ]
+    columns = dict[str, str]()
+    for name in names:
+        columns.setdefault(name.lower(), name)  # Delta takes no twins by case
+    for name in columns.values():
         if name not in known:
             spec = guessed(values_of(name, changes))
             known[name] = ARROW_TYPES[spec.name](spec)

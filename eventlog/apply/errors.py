@@ -36,7 +36,12 @@ class NotMade(EventlogError):
 
 
 class NoKnownKey(EventlogError):
-    """{0} has no key that is known: state it in the tables file, or give the table a primary key"""
+    """{0} has no key that is known: name it (--key {0}=COLUMN,...), state it in a tables file, or give the
+    table a primary key"""
+
+
+class TooManyColumns(EventlogError):
+    """{0} would have {1} columns: {2} has at most {3} for a table that takes changes"""
 
 
 class OwnTable(EventlogError):
@@ -56,7 +61,8 @@ class Reload(EventlogError):
 
 
 class NoHistory(Misuse):
-    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key"""
+    """{0} keeps no versions: it lacks _to_seq, _from_time, _to_time or _op, or _from_seq in its key; drop it,
+    so that it is made with them, or apply without history"""
 
 
 class KeepsVersions(Misuse):
@@ -76,7 +82,7 @@ class HalfDone(EventlogError):
 
 
 class TwoSchemas(EventlogError):
-    """{0} of the schemas {1} and {2} would be one table of the target: apply them to two"""
+    """{0} of the schemas {1} and {2} would be one table of the target (--schemas source makes two)"""
 
 
 def refuse(change: Change, fault: EventlogError) -> Refused:

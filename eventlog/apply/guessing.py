@@ -1,35 +1,98 @@
-"""The types of columns that nobody described, by their values."""
+"""The types of columns that no source described, by their values.
+
+A text that is a number, a date or a time in its one plain form counts as such. Any other text, and values of
+different kinds in one column, make a column of texts.
+"""
 
 from __future__ import annotations
 
+import datetime as dt
+import re
 from collections.abc import Iterable, Iterator
 
 from eventlog.core.change import ABSENT, Change, Field, Value
 from eventlog.core.errors import NotExpressible
-from eventlog.qlik.sqltypes import holds, spec_of_value
-from eventlog.qlik.types import Spec
+from eventlog.qlik.sqltypes import spec_of_value
+from eventlog.qlik.types import NON_FINITE, Spec
+
+_NUMBER = re.compile(r"(0|-?[1-9]\d{0,400}|-?0(?=\.))(\.\d{1,400})?", re.ASCII)
+_MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)([ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)?", re.ASCII)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TEXT = Spec("CLOB")
+_WIDER = {frozenset(("INT8", "NUMERIC")): "NUMERIC", frozenset(("INT8", "REAL8")): "REAL8"}
 
 
 def values_of(name: str, changes: Iterable[Change]) -> Iterator[Value]:
-    """The values that changes give a column."""
+    """Return the values that changes give a column."""
     for change in changes:
-        told = [*change.fields, *(Field(column, ABSENT, value) for column, value in change.key)]
-        for field in told:
+        fields = [*change.fields, *(Field(column, ABSENT, value) for column, value in change.key)]
+        for field in fields:
             if field.column == name:
                 yield from (side for side in field[1:] if side is not ABSENT)
 
 
-def guessed(values: Iterator[Value]) -> Spec:
-    """The data type that holds values of a column that nobody described; text, where it is not one."""
+def guessed(values: Iterable[Value], digits: int = 38) -> Spec:
+    """Return the data type that holds values of a column that no source described.
+
+    Integers of more digits count for nothing: the changes that have them are refused.
+    """
     spec: Spec | None = None
+    textual = False
     for value in values:
         try:
-            if value is None or (spec is not None and holds(spec, value)):
+            if value is None or (spec is not None and spec.name == "REAL8" and value in NON_FINITE):
                 continue
-            guess = spec_of_value(value)
+            guess = _spec_of(value)
         except NotExpressible:  # the change that has it will be refused
             continue
-        if spec is not None and guess.name != spec.name:
-            return Spec("CLOB")
-        spec = guess
-    return spec or Spec("CLOB")
+        if guess.precision > digits:
+            continue
+        if spec is not None and (guess.name == "CLOB" or textual != isinstance(value, str)):
+            return _TEXT
+        textual = isinstance(value, str)
+        spec = guess if spec is None else _joined(spec, guess)
+        if spec.name == "CLOB":
+            return spec
+    # a decimal of texts has digits behind the point, and takes more of them than were seen
+    return spec._replace(precision=0) if spec is not None and textual else spec or _TEXT
+
+
+def _spec_of(value: Value) -> Spec:
+    """Return the data type of one value."""
+    if not isinstance(value, str):
+        return spec_of_value(value)
+    if not value.isascii() and not value.isprintable() and _SURROGATE.search(value):
+        raise NotExpressible("it is no text in UTF-8")
+    if number := _NUMBER.fullmatch(value):
+        wide = len(number[1]) > 18
+        return Spec("NUMERIC", 0, len(value), 0) if number[2] or wide else Spec("INT8", 19)
+    if (moment := _MOMENT.fullmatch(value)) and _exists(value):
+        return Spec("DATETIME", 0, 0, 6) if moment[2] else Spec("DATE")
+    return _TEXT
+
+
+def _exists(moment: str) -> bool:
+    """Return whether a date or time is one of the calendar."""
+    try:
+        dt.datetime.fromisoformat(moment)
+    except ValueError:
+        return False
+    return True
+
+
+def _joined(spec: Spec, other: Spec) -> Spec:
+    """Return the data type that holds the values of both."""
+    if spec.name == other.name:
+        return max(spec, other, key=lambda one: one.precision)
+    wider = _WIDER.get(frozenset((spec.name, other.name)))
+    if wider is None:
+        return _TEXT
+    return (
+        Spec(wider, 0, max(spec.precision, other.precision, 19)) if wider == "NUMERIC" else Spec("REAL8", 14)
+    )
+
+
+def guessed_types(table: str, guesses: str) -> str:
+    """Return the sentence that reports columns with types that follow their values."""
+    first = f"{table} takes columns with types that follow their first values"
+    return f"{first}: {guesses} (a tables file states others)"

@@ -87,7 +87,8 @@ class Run:
                 break
         if self._target.until is not None and not self._together and not self._stop():
             raise HalfDone
-        if last is not None and (held or self.tally.refused > refused):  # what was refused is noted too
+        noted = self.tally.refused > refused  # refused changes are in the state, too
+        if last is not None and (held or noted or not last.changes):
             yield self._group(held, self._progress.state(last.state))
 
     def _admitted(self, delivery: Delivery) -> Sequence[Change]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from eventlog.core.settings import setting
+
+Named = tuple[str | None, str]  # a table of the source, with its schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,26 @@ class ApplySettings:
         "what becomes of a full load of a table that had changes before",
         choices=("refuse", "replace"),
     )
+    schemas: str = setting(
+        "one",
+        "where tables are: all in one schema, the connection's own, or each in the schema of its source",
+        choices=("one", "source"),
+    )
     group: int = setting(
         10_000, "changes that share a transaction of the target", metavar="CHANGES", within=(1, 1_000_000)
     )
     source: str = setting("", "the name under which the target remembers this source  [default: the format]")
+    # the columns of keys that no source describes, by table; "" is for all tables
+    keys: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    def key_of(self, named: Named) -> Sequence[str]:
+        """Return the key that was chosen for a table; empty if there is none."""
+        schema, name = named
+        keys = dict(self.keys)
+        return next((keys[own] for own in (f"{schema}.{name}", name, "") if own in keys), ())
+
+
+def read_key(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return the table, "" for all tables, and the columns of `TABLE=COLUMN,...`."""
+    table, _, columns = text.rpartition("=")
+    return table.strip(), tuple(name.strip() for name in columns.split(",") if name.strip())

@@ -51,7 +51,9 @@ def apply_to_database(
         raise Misuse(f"--follow: {job.source_format} there has no positions to go on from")
     name = _name(job, chosen)
     described, job = _described(job)
-    target = Database(connect(url), name, job.tables, chosen, report.refuse, described, report.flush)
+    target = Database(
+        connect(url), name, job.tables, chosen, report.refuse, described, report.flush, report.inform
+    )
     with closing(target):
         if not has_states:
             return _apply_again(job, target, chosen, report, clock, advance)
@@ -76,7 +78,7 @@ def apply_to_delta(
 
     described, job = _described(job)
     name = _name(job, chosen)
-    target = Delta(folder, name, job.tables, chosen, report.refuse, described, report.flush)
+    target = Delta(folder, name, job.tables, chosen, report.refuse, described, report.flush, report.inform)
     with closing(target):
         return _apply_again(job, target, chosen, report, clock, advance)
 

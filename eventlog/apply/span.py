@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from eventlog.apply.errors import NoHistory
 from eventlog.core.change import Change
-from eventlog.core.errors import InvalidValue
+from eventlog.core.errors import InvalidValue, NotExpressible
 from eventlog.core.tables import Table
 from eventlog.core.values import Kind, read_moment
 from eventlog.sql.dialect.dialects import Dialect
@@ -33,6 +33,13 @@ def sequence_of(change: Change, rounds: int, number: int) -> str:
     if change.position.isascii() and change.position.isdecimal():
         return change.position.zfill(_DIGITS)
     return change.position
+
+
+def check_position(change: Change) -> None:
+    """Raise NotExpressible for a change whose position no version can have."""
+    position = change.position or ""
+    if len(position) > SEQ_LENGTH or not (position.isprintable() or position.isascii()) or "\0" in position:
+        raise NotExpressible(f"its position is no text of at most {SEQ_LENGTH} characters that can be stored")
 
 
 def time_of(change: Change) -> str | None:

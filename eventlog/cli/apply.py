@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import click
 
-from eventlog.apply.settings import ApplySettings
+from eventlog.apply.settings import ApplySettings, read_key
 from eventlog.cli.apart import need_apart
 from eventlog.cli.complaints import Complaints
 from eventlog.cli.convert import DECLARING as CONVERTING
@@ -24,10 +24,18 @@ from eventlog.core.errors import Misuse
 from eventlog.files.inputs import files_of
 from eventlog.files.written import added
 from eventlog.formats import FORMATS
+from eventlog.places.capture import CaptureSettings
+from eventlog.places.capture_feed import is_live
 from eventlog.publisher.wake import Signals
 from eventlog.streams.settings import StreamSettings
 
-DECLARING = [("the target", ApplySettings), *CONVERTING, ("a stream", StreamSettings)]
+_SESSION = "a live capture"
+DECLARING = [
+    ("the target", ApplySettings),
+    *CONVERTING,
+    ("a stream", StreamSettings),
+    (_SESSION, CaptureSettings),
+]
 
 
 @click.command(cls=SettingsCommand, short_help="Make rows of changes, in a database or a Delta table.")
@@ -43,6 +51,13 @@ DECLARING = [("the target", ApplySettings), *CONVERTING, ("a stream", StreamSett
     "--as", "container", help="the inputs' container where names do not tell: csv, jsonl, parquet, …"
 )
 @tables_option
+@click.option(
+    "--key",
+    "keys",
+    multiple=True,
+    metavar="TABLE=COLUMN,...",
+    help="the key of a table that is made, once for each table; without TABLE= of all",
+)
 @current_option
 @click.option("--url", help="the database where the source stands: INPUTS name its tables")
 @click.option("--follow", is_flag=True, help="apply what comes later too, until a signal ends it")
@@ -57,6 +72,7 @@ def apply(
     to_delta: Path | None,
     container: str | None,
     tables_file: Path | None,
+    keys: tuple[str, ...],
     current: tuple[tuple[str, str], ...],
     url: str | None,
     follow: bool,
@@ -71,7 +87,11 @@ def apply(
     Whole transactions are applied together with the note of what was applied: any repeat is harmless.
 
     With --follow it looks for more every --poll-interval seconds; TERM or INT ends it, behind a whole
-    transaction.
+    transaction. With --url informix://USER@HOST:PORT/DB?server=NAME the source is a live capture of
+    Informix or GBase 8s, and INPUTS are its tables (DB:OWNER.TABLE).
+
+    A table that no source describes is made with types that follow its values, which is reported; --key names
+    its key where no source does.
 
     Changes that cannot be applied are reported on standard error and left out; the exit code is then 1.
     """
@@ -83,8 +103,10 @@ def apply(
         raise Misuse("name the target: --to-url URL, or --to-delta FOLDER")
     if follow and to_delta is not None:
         raise Misuse("--follow needs a database: --to-url")
-    wanted = guess(source_format, "changes", inputs, "-")
-    refuse_strangers(DECLARING, {"the target", "a stream", *taking_part(wanted.source, wanted.source)})
+    live = is_live(url)
+    wanted = guess(source_format or ("gbase" if live else None), "changes", inputs, "-")
+    parts = {"the target", "a stream", *taking_part(wanted.source, wanted.source)}
+    refuse_strangers(DECLARING, parts | ({_SESSION} if live else set()))
     job = Job(
         source_format=wanted.source,
         target_format="changes",
@@ -95,14 +117,14 @@ def apply(
         given=given,
         url=url,
     )
-    chosen = settings.build(ApplySettings, given)
+    chosen = settings.build(ApplySettings, {**given, "keys": tuple(map(read_key, keys))})
     read = () if url else job.inputs
     need_apart({"--refused": refused}, (*read, *(name for _, name in current), tables_file))
     with ExitStack() as stack:
         keep: IO[bytes] | None = stack.enter_context(added(refused)) if refused else None
         complaints = Complaints()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, keep, strict)
+        report = Report(complaints.tell, keep, strict, say)
         advance = stack.enter_context(progress(job.inputs))
         if to_url is not None:
             going = stack.enter_context(Signals().caught()) if follow else None

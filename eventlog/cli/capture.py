@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import IO, Any, Final
@@ -20,17 +18,15 @@ from eventlog.convert.conversion import Report, allowed
 from eventlog.core.amount import amount
 from eventlog.core.settings import build
 from eventlog.files.outputs import Output
-from eventlog.files.secret import read_secret
 from eventlog.files.written import opened
 from eventlog.formats import FORMATS
-from eventlog.gbase.address import VENDORS, Address, read_address
+from eventlog.gbase.address import read_address
 from eventlog.gbase.format import GbaseSettings
 from eventlog.places import places
-from eventlog.places.capture import Capture, CaptureSettings, Transport
-from eventlog.places.jdbc import Jdbc
+from eventlog.places.capture import Capture, CaptureSettings
+from eventlog.places.capture_feed import TRANSPORTS
 from eventlog.publisher.wake import Signals
 
-PASSWORD: Final = "EVENTLOG_PASSWORD"  # noqa: S105 - the name of a variable
 _TARGETS: Final = ("changes", "xds")
 _EVENTS: Final = ("xds",)  # targets that tell events: a row that is told twice is there twice
 DECLARING = [
@@ -40,14 +36,6 @@ DECLARING = [
 ]
 # what is of a file, or of writing a stream
 _NOT_HERE: Final = frozenset(("framed", "size_order", "varchar_prefix"))
-
-
-def _jdbc(address: Address, settings: CaptureSettings) -> Transport:
-    return Jdbc(address, _password(settings), settings.jar)
-
-
-# The way to a server, by the scheme of its address.
-TRANSPORTS: dict[str, Callable[[Address, CaptureSettings], Transport]] = dict.fromkeys(VENDORS, _jdbc)
 
 
 @click.command(cls=SettingsCommand, short_help="A live capture session of Informix or GBase 8s.")
@@ -123,10 +111,3 @@ def capture(
     if report.refused:
         say(f"{amount(report.refused, 'bad record was', 'bad records were')} left out")
         sys.exit(1)
-
-
-def _password(settings: CaptureSettings) -> str:
-    """The password, which stands in no argument and in no message."""
-    if settings.password_file:
-        return read_secret(settings.password_file)
-    return os.environ.get(PASSWORD, "")

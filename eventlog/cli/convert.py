@@ -28,6 +28,8 @@ from eventlog.files.limits import Limits
 from eventlog.files.written import added, opened
 from eventlog.fold import Rules
 from eventlog.formats import FORMATS
+from eventlog.places.capture import CaptureSettings
+from eventlog.places.capture_feed import is_live
 from eventlog.places.topics import KafkaSettings, KafkaStates
 from eventlog.streams.commits_feed import COMMITS
 from eventlog.streams.ordered import SEQUENCERS
@@ -41,7 +43,13 @@ DECLARING = [
     ("qlik-message in Kafka", KafkaSettings),
 ]
 _ONCE = "qlik-message in transactions of Kafka"
-_DECLARING = [*DECLARING, ("a stream", StreamSettings), (_ONCE, KafkaStates)]
+_SESSION = "a live capture"
+_DECLARING = [
+    *DECLARING,
+    ("a stream", StreamSettings),
+    (_ONCE, KafkaStates),
+    (_SESSION, CaptureSettings),
+]
 
 
 @click.command(cls=SettingsCommand, short_help="Read any format, write any format.")
@@ -93,9 +101,14 @@ def convert(
     """
     given["task"], tasks = read_tasks(task)
     wanted = guess(
-        source_format, target_format, inputs, output, [name for _, names in tasks for name in names]
+        source_format or ("gbase" if is_live(url) else None),
+        target_format,
+        inputs,
+        output,
+        [name for _, names in tasks for name in names],
     )
-    refuse_strangers(_DECLARING, taking_part(wanted.source, wanted.target))
+    live = {_SESSION} if is_live(url) else set()
+    refuse_strangers(_DECLARING, taking_part(wanted.source, wanted.target) | live)
     job = Job(
         wanted.source,
         wanted.target,
@@ -122,7 +135,7 @@ def convert(
         )
         complaints = Complaints()
         stack.callback(complaints.close)
-        report = Report(complaints.tell, keep, strict)
+        report = Report(complaints.tell, keep, strict, say)
         in_parts = state is not None and is_folder(wanted.output)
         in_transactions = bool(given.get("kafka_transactional_id"))
         if (

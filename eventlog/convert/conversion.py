@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
@@ -11,6 +12,7 @@ from typing import IO, Any
 
 from eventlog.convert.by_row import Pickup, Tell
 from eventlog.convert.current import CurrentFiles
+from eventlog.convert.keyless import TAKING_NO_KEY, Keyless
 from eventlog.core import settings
 from eventlog.core.change import Change, Op
 from eventlog.core.entry import read_event_time
@@ -32,6 +34,8 @@ from eventlog.places.places import FromPlace, Place
 from eventlog.streams import ordered
 from eventlog.streams.settings import StreamSettings
 from eventlog.xds.settings import XdsSettings
+
+LOGGER = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -72,12 +76,18 @@ class Report:
     """Says what was left out, and counts."""
 
     def __init__(
-        self, tell: Callable[[Refused], None], keep: IO[bytes] | None = None, strict: bool = False
+        self,
+        tell: Callable[[Refused], None],
+        keep: IO[bytes] | None = None,
+        strict: bool = False,
+        inform: Callable[[str], None] = LOGGER.warning,
     ) -> None:
         self.refused = 0
         self._tell = tell
         self._keep = keep
         self._strict = strict
+        self._keyless = Keyless()
+        self.inform = inform  # of what was decided without being asked
 
     def refuse(self, refused: Refused) -> None:
         """Tell of a record that was left out, and keep it; what is said without a fault is only told."""
@@ -90,6 +100,10 @@ class Report:
             self._keep.write(refused.raw)
         if self._strict:
             raise Stopped
+
+    def keyless(self, changes: Iterable[Change], target: Format) -> Iterable[Change]:
+        """Return the changes, and report each table whose key no source describes."""
+        return self._keyless.noted(changes, self.inform) if target.name in TAKING_NO_KEY else changes
 
     def flush(self) -> None:
         """Bring what was kept safely to disk."""
@@ -130,7 +144,8 @@ def convert(job: Job, report: Report, clock: str, advance: Advance = lambda size
         _convert_log(job, inputs, given, report, advance)
         return
     with load_current(job) as current, _at_place(job, source, given) as stands:
-        changes = _read(job, source, stands, current, report, given, advance)
+        read = _read(job, source, stands, current, report, given, advance)
+        changes = report.keyless(read, target)
         if job.expand_truncate:
             changes = report.good(expand_truncates(changes, job.tables, current))
         write_changes(job, target, changes, report, given, to_place=stands is None)
@@ -219,7 +234,7 @@ def follow(job: Job, report: Report, clock: str, endless: bool) -> None:
         Output(job.output, target.shape, job.output_container, grows=True) as output,
     ):
         for answers in batches:
-            changes = report.good(allowed(report.good(answers), job.tables))
+            changes = report.keyless(report.good(allowed(report.good(answers), job.tables)), target)
             for record in report.good(target.write(changes, job.tables, writing)):
                 output.write(record)
             output.flush()

@@ -133,9 +133,10 @@ class _Run:
         """The next delivery; what was refused is told. A fault ends the round behind what was handed out."""
         try:
             for item in items:
-                if not isinstance(item, Refused):
+                if isinstance(item, Refused):
+                    self._report.refuse(item)
+                elif item.changes:
                     return item
-                self._report.refuse(item)
         except EventlogError as fault:
             self._fault = fault
         return None
@@ -153,7 +154,8 @@ class _Run:
         self._position = delivery.state
 
     def _changes(self, changes: Iterable[Change]) -> Iterable[Change]:
-        told = self._report.good(allowed(changes, self._job.tables))
+        target = format_named(self._job.target_format)
+        told = self._report.keyless(self._report.good(allowed(changes, self._job.tables)), target)
         if self._job.expand_truncate:
             return self._report.good(expand_truncates(told, self._job.tables, self._current))
         return told

@@ -6,6 +6,7 @@ open then begins. So what the tables do not show is in the stream; what both sho
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
@@ -88,6 +89,7 @@ class Capture:
         settings: CaptureSettings,
         *,
         state: Path | None = None,
+        since: str | None = None,
         events: bool = False,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
@@ -101,11 +103,18 @@ class Capture:
         self._owner = address.vendor.owner
         self._databases: dict[str, CapturedDatabase] = {}
         self._exit = ExitStack()
-        self._state = CaptureState() if state is None else read_state(state, _load, CaptureState())
+        self._state = CaptureState() if since is None else _load(json.loads(since))
+        if state is not None:
+            self._state = read_state(state, _load, self._state)
         wanted = [read_wanted(name, address.database) for name in dict.fromkeys(names)]
         self._tables = [describe(self._database(w.database), w, reading.text, self._owner) for w in wanted]
         self.tables = Tables([_named(t, n, given) for n, t in enumerate(self._tables, 1)], "informix")
         self._shown = self._open_shown() if events and self._lock is not Lock.NONE else None
+
+    @property
+    def state(self) -> str | None:
+        """The state behind the pieces that were read; None where a run could not go on from it."""
+        return json.dumps(_dump(self._state)) if self._state.position.restart > 0 else None
 
     @property
     def left(self) -> Iterator[tuple[str, str]]:
@@ -226,14 +235,17 @@ class Capture:
         chunks = session.chunks()
         while not self._stopping():
             chunk = next(chunks)
-            yield _told(stream, chunk, overlap)
-            self._state = self._state._replace(position=stream.position)
+            yield self._piece(stream, chunk, overlap)
             self._keep()
             if stream.over is not None:
                 raise stream.over
             if stream.lost or (once and stream.idle):
                 yield stream.close()
                 return
+
+    def _piece(self, stream: StreamReader, chunk: bytes, overlap: Overlap) -> Iterator[Answer]:
+        yield from _told(stream, chunk, overlap)
+        self._state = self._state._replace(position=stream.position)
 
     def _keep(self) -> None:
         if self._shown is not None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from eventlog.core import settings
 from eventlog.core.change import Change
-from eventlog.core.errors import Refused
+from eventlog.core.errors import Misuse, Refused
 from eventlog.core.extras import extra
 from eventlog.core.formats import Format
 from eventlog.core.tables import Tables
@@ -23,6 +23,7 @@ from eventlog.files.statefile import read_state, write_state
 from eventlog.linter.changes import QueueReader as LinterReader
 from eventlog.linter.progress import START, dump_state, load_state
 from eventlog.places import change_tables, queues
+from eventlog.places.capture_feed import CaptureFeed, is_live
 from eventlog.places.registry import Registry, RegistryAccess
 from eventlog.places.sql_clock import at_one_moment
 from eventlog.places.topics import KafkaSettings
@@ -207,10 +208,17 @@ def _feed_queue(source: Format, place: Place, state: str | None) -> Feed:
     return CommitsFeed(names, opened, COMMITS[source.name], since, state)
 
 
+def _feed_capture(source: Format, place: Place, state: str | None) -> Feed:
+    if not is_live(place.url):
+        raise Misuse(f"{place.url.partition('://')[0]} is no server whose changes are captured")
+    return CaptureFeed(place.url, place.names, place.tables, place.given, state)
+
+
 FEEDS: dict[tuple[str, str], Callable[[Format, Place, str | None], Feed]] = {
     ("qlik-message", "kafka"): _feed_topics,
     ("qlik-table", "url"): _feed_change_tables,
     ("linter", "url"): _feed_queue,
+    ("gbase", "url"): _feed_capture,
 }
 WRITERS: dict[tuple[str, str], WritePlace] = {
     ("qlik-message", "kafka"): _write_topics,

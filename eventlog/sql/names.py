@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from eventlog.core.entry import COLUMNS
 from eventlog.core.errors import Misuse
 from eventlog.sql import stored
-from eventlog.sql.dialect.dialects import DIALECTS, Dialect, IllegalName, literal
+from eventlog.sql.dialect.capacity import IllegalName
+from eventlog.sql.dialect.dialects import DIALECTS, Dialect, literal
 from eventlog.sql.stored import OURS, Stored
 
 COMPANIONS = (

@@ -31,6 +31,7 @@ HOLES = OURS | {
     "columns": 't."IDU" as c0, t."FNAME" as c1',
     "key_name": '"USR_KEY"',
     "key": '"IDU"',
+    "schema": '"HR"',
     "column": '"LNAME" varchar2(64 char)',
     "cell": "c1",
     "known": '"FNAME"',

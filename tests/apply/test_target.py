@@ -23,6 +23,7 @@ from eventlog.sql.dialect.dialects import dialect_of
 from eventlog.sql.queries import unbound
 from tests.apply.model import changed
 from tests.apply.support import TABLES, apply, places, rows, run
+from tests.databases import Database as Postgres
 
 pytestmark = pytest.mark.quick
 
@@ -269,3 +270,15 @@ def test_a_schema_of_the_source_is_never_one_of_the_target(engine: Engine) -> No
     _, refused = apply(engine, [changed(Op.INSERT, 1, **FULL)._replace(schema="information_schema"), other])
     assert rows(engine, "select idu from usr") == [(1,)]
     assert "of the schemas information_schema and mysql would be one table" in refused[0].reason
+
+
+def test_two_schemas_of_a_source_go_to_two_where_asked(postgres: Postgres) -> None:
+    engine = postgres.engine()
+    changes = [changed(Op.INSERT, n, **FULL)._replace(schema=s) for n, s in ((1, "north"), (2, "south"))]
+    changes.append(changed(Op.INSERT, 3, **FULL)._replace(schema="pg_catalog"))
+    tally, refused = apply(engine, changes, schemas="source")
+    assert tally.inserted == 2
+    assert ["it names a schema of the database's own" in one.reason for one in refused] == [True]
+    assert rows(engine, "select idu from north.usr") == [(1,)]
+    assert rows(engine, "select idu from south.usr") == [(2,)]
+    engine.dispose()

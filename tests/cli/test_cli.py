@@ -130,3 +130,23 @@ def test_half_a_bad_record_that_a_kill_left_stands_alone(tmp_path: Path) -> None
     assert run(tmp_path, "convert", *words, "usr__ct.csv").code == 1
     half, kept = (tmp_path / "bad.csv").read_text().splitlines()
     assert (half, kept) == ("2023,half", "20240101000000000000000000000000001,X,01,1")
+
+
+def test_a_table_that_no_source_describes_is_reported_once(tmp_path: Path) -> None:
+    """Its key is {} and its values are texts: who reads them must not find out by themselves."""
+    header = "header__change_seq,header__change_oper,header__change_mask,header__timestamp,idu,fname\n"
+    for table in ("usr", "dept"):
+        rows = [
+            f'202503231057190000000000000000000{n:02},I,"",2025-03-23 10:57:19,{n},Jack\n' for n in (1, 2)
+        ]
+        (tmp_path / f"{table}__ct.csv").write_text(header + "".join(rows))
+    words = ("convert", "--to", "changes", "usr__ct.csv", "dept__ct.csv")
+    done = run(tmp_path, *words)
+    assert done.code == 0
+    assert [json.loads(line)["key"] for line in done.stdout.splitlines()] == [{}] * 4
+    without = "its changes are written without one and its values are texts"
+    assert sorted(line.partition(";")[0] for line in done.stderr.splitlines()) == [
+        f"eventlog: no source describes the key of {table}: {without}" for table in ("dept", "usr")
+    ]
+    described = run(tmp_path, *words[:4], "--tables", "usr.toml")
+    assert (described.code, described.stderr) == (0, "")

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from eventlog.cli import capture as command
 from eventlog.cli import main
 from eventlog.core.settings import build
+from eventlog.places import capture_feed
 from eventlog.places.capture import CaptureSettings
 from tests.commands import Shell
 from tests.gbase.world import World
@@ -30,7 +30,7 @@ class Server:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
         self.world = World(("shop:own.t1", "shop:own.t2"), 5, steps=0)
         self._patch, self._capture = monkeypatch, capfd
-        monkeypatch.setitem(command.TRANSPORTS, "informix", lambda address, settings: self.world)
+        monkeypatch.setitem(capture_feed.TRANSPORTS, "informix", lambda address, settings: self.world)
 
     def insert(self, key: int) -> None:
         known = self.world.begin()
@@ -168,9 +168,9 @@ def test_the_password_is_of_a_file_or_of_the_environment(
 ) -> None:
     monkeypatch.setenv("EVENTLOG_PASSWORD", "of the environment")
     (tmp_path / "secret").write_text("of the file\n")
-    assert command._password(build(CaptureSettings, {})) == "of the environment"
+    assert capture_feed.password_of(build(CaptureSettings, {})) == "of the environment"
     given = build(CaptureSettings, {"password_file": str(tmp_path / "secret")})
-    assert command._password(given) == "of the file"
+    assert capture_feed.password_of(given) == "of the file"
     assert "of the" not in repr(given)
 
 
@@ -179,5 +179,5 @@ def test_the_password_may_come_through_a_pipe(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=("of the pipe\n",))
     writer.start()
-    assert command._password(build(CaptureSettings, {"password_file": str(pipe)})) == "of the pipe"
+    assert capture_feed.password_of(build(CaptureSettings, {"password_file": str(pipe)})) == "of the pipe"
     writer.join()

@@ -7,18 +7,21 @@ folder of the dialect.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from eventlog.core.errors import EventlogError, Misuse
+from eventlog.core.errors import Misuse
+from eventlog.sql.dialect.capacity import (
+    MYSQL_CAPACITY,
+    ORACLE_CAPACITY,
+    POSTGRESQL_CAPACITY,
+    Capacity,
+    IllegalName,
+)
 
 
 class UnknownDialect(Misuse):
     """{0!r} is no database that eventlog knows; it knows {1}"""
-
-
-class IllegalName(EventlogError):
-    """{0!r} cannot name anything in {1}: {2}"""
 
 
 _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}[ T][0-9:]{8}([.][0-9]{1,6})?"  # as most texts of a time are
@@ -37,6 +40,7 @@ class Dialect:
     max_name: int  # of what we name, in UTF-8 bytes
     max_parameters: int  # of one statement
     plain_names: str  # the case in which names without quotes are kept: lower, upper or exact
+    capacity: Capacity  # of tables that are made
     own_session: tuple[str, ...] = ()  # what begins our own sessions, and no trigger
     sees_all: tuple[str, ...] = ()  # makes an error of what would be hidden from a session of a log
     pinned_path: tuple[str, ...] = ()  # has such a session find only the server's own by bare names
@@ -171,6 +175,7 @@ POSTGRESQL = Dialect(
     max_name=63,
     max_parameters=65_535,
     plain_names="lower",
+    capacity=POSTGRESQL_CAPACITY,
     session_name="fallback_application_name",
     utc_now="(now() at time zone 'UTC')",
     local_now="(now() at time zone (select reset_val from pg_settings where name = 'TimeZone'))",
@@ -220,6 +225,7 @@ ORACLE = Dialect(
     max_name=128,
     max_parameters=65_535,
     plain_names="upper",
+    capacity=ORACLE_CAPACITY,
     dual=" from dual",
     chunk=1_000,
     text_type="varchar2(4000)",
@@ -263,6 +269,7 @@ MYSQL = Dialect(
     max_name=64,
     max_parameters=65_535,
     plain_names="exact",
+    capacity=MYSQL_CAPACITY,
     quotes_by_session=True,
     session_name="program_name",
     compares_by_case=False,
@@ -304,6 +311,7 @@ MARIADB = Dialect(
     max_name=64,
     max_parameters=65_535,
     plain_names="exact",
+    capacity=replace(MYSQL_CAPACITY, title="MariaDB"),
     quotes_by_session=True,
     session_name="program_name",
     compares_by_case=False,

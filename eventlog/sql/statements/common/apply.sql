@@ -64,6 +64,10 @@ create table {table} (
   constraint {key_name} primary key ({key})
 ) {table_options}
 
+-- apply_create_schema --
+-- Makes a schema.
+create schema {schema}
+
 -- apply_add_column --
 -- Adds a column to a table.
 alter table {table} add {column}

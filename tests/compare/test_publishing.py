@@ -326,7 +326,9 @@ def test_a_childs_rows_are_values_of_its_parent(family: World) -> None:
 
 def test_a_table_that_refers_to_itself_leaves_bosses_first_and_whole(world: World) -> None:
     """Only of a circle one leaves without its reference, which follows."""
-    world.change("create table emp (id integer primary key, boss integer references emp, name varchar(9))")
+    world.change(
+        "create table emp (id integer primary key, boss integer references emp (id), name varchar(9))"
+    )
     bosses = {1: 2, 2: None, 3: 1, 4: 5, 5: 4, 6: None, 7: 4}
     for number in bosses:
         world.change("insert into emp values (:n, null, 'x')", n=number)

@@ -10,7 +10,6 @@ import pytest
 from eventlog.columnar import Engine, Rows
 from eventlog.compare.digest import digest
 from eventlog.compare.events import dump, step_of
-from eventlog.compare.ordering import ranks
 from eventlog.compare.polling import PolledChange
 from eventlog.core import tablesfile
 from eventlog.core.entry import Entry
@@ -44,7 +43,7 @@ def child_values(size: int) -> Work:
     after = (tuple(f"after {n}" for n in range(size)),)
     known, found = digest(USR.data, before).hex(), digest(USR.data, after).hex()
     change = PolledChange("idu=1", "hash", found, after, True, known, dump(USR, before), False)
-    return lambda: step_of("usr", USR, change, ranks([USR]), values=True)
+    return lambda: step_of("usr", USR, change, keep=dump)
 
 
 def entries(size: int) -> list[Entry]:

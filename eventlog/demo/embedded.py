@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from eventlog.core.errors import EventlogError
-from eventlog.core.extras import MissingExtra
+from eventlog.core.extras import MissingExtra, install_command
 from eventlog.demo.attended import attended, dismiss
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}  # survives no power cut
@@ -234,7 +234,7 @@ def _installed() -> dict[int, Path]:
     headers = (path for folder in _wheel() for path in folder.glob("pginstall*/include/**/pg_config.h"))
     installed = {int(match[1]): _root(path) / "bin" for path in headers if (match := _version_in(path))}
     if not installed:
-        raise MissingExtra("a PostgreSQL of its own", "embedded")
+        raise MissingExtra("a PostgreSQL of its own", install_command("embedded"))
     return installed
 
 

@@ -172,8 +172,10 @@ SITUATIONS = [
     Situation(f"{CONVERT} utf16.csv", 1, "utf16.csv: this is UTF-16"),
     Situation(f"{CONVERT} utf16le.csv", 1, "utf16le.csv: this is UTF-16"),
     Situation("convert --from changes --to xds utf16.jsonl", 1, "utf16.jsonl:1: this is UTF-16"),
-    Situation(f"{CONVERT} semicolons.csv", 1, "commas must part names and cells"),
-    Situation(f"{CONVERT} log.csv --current usr=semicolons.csv", 1, "commas must part names and cells"),
+    Situation(f"{CONVERT} semicolons.csv", 1, "name the delimiter with --csv-delimiter ';'"),
+    Situation(
+        f"{CONVERT} log.csv --current usr=semicolons.csv", 1, "name the delimiter with --csv-delimiter ';'"
+    ),
     Situation(f"{CONVERT} nothing.jsonl", 1, "it has none: it is empty"),
     Situation("convert --from qlik-table --to changes nothing.jsonl", 1, "has no columns: it is empty"),
     Situation(f"{CONVERT} wide.csv", 1, "the log lacks the column record_id"),

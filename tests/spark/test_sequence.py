@@ -351,8 +351,9 @@ def test_messages_cut_in_any_way(
 
 def test_transactions_of_messages_are_whole(spark: Any, tmp_path: Path) -> None:
     """Their changes stand in three files, and some in two."""
-    messages = [Sent(n % 3, "UPDATE", table, n, "a") for n in range(3, 60) for table in ("usr", "item")]
-    messages += messages[5:20]
+    messages = [Sent(0, "MD", table, 3, "a") for table in ("usr", "item")]
+    messages += [Sent(n % 3, "UPDATE", table, n, "a") for n in range(3, 60) for table in ("usr", "item")]
+    messages += messages[7:22]
     inputs = write_messages(tmp_path, messages)
     came = same(spark, job_of(tmp_path, "qlik-message", inputs, whole_transactions=True), 7)
     assert len(came.records) == 114

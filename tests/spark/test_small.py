@@ -12,6 +12,7 @@ from eventlog_spark import documents
 
 import eventlog
 from tests.installed import ROOT
+from tests.spark.helpers import configured
 
 pytestmark = pytest.mark.quick
 
@@ -21,12 +22,13 @@ values (1L, 4L, 'usr', 'idu=1', null, null, null)
 
 
 def test_small_data_take_few_tasks(spark: Any) -> None:
-    log = spark.sql(f"select * from {LOG}")
-    sent = documents(log, eventlog.tables(ROOT / "examples" / "tables.toml"))
-    assert spark.conf.get("spark.sql.shuffle.partitions") == "200"
-    kept = sent.cache()  # of a plan that is kept, Spark does not reduce the tasks by itself
-    assert kept.rdd.getNumPartitions() <= spark.sparkContext.defaultParallelism
-    kept.unpersist()
+    with configured(spark, spark_sql_shuffle_partitions="200"):
+        log = spark.sql(f"select * from {LOG}")
+        sent = documents(log, eventlog.tables(ROOT / "examples" / "tables.toml"))
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "200"
+        kept = sent.cache()  # of a plan that is kept, Spark does not reduce the tasks by itself
+        assert kept.rdd.getNumPartitions() <= spark.sparkContext.defaultParallelism
+        kept.unpersist()
 
 
 @pytest.mark.parametrize(("given", "used"), [({}, sys.executable), ({"PYSPARK_PYTHON": "mine"}, "mine")])

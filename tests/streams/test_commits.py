@@ -9,6 +9,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -272,10 +273,15 @@ def test_a_pipe_that_is_followed_ends_with_its_writer(tmp_path: Path) -> None:
     data = capture([[1], [2, 3]], random.Random(1))
     writer = threading.Thread(target=lambda: path.write_bytes(data))
     writer.start()
-    rounds = iter(range(100))
-    stream(job(tmp_path, "a"), Report(lambda refused: None), CLOCK, True, lambda seconds: next(rounds) < 99)
+    waits = count()
+
+    def wait(seconds: float) -> bool:
+        writer.join(0.1)
+        return next(waits) < 600
+
+    stream(job(tmp_path, "a"), Report(lambda refused: None), CLOCK, True, wait)
     writer.join()
-    assert next(rounds) < 99, "it was not waited on"
+    assert next(waits) < 600, "it went on waiting"
     texts = [path.read_text() for path in sorted((tmp_path / "out").glob("part-*"))]
     assert sum(text.count("\n") for text in texts) == 3
 

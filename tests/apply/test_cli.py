@@ -63,6 +63,7 @@ def test_a_column_whose_bit_is_clear_keeps_its_value(shell: Shell, postgres: Dat
     assert rows(engine, "select fname, photo from usr") == [("John", "long")]
 
 
+@pytest.mark.slow("it runs a command for each format")
 def test_every_format_goes_into_one_table_once(shell: Shell, postgres: Database) -> None:
     engine, to = connect(postgres.url), ("--to-url", url(postgres), "--tables", "tables.toml")
     current = ("--current", "usr=usr.csv")

@@ -112,6 +112,7 @@ RAISING = {
 NUMBERED = '[tables.usr]\nkey = ["idu"]\nnumber = 1\ncolumns = { idu = "integer", fname = "varchar(8)" }\n'
 
 
+@pytest.mark.slow("it starts a process and sends it a signal")
 def test_a_run_that_follows_applies_what_comes_and_ends_by_a_signal(tmp_path: Path, postgres: Placed) -> None:
     """A capture grows, once in the middle of a transaction."""
     engine = connect(postgres.url)

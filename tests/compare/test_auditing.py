@@ -108,6 +108,7 @@ def audited_everywhere(database: Database, tmp_path: Path) -> Iterator[Audited]:
         yield found
 
 
+@pytest.mark.slow("it compares a log again and again")
 def test_what_triggers_missed_is_logged_and_nothing_else(audited_everywhere: Audited) -> None:
     audited = audited_everywhere
     assert "no state of it was kept" in audited.run("check", "--deep", "--driver-user", "publisher")

@@ -139,6 +139,7 @@ BARE = [("bare", 0, "a", None), ("cycle",), ("bare", 0, "b", None), ("cycle",)]
 AGAIN = [("row", 0, "a", None), ("cycle",), ("gone", 0), ("cycle",), ("restored", 0, 0), ("cycle",)]
 
 
+@pytest.mark.slow("each example is a life of a table")
 @LAW
 @given(happening=steps(), chosen=SETTINGS)
 @example(happening=[*ABORTED, ("restored", 0, 1), ("cycle",)], chosen={"version": "t", "batch_size": 1})

@@ -389,6 +389,7 @@ def run(engine: Engine, *statements: str) -> None:
             connection.execute(text(statement))
 
 
+@pytest.mark.slow("it runs the command several times")
 def test_with_triggers_rows_of_a_halted_table_wait(tracked: tuple[Shell, Engine], tmp_path: Path) -> None:
     shell, engine = tracked
     run(engine, "insert into person values (1, 'Jack', 'secret')", "insert into usr values (1, 'Jim')")

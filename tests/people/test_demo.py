@@ -104,6 +104,7 @@ class Terminal:
         return bool(piece)
 
 
+@pytest.mark.slow("it is the whole demo")
 def test_the_demo_tells_what_becomes_of_every_row_within_ninety_seconds(folder: str) -> None:
     narrow = environment(folder) | {"COLUMNS": "80"}
     done = subprocess.run(COMMAND, env=narrow, capture_output=True, text=True, timeout=PATIENCE)
@@ -149,6 +150,7 @@ def test_at_a_terminal_sections_wait_while_the_receivers_page_shows_what_came(fo
     assert processes_in(folder) == []
 
 
+@pytest.mark.slow("it is the whole demo")
 def test_fast_waits_for_nobody(folder: str) -> None:
     terminal = Terminal(folder, "--fast")
     told = terminal.read_until("never said")

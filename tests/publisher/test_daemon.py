@@ -219,6 +219,7 @@ def test_it_rests_while_it_is_paused(world: World, arrivals: Arrivals) -> None:
         until(lambda: arrivals.documents)
 
 
+@pytest.mark.slow("a receiver answers slowly")
 def test_it_stops_between_two_documents(world: World, arrivals: Arrivals) -> None:
     world.write(*(key(number, event_type=4) for number in range(100)))
 
@@ -477,6 +478,7 @@ def _get(port: int | None, path: str) -> str:
         return str(response.read(), "utf-8")
 
 
+@pytest.mark.slow("a server is killed and started again")
 @pytest.mark.parametrize("product", KILLABLE)
 def test_it_goes_on_when_the_database_is_killed_and_comes_back(product: str, arrivals: Arrivals) -> None:
     with KILLABLE[product]() as (server, database):
@@ -493,6 +495,7 @@ def test_it_goes_on_when_the_database_is_killed_and_comes_back(product: str, arr
         assert {document.partition("idu=")[2][:1] for document in arrivals.documents} == {"1", "2"}
 
 
+@pytest.mark.slow("it starts and stops processes")
 def test_a_process_stops_with_0_when_told_and_with_1_on_fatal(postgres: Any, arrivals: Arrivals) -> None:
     world = World(postgres.engine(), postgres.dialect)
     world.make()

@@ -287,6 +287,7 @@ def test_an_attached_log_and_one_without_integers_are_refused(world: World) -> N
         world.change("drop table other")
 
 
+@pytest.mark.slow("it publishes one log in each mode")
 @pytest.mark.parametrize("seed", range(2))
 def test_every_mode_sends_the_same_and_comes_to_the_same_letters(world: World, seed: int) -> None:
     """The same rows and the same answers, some of them retry; some rows are skipped, some redriven, and what

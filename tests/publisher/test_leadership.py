@@ -108,6 +108,7 @@ def test_a_publisher_with_the_lock_is_named_as_one(world: World) -> None:
         assert "no publisher" not in told
 
 
+@pytest.mark.slow("a stand-by asks for the lock several times")
 def test_who_stands_by_says_for_whom_and_says_it_once(
     world: World, arrivals: Arrivals, caplog: pytest.LogCaptureFixture
 ) -> None:

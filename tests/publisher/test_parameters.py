@@ -77,6 +77,7 @@ def test_without_wake_up_it_polls(world: World, arrivals: Arrivals) -> None:
         until(lambda: arrivals.documents)
 
 
+@pytest.mark.slow("an interval passes")
 def test_the_polling_interval_passes_between_two_cycles(world: World, arrivals: Arrivals) -> None:
     begun = time.monotonic()
     with running(world, arrivals, wake_up=False, polling_interval=1) as run:

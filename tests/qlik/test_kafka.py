@@ -197,6 +197,7 @@ def test_a_transaction_that_is_open_at_the_end_is_read_again_as_a_whole(kafka: K
     assert _whole(kafka) == []
 
 
+@pytest.mark.slow("a consumer waits for its group")
 def test_a_topic_is_read_on_from_a_state_and_followed(kafka: KafkaSettings, tmp_path: Path) -> None:
     def told(number: int, transaction: str, counter: int, last: bool) -> Change:
         facts = (("event_counter", counter), ("last_event", last))

@@ -67,6 +67,7 @@ def test_who_asks_is_answered_under_many_who_do_not() -> None:
         assert waiting[0].recv(1) == b""  # it made room
 
 
+@pytest.mark.long
 def test_one_visitor_takes_only_its_share_of_the_connections() -> None:
     with (
         served(hello, share=4) as client,

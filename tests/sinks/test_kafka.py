@@ -17,6 +17,7 @@ pytestmark = pytest.mark.quick
 kafka_missing = "confluent-kafka is not installed"
 
 
+@pytest.mark.slow("a consumer waits for its group")
 def test_kafka_an_event_is_a_message_whose_key_is_its_association(brokers: str) -> None:
     import confluent_kafka
 

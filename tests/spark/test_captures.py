@@ -48,6 +48,7 @@ def same(spark: Any, job: Job, partitions: int = 0) -> tuple[list[str], int]:
     return expected[0], len(list(Path(output).glob("part-*")))
 
 
+@pytest.mark.slow("each example is a job of Spark")
 @settings(SLOW, max_examples=drawn(3))
 @given(st.lists(steps, min_size=1, max_size=3), st.sampled_from(("changes", "xds")), st.integers(1, 9))
 def test_captures_cut_anywhere(
@@ -61,6 +62,7 @@ def test_captures_cut_anywhere(
     same(spark, job_of(folder, inputs, target), partitions)
 
 
+@pytest.mark.slow("each example is a job of Spark")
 @settings(SLOW, max_examples=drawn(3))
 @given(st.lists(steps, min_size=1, max_size=3), st.integers(1, 9), st.integers(2, 9))
 def test_captures_in_data_frames(

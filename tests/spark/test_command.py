@@ -43,6 +43,7 @@ def tools_without_java(folder: Path) -> Path:
     return folder / "bin"
 
 
+@pytest.mark.slow("the command starts a Java machine of its own")
 def test_folders_and_globs_report_and_exit_code(tmp_path: Path) -> None:
     (tmp_path / "tables.toml").write_text(TABLES, "utf-8")
     note(tmp_path / "history.jsonl", BacklogRun("yesterday", "log", "xds", 1_000, 0, 10.0, {"fold": 8.0}))

@@ -116,6 +116,7 @@ def run(*words: str | Path) -> Result:
     return CliRunner().invoke(cli, [str(word) for word in words])
 
 
+@pytest.mark.slow("each example is a job of Spark")
 @settings(SLOW, max_examples=drawn(6))
 @given(
     STATES,

@@ -48,6 +48,7 @@ def test_the_tables_are_those_of_the_files() -> None:
     assert list(tablesfile.read(SOURCES)) == list(SOURCE_TABLES)
 
 
+@pytest.mark.slow("Spark compiles each plan")
 @settings(SLOW, max_examples=drawn(3))
 @given(logs(most=25), st.sampled_from(("csv", "jsonl")), st.integers(1, 2))
 def test_a_log_read_so_gives_the_documents_of_convert(

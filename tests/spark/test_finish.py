@@ -95,6 +95,7 @@ def test_a_finish_that_is_killed_is_finished_by_the_next(
     assert failures(store) == refused
 
 
+@pytest.mark.long
 def test_the_password_stands_in_no_plan_and_no_words(
     spark: Any, store: Store, database: Database, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -79,6 +79,7 @@ def left(refused: Iterable[tuple[str, str]]) -> Counter[str]:
     return Counter(reason for _, reason in refused)
 
 
+@pytest.mark.slow("Spark compiles each plan")
 @settings(SLOW, max_examples=drawn(4))
 @given(
     logs(),
@@ -131,6 +132,7 @@ def test_each_row_tells_its_document(spark: Any) -> None:
     )
 
 
+@pytest.mark.slow("Spark compiles each plan")
 def test_backlog_gives_the_same(spark: Any, tmp_path: Path) -> None:
     rows = [
         (n, "N", (1, 2, 6, 2, 3)[n % 5], TIME, None, "usr", f"idu={n % 4}", "fname", "a", f"v{n}")

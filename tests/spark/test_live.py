@@ -42,6 +42,7 @@ def store(engine: Engine, database: Database) -> Store:
     return make_store(engine, database.dialect)
 
 
+@pytest.mark.slow("Spark and a publisher run the same log")
 @pytest.mark.parametrize("order", ["object", "log"])
 def test_a_live_log_gives_what_the_publisher_gives(
     spark: Any, store: Store, tmp_path: Path, order: str, monkeypatch: pytest.MonkeyPatch

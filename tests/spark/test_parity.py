@@ -44,6 +44,7 @@ def current_files(folder: Path, container: str) -> list[tuple[str, str]]:
     return [(name, str(folder / f"{name}.{container}")) for name in CURRENT]
 
 
+@pytest.mark.slow("each example is a job of Spark")
 @SLOW
 @given(
     logs(),

@@ -140,6 +140,7 @@ def job_of(folder: Path, source: str, inputs: list[Path], target: str = "changes
     return Job(source, target, names, str(folder / "out"), tables=TABLES, given=given)
 
 
+@pytest.mark.slow("each example is a job of Spark")
 @settings(SLOW, max_examples=drawn(3))
 @given(
     lines,

@@ -179,7 +179,7 @@ class Reader:
     def _raise_bound(self, snapshot: Snapshot, picked: Sequence[int]) -> None:
         """Ask how far the log's sequence is, if a row is beyond the last answer."""
         if max(picked, default=0) > self._bound:
-            self._bound = snapshot.position().bound
+            self._bound = snapshot.bound()
 
     def next_cycle(self, snapshot: Snapshot, choice: Selection, about: About | None = None) -> Reading:
         """What the next cycle would pick up, row by row: so many that their current rows can be held."""

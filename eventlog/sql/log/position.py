@@ -94,17 +94,21 @@ def why_ahead(record_id: int, bound: int) -> str:
 
 def read_position(connection: Connection, log: Log) -> IdPosition:
     """Read how far the log's record ids are."""
-    queries = Queries(log)
-    highest = queries.run(connection, "highest").scalar()
+    highest = Queries(log).run(connection, "highest").scalar()
+    return read_sequence(connection, log).came_out(highest)
+
+
+def read_sequence(connection: Connection, log: Log) -> IdPosition:
+    """Read how far the log's sequence is, without what went out before."""
     sequence = None
     for statement in templates.statements(log.dialect, "log_position", _names(log)):
         result = connection.execute(text(unbound(statement)))
         sequence = result.first() if result.returns_rows else None
     if sequence is None or sequence[0] is None:
-        return IdPosition(None, 0).came_out(highest)
+        return IdPosition(None, 0)
     last, end, begun = map(int, sequence)
-    measures = bool(begun) or not queries.run(connection, "attached").scalar()
-    return IdPosition(last, 0, min(end, MAX_RECORD_ID), measures).came_out(highest)
+    measures = bool(begun) or not Queries(log).run(connection, "attached").scalar()
+    return IdPosition(last, 0, min(end, MAX_RECORD_ID), measures)
 
 
 def advance(connection: Connection, log: Log, highest: int | None = None) -> int | None:

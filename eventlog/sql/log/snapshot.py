@@ -13,7 +13,7 @@ from eventlog.sql import current
 from eventlog.sql.current import NO_BOUND, Current, Readable, Searchable, Sought
 from eventlog.sql.dialect.dialects import literal
 from eventlog.sql.log.pending import Cells, Pending, Selection, in_lanes
-from eventlog.sql.log.position import IdPosition, read_position
+from eventlog.sql.log.position import read_sequence
 from eventlog.sql.log.stretch import LOWEST, NO_STRETCH, Lane, Stretch, between, grow
 from eventlog.sql.queries import containing
 
@@ -55,9 +55,9 @@ class Snapshot(Pending):
         """The database's clock, in UTC."""
         return str(self._queries.run(self._connection, "now").scalar())
 
-    def position(self) -> IdPosition:
-        """Read how far the record ids are; no row of this snapshot can have got a later one."""
-        return read_position(self._connection, self._queries.log)
+    def bound(self) -> int:
+        """Read the highest record_id that a row of this snapshot can have got from the log's sequence."""
+        return read_sequence(self._connection, self._queries.log).bound
 
     def share(self) -> str:
         """The name by which other sessions see what this one sees, where the dialect can do that."""

@@ -109,7 +109,7 @@ def _due(time: object, now: str) -> bool:
 def share_out(snapshot: Snapshot, choice: Selection, shared: bool, folder: Files) -> list[Share]:
     """Return shares of about the same size, at least one; rows with ids that the log's sequence has not given
     are left to the publisher, which refuses them."""
-    bound = snapshot.position().bound
+    bound = snapshot.bound()
     if shared:
         ends = [end for end in snapshot.bounds(choice, SHARE) if end < bound]
         return [Range(*both) for both in zip([None, *ends], [*ends, bound], strict=True)]

@@ -69,7 +69,8 @@ def start(within: Sequence[str] = ()) -> subprocess.Popen[bytes]:
     """A parent; `within` are words before those that start it."""
     return subprocess.Popen(
         [*within, sys.executable, "-c", PARENT, *LATER],
-        env=environment(),
+        # Arrow's allocator would have a thread, and a process that forks is to have one only
+        env=environment(JE_ARROW_MALLOC_CONF="background_thread:false"),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )

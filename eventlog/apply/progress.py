@@ -20,6 +20,11 @@ class OtherInput(EventlogError):
     """change {0} of the input is not the one that was applied last: another input is another --source"""
 
 
+class Shorter(EventlogError):
+    """the input ends after {0} changes, and {1} were applied of this source: what it holds was passed over; \
+another input, as a pipe that goes on, is another --source"""
+
+
 class NoState(Misuse):
     """the target's state of the source {0!r} is of another kind of source: name another --source"""
 
@@ -47,6 +52,8 @@ class ApplyProgress(Protocol):
     def state(self, read: str | None, /) -> str: ...  # behind all that was asked about, and read
 
     def marks(self, changes: Sequence[Change], /) -> list[str]: ...  # one for each change, if any
+
+    def check_end(self) -> None: ...  # an error where the input that ends here is another one
 
 
 class ByPosition:
@@ -81,6 +88,9 @@ class ByPosition:
     def marks(self, changes: Sequence[Change]) -> list[str]:
         return []
 
+    def check_end(self) -> None:
+        """Any end will do."""
+
     def _pass(self, change: Change) -> bool:
         named = change.schema, change.table
         name = self._tables.get(named) or self._tables.setdefault(named, json.dumps(named))
@@ -107,6 +117,9 @@ class ByName:
 
     def marks(self, changes: Sequence[Change]) -> list[str]:
         return [_name(change) for change in changes]
+
+    def check_end(self) -> None:
+        """Any end will do."""
 
 
 class ByCount:
@@ -135,6 +148,11 @@ class ByCount:
 
     def marks(self, changes: Sequence[Change]) -> list[str]:
         return []
+
+    def check_end(self) -> None:
+        """Raise Shorter for an input that ends within what was applied: nothing shows that it is the same."""
+        if 0 < self._number < self._done:
+            raise Shorter(self._number, self._done)
 
 
 class ByStream:
@@ -167,6 +185,9 @@ class ByStream:
 
     def marks(self, changes: Sequence[Change]) -> list[str]:
         return []
+
+    def check_end(self) -> None:
+        """Any end will do."""
 
 
 KINDS: dict[str, Callable[[dict[str, Any] | None], ApplyProgress]] = {

@@ -43,6 +43,9 @@ class Run:
         forgotten: str = "",
     ) -> None:
         self.tally = Tally()
+        self._held: list[Change] = []  # of whole deliveries, for the next group
+        self._last: Delivery | None = None
+        self._noted = 0  # refused changes that the target's state passes over
         self._together = together
         self._stop = stop
         self._target = target
@@ -58,38 +61,51 @@ class Run:
 
     def apply(self, deliveries: Iterable[Delivery | Refused]) -> Tally:
         """Apply the deliveries; how many of their changes became what."""
-        for group in self._groups(deliveries):
-            self.tally.add(self._target.apply(group))
-            self._kept()
+        self._last, self._noted = None, self.tally.refused
+        for _ in self._groups(deliveries):
+            self._end_group()
+        self._progress.check_end()
         return self.tally
 
-    def _groups(self, deliveries: Iterable[Delivery | Refused]) -> Iterator[Group]:
-        """Whole deliveries together, as many as may share a transaction."""
-        held: list[Change] = []
+    def rest(self) -> None:
+        """Apply what was handed out, for nothing more comes for a moment; to be called while more is awaited.
+
+        A group that is done again ends where it did.
+        """
+        if self._held and not self._together and self._target.until is None:
+            self._end_group()
+
+    def _groups(self, deliveries: Iterable[Delivery | Refused]) -> Iterator[None]:
+        """Hold whole deliveries, as many as may share a transaction; stop at the end of each group."""
         characters = 0
         begun = self._clock()
-        last: Delivery | None = None
-        refused = self.tally.refused
         for delivery in deliveries:
             if isinstance(delivery, Refused):
                 self._refused(delivery)
                 continue
-            last = delivery
-            if not held:
+            self._last = delivery
+            if not self._held:
                 begun, characters = self._clock(), 0
             admitted = self._admitted(delivery)
-            held += admitted
+            self._held += admitted
             characters += _characters(admitted)
-            if self._full(len(held), characters, begun, delivery):
-                yield self._group(held, self._progress.state(delivery.state))
-                held, refused = [], self.tally.refused
+            if self._full(len(self._held), characters, begun, delivery):
+                yield
             if self._stop():
                 break
         if self._target.until is not None and not self._together and not self._stop():
             raise HalfDone
-        noted = self.tally.refused > refused  # refused changes are in the state, too
-        if last is not None and (held or noted or not last.changes):
-            yield self._group(held, self._progress.state(last.state))
+        noted = self.tally.refused > self._noted  # refused changes are in the state, too
+        if self._last is not None and (self._held or noted or not self._last.changes):
+            yield
+
+    def _end_group(self) -> None:
+        """Apply what is held, with the state behind it."""
+        assert self._last is not None
+        group = self._group(self._held, self._progress.state(self._last.state))
+        self.tally.add(self._target.apply(group))
+        self._held, self._noted = [], self.tally.refused
+        self._kept()
 
     def _admitted(self, delivery: Delivery) -> Sequence[Change]:
         """The changes of a delivery that are to be applied; a table that is loaded anew is emptied first."""

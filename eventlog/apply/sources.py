@@ -58,7 +58,9 @@ def apply_to_database(
         if not has_states:
             return _apply_again(job, target, chosen, report, clock, advance)
         shown: Advance = advance if going is None else lambda size: None  # what is followed has no end
-        feed = feed_of(job, read_state(name, target.state), clock, advance=shown)
+        feed = feed_of(
+            job, read_state(name, target.state), clock, advance=lambda size: _advance(run, size, shown)
+        )
         assert feed is not None
         with closing(feed):
             stop = bool if going is None else lambda: going.stop
@@ -100,8 +102,15 @@ def _apply_again(
 ) -> Tally:
     """Apply the changes of a source that is read from its beginning, without those that were applied."""
     run = Run(target, _name(job, chosen), job.source_format, chosen, report.refuse)
-    with changes_of(job, report, clock, advance) as changes:
+    with changes_of(job, report, clock, lambda size: _advance(run, size, advance)) as changes:
         return run.apply(by_transaction(changes))
+
+
+def _advance(run: Run, size: int, advance: Advance) -> None:
+    """Pass on how far an input was read; where nothing comes out of a pipe, the run applies what it has."""
+    advance(size)
+    if not size:
+        run.rest()
 
 
 def _has_states(job: Job, clock: str) -> bool:

@@ -97,13 +97,25 @@ class CaptureReading:
     def close(self) -> None:
         """Nothing is open between rounds."""
 
-    def answers(self, growing: bool) -> Iterator[Change | Refused]:
-        """The changes of the capture, behind its position."""
+    def answers(self, growing: bool) -> Iterator[Change | Refused | None]:
+        """The changes of the capture, behind its position; None where all that came before is whole."""
         for source in self._opened:
             if isinstance(source, Refused):
                 yield source
-            else:
+            elif self._reading.framed:
                 yield from read_source(self._stream, source, self._reading, growing=growing)
+            else:
+                yield from self._by_piece(source)
+                yield from () if growing else self._stream.close()
+
+    def _by_piece(self, source: Source[bytes]) -> Iterator[Change | Refused | None]:
+        """The changes of each piece: those of a transaction come with its commit, all of them."""
+        for piece in source.records:
+            if isinstance(piece, Refused):
+                yield piece
+                continue
+            yield from self._stream.feed(piece)
+            yield None
 
 
 def _captures(

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO
 
 _CHUNK = 1 << 20
 
 
 def read(file: IO[bytes]) -> Iterator[bytes]:
-    """The bytes, in chunks of no particular size."""
-    while chunk := file.read(_CHUNK):
+    """The bytes as they come, in chunks of no particular size."""
+    read: Callable[[int], bytes] = getattr(file, "read1", file.read)
+    while chunk := read(_CHUNK):
         yield chunk
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import select
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -18,8 +21,10 @@ from eventlog.files.limits import LIMITS, Limits
 from eventlog.files.packed import Unpacked
 from eventlog.files.text import read_text
 
-Advance = Callable[[int], None]  # told of every byte read
+Advance = Callable[[int], None]  # told of every byte read; of 0 where nothing comes for a moment
 Opened = Callable[[str], IO[bytes]]  # a file that is read, by its name
+
+MOMENT = 0.2  # seconds in which nothing comes out of a pipe
 
 ROW_CONTAINERS = {
     "csv": delimited.read_csv,
@@ -169,15 +174,31 @@ def open_input(
 ) -> Iterator[IO[bytes]]:
     """The bytes of a file or of standard input, unpacked."""
     if name == "-":
-        yield sys.stdin.buffer
+        yield _standard_input(advance)
         return
-    with Path(name).open("rb") if opened is None else opened(name) as raw:
+    with Path(name).open("rb", buffering=0) if opened is None else opened(name) as raw:
         counted = io.BufferedReader(_Counted(raw, advance), 1 << 20)
         if name.endswith(".gz"):
             with gzip.open(counted) as file:
                 yield io.BufferedReader(Unpacked(file, counted, limits), 1 << 20)
         else:
             yield counted
+
+
+def _standard_input(advance: Advance) -> IO[bytes]:
+    """Return standard input; `advance` hears of it where it has to be waited for."""
+    if not _has_to_wait(sys.stdin.buffer):
+        return sys.stdin.buffer
+    raw = io.FileIO(sys.stdin.fileno(), closefd=False)
+    return io.BufferedReader(_Counted(raw, advance), 1 << 20)
+
+
+def _has_to_wait(file: IO[bytes] | io.RawIOBase) -> bool:
+    """Return whether what a file holds may come later, as out of a pipe."""
+    try:
+        return not stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+    except (OSError, AttributeError):
+        return False
 
 
 def _guarded(records: Iterable[Any], name: str) -> Iterator[Any]:
@@ -189,11 +210,12 @@ def _guarded(records: Iterable[Any], name: str) -> Iterator[Any]:
 
 
 class _Counted(io.RawIOBase):
-    """A file that tells how far it was read."""
+    """A file that tells how far it was read, or that nothing comes out of it for a moment."""
 
-    def __init__(self, file: IO[bytes], advance: Advance) -> None:
+    def __init__(self, file: IO[bytes] | io.RawIOBase, advance: Advance) -> None:
         self._file = file
         self._advance = advance
+        self._has_to_wait = _has_to_wait(file)
         # The file's own, no code of ours: BufferedReader asks as it begins, and drops a signal met meanwhile.
         self.tell = file.tell  # type: ignore[method-assign]
 
@@ -201,14 +223,17 @@ class _Counted(io.RawIOBase):
         return True
 
     def seekable(self) -> bool:
-        return True
+        return not self._has_to_wait
 
     def seek(self, offset: int, whence: int = 0) -> int:
         return self._file.seek(offset, whence)
 
     def readinto(self, buffer: Any) -> int:
-        data = self._file.read(len(buffer))
+        if self._has_to_wait and not select.select([self._file], [], [], MOMENT)[0]:
+            self._advance(0)
+        data = self._file.read(len(buffer)) or b""
         size = len(data)
         buffer[:size] = data
-        self._advance(size)
+        if size and not self._has_to_wait:
+            self._advance(size)
         return size

@@ -59,8 +59,9 @@ class CommitReading(Protocol):
     def over(self) -> EventlogError | None:
         """Why it ended, where that is a fault."""
 
-    def answers(self, growing: bool, /) -> Iterator[Change | Refused]:
-        """What it holds; one that is growing may end in the middle of something."""
+    def answers(self, growing: bool, /) -> Iterator[Change | Refused | None]:
+        """What it holds; one that is growing may end in the middle of something. None says that the
+        transactions of all changes before it are whole."""
 
     def close(self) -> None: ...
 
@@ -186,7 +187,7 @@ class CommitsFeed:
         self,
         number: int,
         name: str,
-        answers: Iterable[Change | Refused],
+        answers: Iterable[Change | Refused | None],
         reading: CommitReading,
         refused: list[Refused],
     ) -> Iterator[_Whole]:
@@ -197,10 +198,12 @@ class CommitsFeed:
             if isinstance(item, Refused):
                 refused.append(item)
                 continue
-            count += 1
-            if open_ is not None and item.transaction != open_[0]:
+            if open_ is not None and (item is None or item.transaction != open_[0]):
                 yield _Whole(open_[1], name, self._held.take(name), open_[2])
                 open_ = None
+            if item is None:
+                continue
+            count += 1
             order = open_[1] if open_ else (*place_of(item, self._commits)[:2], number)
             placed = Placed(item, name)
             self._held.add(name, (0, "", count), placed, size_of(placed))

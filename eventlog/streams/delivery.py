@@ -68,19 +68,21 @@ class ChangesOf(Sequence[Change]):
 
 
 def by_transaction(changes: Iterable[Change | Refused]) -> Iterator[Delivery | Refused]:
-    """The changes of a source without positions: those of one transaction that follow each other together."""
+    """The changes of a source without positions: those of one transaction that follow each other together.
+
+    A change of none is handed out at once, a transaction when what follows it is there.
+    """
     group: list[Change] = []
-    last: str | None = None
     for item in changes:
         if isinstance(item, Refused):
             yield item
             continue
-        transaction = item.transaction
-        if transaction is None or transaction != last:
-            last = transaction
-            if group:
-                yield Delivery(tuple(group))
-                group = []
-        group.append(item)
+        if group and item.transaction != group[-1].transaction:
+            yield Delivery(tuple(group))
+            group = []
+        if item.transaction is None:
+            yield Delivery((item,))
+        else:
+            group.append(item)
     if group:
         yield Delivery(tuple(group))

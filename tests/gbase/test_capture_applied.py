@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -73,6 +75,30 @@ def test_a_capture_goes_into_tables_and_goes_on_from_the_targets_state(
         "select data_type from information_schema.columns where table_name = 't1' order by ordinal_position"
     )
     assert rows(engine, types) == [("integer",), ("character varying",)]
+
+
+def test_a_capture_that_is_followed_applies_what_comes_and_ends_by_a_signal(
+    live: Live, postgres: Database
+) -> None:
+    engine = connect(postgres.url)
+    run(engine, "create table t1 (k integer primary key, v varchar(20))")
+    live.insert(1)
+    read, coming = live.world.server.read, [2, 3]
+
+    def answer(session: int, size: int) -> bytes:
+        """Insert the next row once all before it are in the target; at last end the command."""
+        left = len(rows(engine, "select k from t1")) - (3 - len(coming))
+        if left == 0 and coming:
+            live.insert(coming.pop(0))
+        elif left == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return read(session, size)
+
+    live.world.server.read = answer  # type: ignore[method-assign]
+    command = (*to(postgres), "own.t1", "--follow", "--poll-interval", "0.1")
+    assert live.run(*command) == (0, "eventlog: 3 inserted, 0 updated, 0 deleted\n")
+    assert dict(rows(engine, "select k, v from t1")) == live.world.tables["shop:own.t1"]
+    assert live.world.server.session is None
 
 
 def test_a_capture_without_tables_or_of_another_server_is_misuse(live: Live, postgres: Database) -> None:

@@ -19,9 +19,11 @@ from eventlog.convert.conversion import Job, Report
 from eventlog.convert.streaming import stream
 from eventlog.core.errors import EventlogError, Misuse, Refused
 from eventlog.core.formats import Object
+from eventlog.places import capture_feed
 from eventlog.places.kafka import KafkaFault, Topics
 from eventlog.places.topics import KafkaSettings
 from tests.brokers import ADDRESS, own_name, settle
+from tests.gbase.world import World
 from tests.streams.test_states import Line, task, written
 from tests.support import CLOCK
 
@@ -70,13 +72,18 @@ def run(one: Job, *, strict: bool = False) -> list[Refused]:
     return said
 
 
-def positions(name: str) -> list[str]:
+def committed(name: str) -> list[Any]:
     """What a consumer sees that reads committed messages, each as often as it stands there."""
     settle(name, ADDRESS)
     topics = Topics(KafkaSettings(kafka_brokers=ADDRESS, kafka=name, kafka_group=own_name("reader")))
     messages = [record for source in topics.sources() for record in source.records]
     topics.close()
-    headers = [message.value["message"].get("headers") for message in messages if isinstance(message, Object)]
+    return [message.value["message"] for message in messages if isinstance(message, Object)]
+
+
+def positions(name: str) -> list[str]:
+    """The positions of the committed messages."""
+    headers = [message.get("headers") for message in committed(name)]
     return sorted(header["changeSequence"] for header in headers if header)
 
 
@@ -174,6 +181,23 @@ def test_states_stand_behind_a_transaction_of_another_run_too(tmp_path: Path) ->
     other.abort_transaction(30)
     run(one)
     assert positions(name) == [line.seq for line in lines if line.table == "grp"]
+
+
+def test_a_live_capture_is_written_once_over_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """First the rows of the table, then its changes; each run goes on from the state in Kafka."""
+    world, name = World(("shop:own.t1",), 5, steps=0), topic(1)
+    monkeypatch.setitem(capture_feed.TRANSPORTS, "informix", lambda address, settings: world)
+    given = {"kafka": name, "kafka_brokers": ADDRESS, "kafka_transactional_id": name}
+    given["kafka_state_topic"] = f"{name}-states"
+    address = "informix://cdc@localhost:9088/shop?server=ol1"
+    for key in (1, 2, 3):
+        transaction = world.begin()
+        world.change(transaction, key=key)
+        world.end(transaction, keep=True)
+        assert not run(Job("gbase", "qlik-message", ("own.t1",), url=address, given=given))
+    assert not run(Job("gbase", "qlik-message", ("own.t1",), url=address, given=given))
+    told = [(one["headers"]["operation"], one["data"]["k"]) for one in committed(name) if one.get("headers")]
+    assert told == [("REFRESH", 1), ("INSERT", 2), ("INSERT", 3)]
 
 
 def test_a_topic_of_states_that_forgets_is_misuse(tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def test_bad_records_are_kept_as_they_came(spark: Any, tmp_path: Path) -> None:
     ],
 )
 def test_csv_in_another_layout_is_refused_before_its_rows_are_read(
-    spark: Any, tmp_path: Path, name: str, given: dict[str, str], words: str
+    spark: Any, tmp_path: Path, name: str, given: dict[str, Any], words: str
 ) -> None:
     log = tmp_path / name
     log.write_text(HEADER + "1,2,usr,idu=1,fname,NULL,b\n")

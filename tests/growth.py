@@ -18,11 +18,15 @@ def cpu(work: Work) -> float:
     gc.collect()
     gc.disable()  # the collector's walks over what the work holds are no work of a reader
     try:
-        begun = time.process_time()
-        work()
-        return time.process_time() - begun
+        return _seconds(work)
     finally:
         gc.enable()
+
+
+def _seconds(work: Work) -> float:
+    begun = time.process_time()
+    work()
+    return time.process_time() - begun
 
 
 def growth(prepare: Callable[[int], Work], size: int) -> float:
@@ -30,6 +34,8 @@ def growth(prepare: Callable[[int], Work], size: int) -> float:
 
     The least times of several measurements are compared, because noise only adds time.
     """
+    if _seconds(prepare(2 * size)) < FLOOR:  # the collector, a walk over the whole heap, could only add to it
+        return 1.0
     small = large = float("inf")
     for _ in range(_TRIES):
         large = min(large, cpu(prepare(2 * size)))

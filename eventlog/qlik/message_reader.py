@@ -198,13 +198,13 @@ class MessageReader:
         own = read_structure(schema, table, names, self._tables, structure)
         if structure is None:
             self._tell(own)
-            return RecordReader(own, own, self._order)
+            return RecordReader(own, own, self._order, self._settings.header_time_format)
         added = tuple(DataColumn(name) for name in names if name not in structure.index)
         whole = Structure(schema, table, structure.columns + added)
         self._tell(whole)
         if any(name not in whole.index for name in own.names):
             own = Structure(schema, table, tuple(whole.columns[whole.index[n]] for n in names))
-        return RecordReader(whole, own, self._order)
+        return RecordReader(whole, own, self._order, self._settings.header_time_format)
 
     def _tell(self, structure: Structure) -> None:
         if self._settings.heard is not None:

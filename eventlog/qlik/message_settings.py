@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from eventlog.core.settings import setting
 from eventlog.qlik import sequence
+from eventlog.qlik.headertimes import header_time_setting
 from eventlog.qlik.memory import SequenceMemory
 from eventlog.qlik.metadata import Metadata
 from eventlog.qlik.structure import Structure
@@ -26,6 +27,7 @@ class MessageSettings:
         "byte order of the masks; auto reads the one that columnMask proves, and writes one number, big",
         choices=("auto", "little", "big"),
     )
+    header_time_format: str = header_time_setting()
     table_names: str = setting(
         "message", "where schema and table are written", choices=("message", "headers", "off")
     )

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from eventlog.core.change import ABSENT, Change, Facts, Field, Key, Op, Side, Value
 from eventlog.qlik import avro, plans, sequence
 from eventlog.qlik.envelope import Body, InvalidMessage
+from eventlog.qlik.headertimes import read_header_time
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, differs, evidence, join, whole
 from eventlog.qlik.mask import read as read_mask
 from eventlog.qlik.metadata import Metadata
-from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
+from eventlog.qlik.numbering import Numbered, stream_position, utc
 from eventlog.qlik.rows import make_change, make_fields
 from eventlog.qlik.sides import differing, sides
 from eventlog.qlik.structure import Structure, observe
@@ -55,13 +56,16 @@ class MessageFlags(NamedTuple):
 class RecordReader:
     """Reads the data messages that hold the same columns in the same order."""
 
-    def __init__(self, structure: Structure, own: Structure, order: MaskOrder | None) -> None:
+    def __init__(
+        self, structure: Structure, own: Structure, order: MaskOrder | None, time_form: str = ""
+    ) -> None:
         self.structure = structure  # of the table, whose ordinals are the bits
         self.names = own.names  # of the messages
         self._own = own
         self._places = tuple(structure.index[name] for name in own.names)
         self._load = plans.loading(own.columns)
         self._order = order
+        self._time_form = time_form
         self._layout = MaskLayout(0, len(structure.columns))
         self._texts = MaskTexts(self._layout)
         self.unproven = False  # whether masks were read whose byte order nothing proves
@@ -213,7 +217,6 @@ class RecordReader:
         position = get("changeSequence") or None
         if position is not None:
             sequence.check(position)
-        time = get("timestamp")
         structure = self.structure
         return make_change(
             op,
@@ -223,9 +226,17 @@ class RecordReader:
             fields,
             position,
             _text(headers, "transactionId"),
-            iso_utc(time) if time else None,
+            self._time(headers.get("timestamp")),
             _facts(headers),
         )
+
+    def _time(self, time: Any) -> str | None:
+        """Return the time of a change, which may be a number in the forms since 1970."""
+        if not time:
+            return None
+        if type(time) not in ((str, int, float) if self._time_form else (str,)):
+            raise InvalidMessage(f"timestamp {str(time)[:40]!r} is no text")
+        return read_header_time(str(time), self._time_form)
 
 
 def _text(headers: Mapping[str, Any], name: str) -> str | None:

@@ -20,8 +20,9 @@ from eventlog.core.formats import Row, Source
 from eventlog.qlik import sequence
 from eventlog.qlik.ddl import Era
 from eventlog.qlik.headers import HEADERS, NAMES, OPERATIONS, Heading, letter_of
+from eventlog.qlik.headertimes import read_header_time
 from eventlog.qlik.mask import InvalidMask, MaskLayout, MaskOrder, MaskTexts, evidence, join, read, trimmed
-from eventlog.qlik.numbering import Numbered, iso_utc, stream_position, utc
+from eventlog.qlik.numbering import Numbered, stream_position, utc
 from eventlog.qlik.plans import RowPlan
 from eventlog.qlik.sides import differing, sides
 from eventlog.qlik.structure import Structure
@@ -30,6 +31,7 @@ Cells = tuple[Any, ...]
 _STREAM_WIDTH = next(header.width for header in HEADERS if header.name == "stream_position")
 Told = tuple[str, str, str, str | None, object]  # change_seq, stream_position, id, timestamp, partition_name
 _MAX_KEPT = 10_000
+_NO_TIME = "1970-01-01"
 _ZONE = re.compile(r" (?:UTC|([+-][0-9]{2}(?::?[0-9]{2})?))\Z", re.ASCII)  # as warehouses write them
 _new = tuple.__new__
 
@@ -64,6 +66,7 @@ class RowReader:
         structure: Structure,
         plan: RowPlan,
         era: Era | None = None,
+        time_form: str = "",
     ) -> None:
         """`era` tells where the bits of its masks stand, where that is not where the columns do."""
         self.source = source
@@ -71,6 +74,7 @@ class RowReader:
         self.heading = heading
         self.layout: MaskLayout = era.layout if era else heading.layout
         self.places = era.places if era else heading.places
+        self._time_form = time_form
         self._plan = plan
         self._data = heading.row()
         self._kind = heading.header("change_oper", "operation")
@@ -273,7 +277,7 @@ class RowReader:
             fields,
             row.seq or None,
             None if transaction is None or transaction == "" else str(transaction),
-            None if time is None else _time(time),
+            None if time is None else _time(time, self._time_form),
             tuple([(name, str(cells[i])) for name, i in self._facts if cells[i]]),
         )
 
@@ -324,12 +328,15 @@ def _captured(values: Sequence[Value], flags: RowFlags | None) -> Sequence[Side]
     return [v if flag else ABSENT for v, flag in zip(values, flags.set, strict=True)]
 
 
-def _time(cell: object) -> str | None:
+def _time(cell: object, form: str) -> str | None:
     """The time of a change, in UTC; 1970-01-01 stands for a time not known before the commit."""
     if isinstance(cell, dt.datetime):
-        cell = cell.isoformat()
-    text = _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
-    return None if text == "" or text.startswith("1970-01-01") else iso_utc(text)
+        cell, form = cell.isoformat(), ""
+    text = str(cell) if form else _ZONE.sub(lambda zone: zone[1] or "Z", str(cell))
+    if text == "" or text.startswith(_NO_TIME):
+        return None
+    time = read_header_time(text, form)
+    return None if form and time.startswith(_NO_TIME) else time
 
 
 class RowWriter:

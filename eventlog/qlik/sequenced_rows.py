@@ -157,7 +157,9 @@ class RowSequencer:
         numbers = []
         for era in (*before, None):
             numbers.append(len(self._readers))
-            reader = RowReader(source, heading, structure, plans.loading(structure.columns), era)
+            reader = RowReader(
+                source, heading, structure, plans.loading(structure.columns), era, settings.header_time_format
+            )
             self._readers.append(reader)
             self._data.append(heading.row())
             self._finder_of[reader] = self._finders[at]

@@ -29,6 +29,7 @@ from eventlog.core.tables import Tables
 from eventlog.qlik import dfm, headers, partitions, plans, sequence
 from eventlog.qlik.control import check_control, control_table
 from eventlog.qlik.headers import read_heading
+from eventlog.qlik.headertimes import header_time_setting
 from eventlog.qlik.mask import MaskOrder
 from eventlog.qlik.memory import SequenceMemory, goes_on, remembered
 from eventlog.qlik.numbering import Numbered, number, without_no_ops
@@ -49,6 +50,7 @@ class TableSettings:
         choices=("auto", "little", "big"),
     )
     header_prefix: str = setting("header__", "what the names of header columns begin with")
+    header_time_format: str = header_time_setting()
     suffix: str = setting(SUFFIX, "what the names of change tables end with, after that of their table")
     change_table_schema: str = setting(
         "",
@@ -182,7 +184,13 @@ def _parse(
         structure = read_structure(schema, table, heading.data, tables, known)
         if settings.heard is not None:
             settings.heard(structure)
-        reader = RowReader(source, heading, structure, plans.loading(structure.columns))
+        reader = RowReader(
+            source,
+            heading,
+            structure,
+            plans.loading(structure.columns),
+            time_form=settings.header_time_format,
+        )
         yield from _rows(reader, settings.until)
 
 

@@ -123,6 +123,7 @@ CASES = {
         "--header-columns": (CT, "--header-columns change_seq,change_oper,change_mask"),
         "--table": ("convert --from qlik-table --to changes --header-prefix h_ other.csv", "--table usr"),
         "--mask-order": (FROM_CT, "--mask-order big"),
+        "--header-time-format": (FROM_CT, "--header-time-format epoch"),
         "--until": (FROM_CT, f"--until {SECOND}"),
         "--before-images": (CT, "--no-before-images"),
         "--partition-length": (CT, "--partition-length 60"),

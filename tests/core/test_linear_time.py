@@ -25,6 +25,7 @@ from eventlog.linter import types as linter
 from eventlog.original import export, hush, jdbc, known
 from eventlog.publisher import cleanup
 from eventlog.qlik import mask, sequence, sqltypes
+from eventlog.qlik.headertimes import check_form, read_header_time
 from eventlog.sql.dialect.dialects import POSTGRESQL
 from eventlog.sql.dialect.keytypes import KEY_TYPES
 from eventlog.sql.names import Log
@@ -186,6 +187,9 @@ TEXTS: dict[str, Read] = {
     "dump": lambda text: list(read_dump([text.encode()], 1 << 22)),
     "mask": mask.load,
     "change_seq": sequence.check,
+    "header time": lambda text: read_header_time(text, "%d-%b-%y %I.%M.%S.%f %p %z"),
+    "header time since 1970": lambda text: read_header_time(text, "epoch-millis"),
+    "form of header times": check_form,
     "record_id": entry.read_record_id,
     "event_time": entry.read_event_time,
     "display name": lambda text: known.find("", text),

@@ -6,8 +6,11 @@ test_generated.py holds what stands in the repository equal to what is made here
 from __future__ import annotations
 
 import re
+from ast import literal_eval
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from string import Formatter
+from typing import NamedTuple
 
 import click
 
@@ -18,6 +21,31 @@ from eventlog.xds.documents import indent
 
 ROOT = Path(__file__).parents[2]
 CASES = sorted((ROOT / "tests" / "golden" / "events").glob("[1-8]-*.txt"))
+SOURCES = (ROOT / "eventlog", ROOT / "spark" / "eventlog_spark")
+# The rooms whose classes have messages, in the order of docs/errors.md.
+ROOMS = {
+    "core": "Rows, values, tables and settings",
+    "cli": "Commands",
+    "publisher": "Publisher",
+    "sql": "Log and database",
+    "operate": "Care of a log",
+    "original": "Settings of the original",
+    "sinks": "Sinks",
+    "web": "Status page and receiver",
+    "xds": "Documents",
+    "convert": "Converting",
+    "files": "Files",
+    "places": "Topics, tables and captures",
+    "streams": "Runs with a state",
+    "qlik": "Qlik",
+    "gbase": "GBase and Informix",
+    "compare": "Comparing",
+    "apply": "Apply",
+    "eventlog_spark": "Spark",
+    "library": "Library",
+    "demo": "Demo",
+}
+_CLASS = re.compile(r'^class (\w+)\((\w+)\):\n    """(.*?)"""', re.MULTILINE | re.DOTALL)
 BEGIN, END = "<!-- made by tests/people/generated.py: {} -->", "<!-- until here -->"
 
 
@@ -53,6 +81,59 @@ def parameters() -> str:
     lines += ["| original (display name) | because |", "|---|---|"]
     lines += (f"| `{known.tag}` ({_displayed(known)}) | {known.reason} |" for known in UNNEEDED)
     return "\n".join(lines) + "\n"
+
+
+class Message(NamedTuple):
+    """A class of errors and what its docstring says, with … where names and values come."""
+
+    room: str
+    path: str  # of the class
+    text: str
+
+
+def errors() -> str:
+    """Return the messages of all classes of errors, room by room, each with its class."""
+    messages = sorted(_messages(), key=lambda message: message.text.lower())
+    parts = []
+    for room in dict.fromkeys((*ROOMS, *(message.room for message in messages))):
+        rows = (f"| `` {m.text} `` | `{m.path}` |" for m in messages if m.room == room and m.text != "…")
+        parts.append("\n".join((f"## {ROOMS[room]}\n", "| message | class |", "|---|---|", *rows, "")))
+    free = ", ".join(sorted(f"`{message.path}`" for message in messages if message.text == "…"))
+    parts.append(
+        f"## Classes without a message of their own\n\nThe place that raises them words it: {free}.\n"
+    )
+    return "\n".join(parts)
+
+
+def _messages() -> list[Message]:
+    """Return the messages of EventlogError's subclasses; names of classes are unique."""
+    found = {}
+    for source in SOURCES:
+        for path in sorted(source.rglob("*.py")):
+            module = ".".join(path.relative_to(source.parent).with_suffix("").parts)
+            for name, base, text in _CLASS.findall(path.read_text("utf-8")):
+                found[name] = base, module, text
+    return [
+        Message(_room(module), f"{module}.{name}", _with_gaps(text))
+        for name, (_, module, text) in found.items()
+        if _is_error(name, {name: base for name, (base, _, _) in found.items()})
+    ]
+
+
+def _is_error(name: str, bases: dict[str, str]) -> bool:
+    base = bases.get(name)
+    return base == "EventlogError" or (base is not None and _is_error(base, bases))
+
+
+def _room(module: str) -> str:
+    package, room, *_ = module.split(".")
+    return room if package == "eventlog" else package
+
+
+def _with_gaps(template: str) -> str:
+    """Return the template of a docstring's source on one line, with … for each field."""
+    parts = Formatter().parse(" ".join(literal_eval(f'"""{template}"""').split()))
+    return "".join(text + ("" if field is None else "…") for text, field, _, _ in parts)
 
 
 def _displayed(known: Parameter | Unneeded) -> str:
@@ -100,6 +181,7 @@ GENERATED: dict[Path, Callable[[], str]] = dict(
         _page("docs/event-types.md", "event types", event_types),
         _page("docs/commands.md", "commands", commands),
         _page("docs/moving.md", "parameters", parameters),
+        _page("docs/errors.md", "errors", errors),
     )
 )
 

@@ -14,7 +14,7 @@ from eventlog_spark.output.commit import OtherJob
 from eventlog_spark.output.refused import keep
 
 from eventlog.convert.conversion import Report, convert
-from eventlog.core.errors import EventlogError
+from eventlog.core.errors import EventlogError, Misuse
 from tests.spark.helpers import CLOCK, backlogged, converted, job, write_log
 
 pytestmark = pytest.mark.quick
@@ -61,6 +61,25 @@ def test_bad_records_are_kept_as_they_came(spark: Any, tmp_path: Path) -> None:
     lines = sorted((tmp_path / "expected").read_bytes().splitlines())
     assert sorted((tmp_path / "kept").read_bytes().splitlines()) == lines
     assert len(lines) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "words"),
+    [
+        ("log.tsv", {}, r"log\.tsv: Spark reads CSV with commas; eventlog convert reads \.tsv"),
+        ("log.csv", {"csv_delimiter": ";"}, "eventlog convert reads it with --csv-delimiter"),
+        ("log.csv", {"csv_quote": "'"}, "eventlog convert reads it with --csv-delimiter"),
+        ("log.csv", {"csv_null": "NULL"}, "eventlog convert reads it with --csv-delimiter"),
+    ],
+)
+def test_csv_in_another_layout_is_refused_before_its_rows_are_read(
+    spark: Any, tmp_path: Path, name: str, given: dict[str, Any], words: str
+) -> None:
+    log = tmp_path / name
+    log.write_text(HEADER + "1,2,usr,idu=1,fname,NULL,b\n")
+    with pytest.raises(Misuse, match=words):
+        run_job(spark, Backlog(job([log], tmp_path / "out", **given), CLOCK))
+    assert not list(tmp_path.glob("out/part-*"))
 
 
 def test_a_truncate_becomes_the_deletes_of_what_stood_there(spark: Any, tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ with extra("spark", "a stream into tables"):
     from eventlog_spark.stream.processor import SCHEMA, TransactionProcessor
 
 _COLUMNS = {"topic": "string", "partition": "int", "offset": "long", "value": "binary"}
-_MESSAGES = {"table", "mask_order", "encoding"}
+_MESSAGES = {"table", "mask_order", "header_time_format", "encoding"}
 _BOUNDS = {"open_transactions", "open_time", "open_bytes"}
 _REGISTRY = {field.name for field in settings.declared(KafkaSettings) if "registry" in field.name}
 _SETTINGS = _MESSAGES | _BOUNDS | _REGISTRY

@@ -142,7 +142,7 @@ def test_the_receiver_ends_at_a_signal_under_many_who_do_not_ask(tmp_path: Path)
     ]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
-        port = int(process.stderr.readline().split("/, ")[0].rpartition(":")[2])
+        port = int(process.stderr.readline().split("/; ")[0].rpartition(":")[2])
         with clients(port, CLIENTS + 10):
             process.send_signal(signal.SIGTERM)
             process.wait(20)

@@ -17,7 +17,7 @@ from tests.apply.support import rows
 from tests.commands import Shell
 from tests.databases import Database
 
-pytestmark = [pytest.mark.long, pytest.mark.usefixtures("few_tasks")]
+pytestmark = pytest.mark.long
 TABLES = '[tables.usr]\nkey = ["id"]\ncolumns = { id = "integer", v = "varchar(9)" }\n'
 HEADING = ["header__change_seq", "header__change_oper", "header__change_mask", "id", "v"]
 WRITTEN = 1_700_100_000  # when the files were written, long after their changes

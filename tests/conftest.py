@@ -6,6 +6,7 @@ import contextlib
 import signal
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -53,7 +54,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.hookimpl(trylast=True)  # after pytest's own order, by parameters of fixtures
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[_LEFT_OUT] = tiers.select(config, items)
-    items.sort(key=lambda item: parallel.turn(item.path))
+    if all(Path(argument).is_dir() for argument in config.args):  # else somebody chose the order of files
+        items.sort(key=lambda item: parallel.turn(item.path))
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

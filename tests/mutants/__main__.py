@@ -2,13 +2,15 @@
 
     python -m tests.mutants [--tiers TIERS] [ROOM…]
 
-Each fault of `faults.toml` is planted in a copy of the checkout. The tests that can reach its file run there,
-nearest first, until one fails. The exit code is 1 if a fault was not found.
+Each fault of `faults.toml` is planted in a copy of the checkout. The tests that ought to find it run
+there first, then all others that can reach its file, nearest first, until one fails. The exit code is 1 if a
+fault was not found.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -23,7 +25,7 @@ from typing import NamedTuple
 from tests.changed import ROOT, tests_of
 
 TABLE = Path(__file__).parent / "faults.toml"
-FAILED = 1  # pytest's exit code where a test failed
+FAILED, INTERRUPTED, NO_TESTS = 1, 2, 5  # exit codes of pytest; several processes end as interrupted
 
 
 class Fault(NamedTuple):
@@ -31,6 +33,7 @@ class Fault(NamedTuple):
 
     name: str
     file: str
+    test: str
     old: str
     new: str
 
@@ -42,7 +45,10 @@ class Fault(NamedTuple):
 def faults() -> list[Fault]:
     """Read the table of faults."""
     table = tomllib.loads(TABLE.read_text("utf-8"))
-    return [Fault(name, *(entry[part] for part in ("file", "old", "new"))) for name, entry in table.items()]
+    return [
+        Fault(name, *(entry[part] for part in ("file", "test", "old", "new")))
+        for name, entry in table.items()
+    ]
 
 
 def plant(fault: Fault, checkout: Path) -> None:
@@ -71,22 +77,26 @@ def planted(fault: Fault) -> Iterator[Path]:
 def found_by(fault: Fault, tiers: str) -> str | None:
     """Return the id of the first test that fails with this fault, None if all pass."""
     with planted(fault) as checkout:
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-x",
-            "-q",
-            "-n",
-            "2",
-            "--dist",
-            "loadfile",
-            "--tiers",
-            tiers,
-        ]
-        command += ["--no-loadscope-reorder", "-p", "no:cacheprovider", *tests_of([ROOT / fault.file])]
-        done = subprocess.run(command, cwd=checkout, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode not in (0, FAILED, 2):  # 2: stopped at the first failure of several processes
+        others = [file for file in tests_of([ROOT / fault.file]) if file != fault.test]
+        return failing(checkout, [fault.test], "0", tiers) or failing(checkout, others, "auto", tiers)
+
+
+def failing(checkout: Path, files: Sequence[str], processes: str, tiers: str) -> str | None:
+    """Return the id of the first of these tests that fails in a checkout, None if all pass."""
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--tiers", tiers]
+    command += ["-n", processes, "--dist", "loadfile", "--no-loadscope-reorder", *files]
+    paths = {
+        "PYTHONPATH": f"{checkout}:{checkout / 'spark'}"
+    }  # programs that a test starts have the fault too
+    done = subprocess.run(
+        command,
+        cwd=checkout,
+        env=os.environ | paths,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    if done.returncode not in (0, FAILED, INTERRUPTED, NO_TESTS):
         sys.exit(done.stdout[-2000:] + done.stderr[-2000:])
     failed = (line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR ")))
     return next((line.split(" ")[1] for line in failed), None)

@@ -67,6 +67,14 @@ def store(engine: Engine, database: Database) -> Store:
     return make_store(engine, database.dialect)
 
 
+@pytest.mark.slow("two jobs of Spark")
+def test_refused_rows_are_finished_as_errors(spark: Any, store: Store, tmp_path: Path) -> None:
+    refused = dict(published(store).refused)
+    backlog(spark, store, tmp_path / "out", finish=True)
+    assert letters(store) == "".join("E" if n in refused else "S" for n in range(1, len(ROWS) + 1))
+    assert failures(store) == refused
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("mode", [FinishMode.UPDATE, FinishMode.RANGES])
 def test_a_finish_that_is_killed_is_finished_by_the_next(

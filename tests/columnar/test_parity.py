@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.columnar import CurrentColumns, Engine, Events, Rows
@@ -128,6 +128,9 @@ VALUES = st.sampled_from((None, "a", "b<"))
         max_size=40,
     ),
     st.sampled_from((2, 3, 4, 6)),
+)
+@example(  # the event of the first object begins at its first row, although its third row is read back
+    [(2, "idu=1", "fname", "a", "b"), (2, "idu=2", "fname", "a", "b"), (6, "idu=1", "fname", None, None)], 2
 )
 def test_changes_are_cut_alike(log: list[tuple[int, str, str, str | None, str | None]], most: int) -> None:
     """Of few objects with many rows each: between rows, within them, and beside rows that are read back."""

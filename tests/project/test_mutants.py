@@ -1,0 +1,16 @@
+"""The table of planted faults fits the source."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.changed import ROOT
+from tests.mutants.__main__ import Fault, faults
+
+pytestmark = pytest.mark.quick
+
+
+@pytest.mark.parametrize("fault", faults(), ids=lambda fault: fault.name)
+def test_a_fault_has_its_place_in_the_source_and_a_file_of_tests(fault: Fault) -> None:
+    assert (ROOT / fault.file).read_text("utf-8").count(fault.old) == 1
+    assert (ROOT / fault.test).is_file()

@@ -19,7 +19,7 @@ from eventlog_spark.output.files import LocalFiles
 from eventlog_spark.output.parts import PartLayout
 from eventlog_spark.output.summary import Summary
 from eventlog_spark.output.task import Task
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from eventlog.columnar import known, long
@@ -55,6 +55,9 @@ class Plain(Task):
     """The same task, the plain way."""
 
     fast = False
+
+
+READ_BACK = (1, "N", 6, "2025-03-23T10:57:19", None, "usr", "idu=1", None, None, None)
 
 
 def make(kind: type[Task], folder: Path, **given: Any) -> Task:
@@ -139,6 +142,7 @@ def lines(text: str) -> list[str]:
     st.sampled_from((1, 4, 100)),
     st.sampled_from(("canonical", "as-logged")),
 )
+@example([[READ_BACK]], 60, "modify", 1000, 1 << 20, 1, 100, "canonical")
 def test_both_ways_write_the_same(
     tmp_path: Path,
     several: list[list[tuple[Any, ...]]],
